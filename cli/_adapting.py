@@ -1,7 +1,7 @@
 """Collectors made to fit what a campaign asks of them: the caches and events of a platform, kernels split into parts.
 
 Loops are found by the collector that sees the machine code run (callgrind); collectors that see source lines (perf)
-are then told them, so that counts and times of a loop stand under one name.
+then use these loops, so that counts and times of a loop stand under one name.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def adapt(
     kernels : sequence of str
         To be split.
     named : bool
-        Whether the user named the collectors: what they cannot do is then an error, and else told to `say`.
+        Whether the user named the collectors: what they cannot do is then an error, otherwise a message to `say`.
 
     Raises
     ------
@@ -72,9 +72,9 @@ def adapt(
         When none of the collectors can do what is asked, or one that was named cannot.
     """
     found = dict(collectors)
-    tell = say if callable(say) else _silent
+    report = say if callable(say) else _silent
     if platform is not None:
-        found = {name: _on(name, each, platform, named, tell) for name, each in found.items()}
+        found = {name: _on(name, each, platform, named, report) for name, each in found.items()}
         if not any(isinstance(each, Simulating | Counting) for each in found.values()):
             raise InputError(
                 f"none of the collectors {', '.join(found)} depends on a platform",
@@ -90,11 +90,11 @@ def adapt(
         found |= {name: found[name].refined(kernels) for name in able}  # type: ignore[attr-defined]
         whole = [name for name in found if name not in able]
         if whole:
-            tell(f"{', '.join(whole)}: splits no kernels, {', '.join(kernels)} stay whole there")
+            report(f"{', '.join(whole)}: splits no kernels, {', '.join(kernels)} stay whole there")
     return found
 
 
-def _on(name: str, collector: Collector, platform: Platform, named: bool, tell: Any) -> Collector:
+def _on(name: str, collector: Collector, platform: Platform, named: bool, report: Any) -> Collector:
     if isinstance(collector, Simulating):
         return collector.on(platform)
     if not isinstance(collector, Counting):
@@ -111,7 +111,7 @@ def _on(name: str, collector: Collector, platform: Platform, named: bool, tell: 
         remedy = "leave --platform out, or use callgrind"
     if named:
         raise InputError(f"collector {name}: {what}", remedy)
-    tell(f"{name}: {what}; it counts this processor's own")
+    report(f"{name}: {what}; it counts this processor's own")
     return collector
 
 
@@ -130,10 +130,10 @@ def check_alike(experiment: Experiment, collectors: Mapping[str, Collector], ker
         run = next((run for run in experiment.runs if run.collector == name), None)
         if run is None:
             continue
-        told = set(run.provenance.values())
-        if isinstance(collector, Simulating) and told and collector.simulated not in told:
+        caches = set(run.provenance.values())
+        if isinstance(collector, Simulating) and caches and collector.simulated not in caches:
             raise InputError(
-                f"{experiment.path} holds runs of {name} with other caches: {' '.join(sorted(told))}",
+                f"{experiment.path} holds runs of {name} with other caches: {' '.join(sorted(caches))}",
                 "give the same --platform, or name another folder",
             )
         if isinstance(collector, Splitting):
@@ -151,18 +151,20 @@ def _finds_loops(collector: Collector) -> bool:
 
 
 def measure_parts(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome:
-    """Measure a plan some of whose collectors split kernels: first those that find loops, then those that are told.
+    """Measure a plan some of whose collectors split kernels: first those that find loops, then those that use them.
 
     Raises
     ------
     InputError
         As :func:`ranksight.campaign.measure`.
     """
-    told = {name for name, each in plan.collectors.items() if hasattr(each, "spans") and isinstance(each, Splitting)}
+    splitters = {
+        name for name, each in plan.collectors.items() if hasattr(each, "spans") and isinstance(each, Splitting)
+    }
     finders = {name for name, each in plan.collectors.items() if _finds_loops(each)}
-    if not told or not finders:
+    if not splitters or not finders:
         return measure(experiment, plan, watch)
-    rest = {name: each for name, each in plan.collectors.items() if name not in told}
+    rest = {name: each for name, each in plan.collectors.items() if name not in splitters}
     first = measure(experiment, replace(plan, collectors=rest), watch)
     spans: dict[str, None] = {}
     for run in experiment.runs:
@@ -173,6 +175,6 @@ def measure_parts(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome
     split = {
         name: each.refined(each.refine, spans=sorted(spans))
         for name, each in plan.collectors.items()
-        if name in told and isinstance(each, Splitting)
+        if name in splitters and isinstance(each, Splitting)
     }
     return first + measure(experiment, replace(plan, collectors=split), watch)

@@ -133,13 +133,13 @@ def _follow(chosen: argparse.Namespace, folder: Path, jobs: list[Job], taken: li
     else:
         taken = submit(folder, jobs, name, scheduler)
         _say(chosen, f"submitted: {', '.join(job.id for job in taken)}")
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
 
     def watch(counts: dict[str, int]) -> None:
-        nonlocal told
-        if counts != told:
+        nonlocal reported
+        if counts != reported:
             _say(chosen, ", ".join(f"{count} {_stated(state)}" for state, count in sorted(counts.items())) or "no news")
-            told = dict(counts)
+            reported = dict(counts)
 
     try:
         states = follow(taken, scheduler, watch)

@@ -78,7 +78,7 @@ def _check(experiment: Experiment, before: Analysis | None, small: Mapping[str, 
         )
     if not small:
         raise InsufficientError(
-            "no smaller workload exists: the command has no parameter beside {ranks}; "
+            "no smaller workload exists: the command has no parameter other than {ranks}; "
             "the regression through the rank counts measured stands",
             "write the problem's size as {size} where the program takes it",
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 UNEVEN = 0.01
-"""Difference of single ranks from their rule that is told."""
+"""Smallest relative difference of single ranks from their rule that is reported."""
 NAME = 40
 """Columns of a kernel's name in running text."""
 LONGEST = 400

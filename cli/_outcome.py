@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ranksight.campaign.measuring import FAILURES_IN_A_ROW, Outcome
 from ranksight.cli._lines import shell_line
-from ranksight.cli._saying import say, tell, warn
+from ranksight.cli._saying import say, say_first, warn
 from ranksight.core.experiment import Experiment
 from ranksight.core.leftout import warning
 from ranksight.reports.terminal import Text, next_step, show
@@ -13,7 +13,7 @@ from ranksight.reports.terminal import Text, next_step, show
 def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
     """Say what came of a campaign; 1 when a run failed."""
     warn(warning(experiment))
-    told: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     causes: set[str] = set()
     for failure in outcome.failures:
         if failure.what in causes and not failure.last_lines:
@@ -21,17 +21,17 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
             continue
         causes.add(failure.what)
         say(f"run {failure.run.id} failed: {failure.what}")
-        if failure.last_lines and failure.last_lines in told:
+        if failure.last_lines and failure.last_lines in reported:
             say("(the same as before)", "  | ")
         else:
-            told.add(failure.last_lines)
+            reported.add(failure.last_lines)
             for line in failure.last_lines:
                 say(line, "  | ")
         if failure.remedy:
             say(failure.remedy, "  ")
         stands = failure.folder.exists()
         say(f"its output is kept in {failure.folder}" if stands else "there was no room to keep its output", "  ")
-    tell("warning", outcome.warnings, "warnings")
+    say_first("warning", outcome.warnings, "warnings")
     if outcome.stopped:
         say("stopped, the last runs failed one after another; mend the cause and give the same line again")
     elif outcome.left_out:

@@ -46,7 +46,7 @@ class Progress:
 
     def __init__(self, total: int, quiet: bool, every: float = 0.0, after: float = 0.0) -> None:
         self.total, self.quiet, self.every, self.after = total, quiet, every, after
-        self.begin = self.told = time.monotonic()
+        self.begin = self.reported = time.monotonic()
         self._bar: Any = None
         self._task: Any = None
 
@@ -91,8 +91,8 @@ class Progress:
                 self._task, description=clipped(text, LABEL), completed=done, total=self.total, left=_left(rest)
             )
             return
-        if now - self.told >= self.every:
-            self.told = now
+        if now - self.reported >= self.every:
+            self.reported = now
             ahead = f", {_left(rest)}" if _left(rest) else ""
             say(f"{line or text}{ahead}", f"[{done:.0f}/{self.total}] ")
 
@@ -112,7 +112,7 @@ def _left(seconds: float) -> str:
 
 
 class Runs(Progress):
-    """Told of every run of a campaign (:data:`ranksight.campaign.measuring.Watcher`).
+    """Shows every run of a campaign (:data:`ranksight.campaign.measuring.Watcher`).
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class Files(Progress):
         if self._first is None:
             self._first = (now, runs)
         since, stored = self._first
-        # A file is read before its first run is stored, so that tells nothing of how long storing takes.
+        # A file is read before its first run is stored, so that time does not estimate how long storing takes.
         rest = (now - since) / (runs - stored) * (of - runs) if runs > stored else 0.0
         # This file and those before it took so long; a further one takes as long as they did in the mean.
         each = (now - self.begin + rest) / max(self.file, 1)
@@ -224,7 +224,7 @@ def fitting(quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def _listening(step: Callable[[str, int, int], None]) -> Iterator[None]:
-    """Call `step` with the records that tell how far something is."""
+    """Call `step` with the log records of progress."""
     from ranksight.core.log import LOG
 
     handler = _Steps(step)
@@ -239,7 +239,7 @@ def _listening(step: Callable[[str, int, int], None]) -> Iterator[None]:
 
 
 class _Steps(logging.Handler):
-    """Hands on the records that tell how far something is."""
+    """Passes on the log records of progress."""
 
     def __init__(self, step: Callable[[str, int, int], None]) -> None:
         super().__init__(logging.DEBUG)

@@ -1,4 +1,4 @@
-"""What is said on standard error, beside the answer."""
+"""Messages on standard error; the answer is on standard output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def warn(text: str) -> None:
         say(f"warning: {text}")
 
 
-def tell(what: str, messages: Iterable[str], kind: str) -> None:
+def say_first(what: str, messages: Iterable[str], kind: str) -> None:
     """Say the first of `messages`, each after `what`, and how many of the `kind` there are more."""
     texts = list(messages)
     for text in texts[:SHOWN]:

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksight.cli._saying import say, tell
+from ranksight.cli._saying import say, say_first
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
 from ranksight.core.units import parse_size
@@ -114,11 +114,11 @@ def run(args: argparse.Namespace) -> int:
     elif not args.quiet:
         _print(found.platform)
     if not args.quiet:
-        tell("warning", found.warnings, "warnings")
+        say_first("warning", found.warnings, "warnings")
         if args.format == "table":
             if (known := described(found.platform.model, found.platform.layout)) is not None:
-                told = f"{known.name} describes this machine from manuals and published measurements ('--list')"
-                show("", Text(told, hanging=-1))
+                source = f"{known.name} describes this machine from manuals and published measurements ('--list')"
+                show("", Text(source, hanging=-1))
             _written(f"written to {output}", output)
     return 0
 
@@ -164,7 +164,7 @@ def _network(args: argparse.Namespace, output: Path, name: str) -> int:
         _print_network(found)
         _written(f"written to [network.{found.level}] of {output}", output)
     if not args.quiet:
-        tell("warning", warnings, "warnings")
+        say_first("warning", warnings, "warnings")
     return 0
 
 
@@ -190,13 +190,13 @@ def _print_network(found: NetworkCalibration) -> None:
     for label, function in (("o_s", known.send_overhead), ("o_r", known.receive_overhead), ("g", known.gap)):
         parts[label] = None if function is None else float(function(small))
     names = {"L": "latency", "g": "gap"}
-    told = []
+    values = []
     for label, value in parts.items():
         if value is not None:
             ends = known.intervals.get(names.get(label, label))
             between = "" if ends is None else f" ({format_si(ends[0], 's')} .. {format_si(ends[1], 's')})"
-            told.append(f"{label} {format_si(value, 's')}{between}")
-    line = ", ".join(told)
+            values.append(f"{label} {format_si(value, 's')}{between}")
+    line = ", ".join(values)
     columns = [Column("from"), Column("alpha"), Column("G", spare=1), Column("95 %"), Column("bandwidth")]
     notes = [Text(note, 2, 2) for note in known.notes]
     show(Text(head, style="bold"), Table(columns, rows, 2), Text(f"at 1 B: {line or 'alpha alone'}", 2), *notes)

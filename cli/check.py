@@ -7,9 +7,10 @@
 The file states for each function and metric a growth in big O, such as O(log p) or O(k^3 2^k), rules between
 functions, and a litmus test (docs/expectations.md). Each function found is stripped to its leading term and compared:
 a total match, an approximate one within the deviation limit, or none. With --baseline, what an earlier experiment did
-is expected of functions that have no expectation. Parameters are options as in 'predict': where costs are told.
+is expected of functions that have no expectation. Parameters are options as in 'predict': they set the configurations
+at which costs are reported.
 
-Exit code 3 when an expectation or a rule is violated, else 4 when the evidence carries no verdict for one of them.
+Exit code 3 when an expectation or a rule is violated, otherwise 4 when the data are insufficient for one of them.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
     )
     parser.add_argument("--force", action="store_true", help="replace the JUnit file")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors; the exit code tells")
+    parser.add_argument("--quiet", action="store_true", help="print only errors; the result is the exit code")
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:

@@ -6,8 +6,8 @@
 
 Two experiments are compared at the configurations that both measured; at others, and for models, what they predict is
 compared. A difference within the noise (repetitions, scatter between jobs, width of predictions) is none. The change of
-a time is divided among instructions, cycles per instruction, loads of each level and waiting where counters tell them,
-messages where those do.
+a time is divided among instructions, cycles per instruction, loads of each level and wait time where these were
+counted, or among messages where those were.
 
 With --threshold the exit code is 3 when a kernel or the program became slower by more, beyond the noise; else it is 4
 when the evidence carries no comparison of the program's time.
@@ -154,7 +154,7 @@ def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
 
 
 def _apart(subject: Subject, path: Path) -> Subject:
-    """Subjects of one name are told apart by their paths."""
+    """Return `subject` with its path as the name, for two subjects of the same name."""
     from dataclasses import replace
 
     return replace(subject, name=str(path))

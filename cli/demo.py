@@ -164,11 +164,11 @@ def _folder(chosen: argparse.Namespace) -> Path:
 
 @contextmanager
 def _found_mpi() -> Iterator[None]:
-    """Put an MPI that was installed beside this package on the PATH, and let Open MPI run as root in a container."""
+    """Put an MPI of this Python environment on the PATH, and let Open MPI run as root in a container."""
     before = dict(os.environ)
-    beside = str(Path(sys.executable).parent)
-    if shutil.which("mpirun") is None and (Path(beside) / "mpirun").exists():
-        os.environ["PATH"] = f"{beside}{os.pathsep}{os.environ.get('PATH', '')}"
+    programs = str(Path(sys.executable).parent)
+    if shutil.which("mpirun") is None and (Path(programs) / "mpirun").exists():
+        os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT", "1")
         os.environ.setdefault("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
@@ -196,7 +196,7 @@ def _command(folder: Path, chosen: argparse.Namespace, say: Any) -> Any:
     open_mpi = "Open MPI" in said.stdout or "PRRTE" in said.stdout
     more = ("--oversubscribe",) if open_mpi else ()
     if open_mpi and hasattr(os, "geteuid") and os.geteuid() == 0:
-        say("running as root: Open MPI is told to allow it")
+        say("running as root: Open MPI is set to allow it")
     words = ("mpirun", *more, "-n", "{ranks}", str(program.resolve()), "--n", "{size}", *OPTIONS)
     return Template((*words, "--bug") if chosen.bug else words)
 
@@ -211,7 +211,7 @@ def _this_node(folder: Path, say: Any) -> Platform:
     from ranksight.platforms.calibration.node import calibrate
 
     say("")
-    say("calibrating caches, memory and messages of this node; a generic network stands between nodes")
+    say("calibrating caches, memory and messages of this node; between nodes a generic network is assumed")
     node = calibrate("this-node", QUICK, _silent).platform
     here = calibrate_network(("mpirun", "-n", "2") if len(os.sched_getaffinity(0)) > 1 else _two(), 4.0)
     network: dict[str, Any] = {"inter": load("generic").network["inter"], here.level: here.parameters.to_dict()}
@@ -258,7 +258,7 @@ def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> in
 def _tell(
     model: Model, trained: Experiment, checked: Experiment, folder: Path, size: dict[str, float], platform: Platform
 ) -> None:
-    """Print predicted beside measured, rank the kernels, draw, and write the report."""
+    """Compare predicted with measured times, rank the kernels, draw, and write the report."""
     from matplotlib.figure import Figure
 
     from ranksight.cli.report import commands, origin

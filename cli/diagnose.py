@@ -1,4 +1,4 @@
-"""Tell what bounds each kernel, how it scales, which becomes the largest and where, and what would help.
+"""Show what bounds each kernel, how it scales, which becomes the largest and where, and what would help.
 
   ranksight diagnose heat.model.json
   ranksight diagnose heat.model.json --ranks 64,1024 --size 24
@@ -115,7 +115,7 @@ def _next(found: Diagnosis, model: Path) -> str:
         ceilings = found.evidence.ceilings
         blind = (heavy["unknown"] > 0.5) | heavy["reason"].str.contains(REST_UNKNOWN, regex=False)
         if blind.any():
-            return "ranksight doctor  # loads by cache level or stalls tell what bounds a kernel"
+            return "ranksight doctor  # loads by cache level or stalls show what bounds a kernel"
         contested = " ".join(heavy.loc[heavy["verdict"] == "undecided", "reason"])
         if ceilings is not None and any(
             name in contested for name, known in zip(NAMES, ceilings.certain, strict=True) if not known

@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--space", default="default", metavar="NAME", help="search space (default: default); 'list' names them"
     )
     parser.add_argument(
-        "--verify", choices=("largest",), help="keep the largest configuration back and tell the error there"
+        "--verify", choices=("largest",), help="hold out the largest configuration and print the error there"
     )
     parser.add_argument(
         "--platform",
@@ -93,7 +93,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--cores-per-domain",
         type=int,
         metavar="N",
-        help="cores that share a memory interface, where no platform tells; its bandwidth is then read off the curve",
+        help="cores of a memory domain, without --platform; its bandwidth is then inferred from the measured curve",
     )
     parser.add_argument(
         "--units",
@@ -117,7 +117,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--iterations",
         metavar="PARAMETER",
-        help="the parameter that counts iterations: a run is a set-up and as much again with each, and few tell many",
+        help="the parameter that counts iterations: time is a set-up plus a constant per iteration; few predict many",
     )
     parser.add_argument(
         "--volume",
@@ -154,7 +154,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fit, store, print; 4 when no series carries an answer."""
+    """Fit, store, print; 4 when the data of every series are insufficient."""
     from ranksight.model.modelfile import ours
     from ranksight.model.spaces import SPACES
 
@@ -177,7 +177,7 @@ def run(args: argparse.Namespace) -> int:
 
         reached(args.dask)
     from ranksight.cli._progress import fitting
-    from ranksight.cli._saying import tell
+    from ranksight.cli._saying import say_first
     from ranksight.core.experiment import read
     from ranksight.counters.checking import unnoted
     from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
@@ -193,7 +193,7 @@ def run(args: argparse.Namespace) -> int:
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
     coordinates, units = stated_of(experiment, args.derive, args.work, args.units)
     if named is not None:
-        tell("warning", unnoted(experiment, named), "warnings")
+        say_first("warning", unnoted(experiment, named), "warnings")
     with fitting(args.quiet):
         model, series = assemble(
             experiment,
@@ -221,28 +221,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _machine(experiment: Experiment, model: Model) -> str:
-    """What names the description of the machine that was measured, or what else tells who shares memory.
+    """Name the platform that was measured, or the options that state which cores share memory.
 
     Empty where runs are of several machines, or nothing asks for one.
     """
     from ranksight.platforms.recognition import measured_on, named
 
-    told = {
+    machines = {
         tuple(run.environment.get(key, "") for key in ("processor", "cores", "CPU name")) for run in experiment.runs
     }
-    if len(told) != 1:
+    if len(machines) != 1:
         return ""
-    processor, cores, elsewhere = told.pop()
+    processor, cores, elsewhere = machines.pop()
     known = measured_on({"processor": processor, "cores": cores})
     if known is None and elsewhere and len(found := named(elsewhere)) == 1:  # other tools name it without its cores
         known = found[0]
     if known is not None:
-        return f"measured on {known.title}: --platform {known.name} tells its caches and memory domains"
+        return f"measured on {known.title}: --platform {known.name} describes its caches and memory domains"
     if "ranks" not in model.parameters or not TRAFFIC.intersection(model.fitted.metrics):
         return ""
     return (
         "memory traffic was counted, and how many cores share memory is not known: --cores-per-domain N with "
-        "--ranks-per-node N (lscpu shows both), or --platform, tells what further domains and nodes bring"
+        "--ranks-per-node N (lscpu shows both), or --platform, states it for predictions on further domains and nodes"
     )
 
 

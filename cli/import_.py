@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli._lines import shell_line
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
-from ranksight.cli._saying import SHOWN, say, tell, warn
+from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.units import counted, in_full
 from ranksight.reports.terminal import Column, Table, next_step, show
@@ -91,10 +91,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace an experiment that is there")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="of the summary (default: table)")
-    parser.add_argument("--list-formats", action="store_true", help="tell what can be read")
+    parser.add_argument("--list-formats", action="store_true", help="list the formats that can be read")
     table = parser.add_argument_group("tables (csv)")
     table.add_argument("--kernel", metavar="COLUMN", help="names the kernel (default: rows speak of the whole)")
-    table.add_argument("--repetition", metavar="COLUMN", help="tells repetitions apart (default: rows that agree)")
+    table.add_argument("--repetition", metavar="COLUMN", help="numbers the repetitions (default: rows that agree)")
     table.add_argument("--rank", metavar="COLUMN", help="the rank (default: rows speak of all ranks)")
     table.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="take only these rows")
     table.add_argument(
@@ -137,7 +137,7 @@ def run(chosen: argparse.Namespace) -> int:
     if words and words[0] == JOINED and not Path(words[0]).exists():
         return _join([Path(word) for word in words[1:]], chosen)
     if not words:
-        raise UsageError("ranksight import: no file is given", "--list-formats tells what can be read")
+        raise UsageError("ranksight import: no file is given", "--list-formats lists what can be read")
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)
@@ -161,13 +161,13 @@ def run(chosen: argparse.Namespace) -> int:
                     runs += work.add(given(), name, path, watch=progress)
         skipped = skips.end()
         if not runs:
-            raise InputError(f"none of {len(todo)} files could be imported", "the messages above tell why")
+            raise InputError(f"none of {len(todo)} files could be imported", "the messages above say why")
         _whole(work, chosen)
         experiment = work.finish()
     warn(warning(experiment))
-    tell("warning", checks.warnings(), "warnings")
+    say_first("warning", checks.warnings(), "warnings")
     notes = [note for note in work.notes if note not in checks.texts]
-    tell("note", [*notes, *_doubts(work, experiment, chosen)], "notes")
+    say_first("note", [*notes, *_doubts(work, experiment, chosen)], "notes")
     if unknown and not chosen.quiet:
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
         say(f"not recognised: {', '.join(map(str, unknown[:3]))}{more}")
@@ -199,7 +199,7 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
         raise InputError(
             f"{words[0]} {'is' if len(words) == 1 else 'and the others are'} not of {what}",
             f"a table is read by '{shell_line('ranksight', 'import', 'csv', words[0])} --parameter ... --metric ...'; "
-            "--list-formats tells what else can be read",
+            "--list-formats lists what else can be read",
         )
     return found
 
@@ -210,7 +210,7 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
         one, other = work.unlike
         yield (
             f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
-            "or cases, import them apart or tell them apart with --parameter or --set"
+            "or cases, import them separately or distinguish them with --parameter or --set"
         )
     counts = [name for name in experiment.parameters if name.casefold() in RANKS]
     if counts and "ranks" not in experiment.parameters:
@@ -270,7 +270,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
             sources.append(Experiment.read(path))
     skipped = skips.end()
     if not sources:
-        raise InputError(f"none of {len(paths)} folders is an experiment", "the messages above tell why")
+        raise InputError(f"none of {len(paths)} folders is an experiment", "the messages above say why")
     place: Path = chosen.output
     if is_experiment(place):
         target = Experiment.read(place)

@@ -26,14 +26,14 @@ VERBS: dict[str, str] = {
     "import": "read measurements that other tools made",
     "fit": "learn how every metric of every kernel grows",
     "phases": "find what a traced program repeats, and its time from that",
-    "predict": "tell the runtime at other ranks and sizes, with its interval",
-    "diagnose": "tell what bounds each kernel, how it scales, and what would help",
+    "predict": "predict the runtime at other ranks and sizes, with its interval",
+    "diagnose": "show what bounds each kernel, how it scales, and what would help",
     "check": "hold an experiment against expectations of how its functions scale",
     "plan": "say which runs to make next, for the most certainty per core-hour",
     "report": "write what a model says, and its evidence, into one HTML file",
     "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
     "completion": "print what makes a shell complete verbs and options",
-    "compare": "tell what changed between two experiments or models, why, and at which scale it matters",
+    "compare": "show what changed between two experiments or models, why, and at which scale it matters",
     "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = bool(os.environ.get("RANKSIGHT_DEBUG"))
     if not debug:
-        # Overflow in a form that is then discarded is no news; what is wrong with an answer stands in its reason.
+        # Overflow in a hypothesis that is then discarded needs no warning; the reason of an answer names what is wrong.
         warnings.simplefilter("ignore", RuntimeWarning)
     verb = ""
     if sys.stdout is None:  # closed by who called
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     code = int(module.run(chosen))
             else:
                 code = int(module.run(chosen))
-        # What cannot be written is an error of this command, not one told by the interpreter when it ends.
+        # A failed write is an error of this command, not one that the interpreter reports at exit.
         sys.stdout.flush()
         return code
     except RanksightError as error:

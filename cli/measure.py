@@ -6,9 +6,9 @@ The command stands after '--' and names its parameters in braces; every paramete
 
 Each configuration is run once for every collector and repetition (a deterministic collector once). A campaign that was
 cut off goes on where it stopped when the same line is given again. Where a collector has to stand before the program,
-its place is found from the launcher's options; write {wrap} there if it is not. A program that is told its process
-grid takes it from {grid3.x} {grid3.y} {grid3.z} or {grid2.x} {grid2.y}, the ranks as MPI_Dims_create factors them, the
-longest side first; {size*grid3.x} is a product:
+its place is found from the launcher's options; write {wrap} there if it is not. A program that needs its process grid
+as options takes it from {grid3.x} {grid3.y} {grid3.z} or {grid2.x} {grid2.y}, the ranks as MPI_Dims_create factors
+them, the longest side first; {size*grid3.x} is a product:
 
   ranksight measure --ranks 1,2,4,8 -o md.exp -- mpirun -n {ranks} ./md -i {grid3.x} -j {grid3.y} -k {grid3.z}
 
@@ -65,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="use this one; repeat for several (default: what works here)",
     )
-    parser.add_argument("--list-collectors", action="store_true", help="tell what can be collected here, and why not")
+    parser.add_argument("--list-collectors", action="store_true", help="list what can be collected here, and why not")
     parser.add_argument(
         "--platform",
         default=None,
@@ -104,7 +104,7 @@ def _configure_commands(parser: argparse.ArgumentParser) -> None:
         type=_command,
         default=(),
         metavar="COMMAND",
-        help="run this once per configuration, not measured, in a copy of --workdir (else an empty folder)",
+        help="run this once per configuration, not measured, in a copy of --workdir (or in an empty folder)",
     )
     parser.add_argument(
         "--at",
@@ -232,7 +232,7 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.distant and (chosen.emit or chosen.submit):
         raise UsageError("ranksight measure: --distant decides after each run, jobs cannot", "run it inside one job")
     if chosen.format == "json" and (chosen.distant or chosen.emit or chosen.submit):
-        raise UsageError("ranksight measure: --format json tells of runs that are made here", "leave it out")
+        raise UsageError("ranksight measure: --format json reports runs that are made here", "leave it out")
     if chosen.emit or chosen.submit:
         return _batch.run(chosen)
     template.fill({name: values[0] for name, values in chosen.grid.items()})
@@ -320,7 +320,7 @@ def open_or_create(folder: Path, application: str, template: Template, case: Pat
 
 
 def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[str, Collector]:
-    """The collectors to use: those named, or all defaults that work here; `say` is told what and why.
+    """The collectors to use: those named, or all defaults that work here; `say` gets the choice and the reasons.
 
     Raises
     ------

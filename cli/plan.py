@@ -236,7 +236,7 @@ def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> Non
     if args.instead:
         show("", *map(next_step, args.instead))
         return
-    said = "this plan assumed outcomes that only runs can tell; plan again when they were made:"
+    said = "this plan assumed outcomes that only runs can show; plan again when they were made:"
     show("", said, Text(_again(args), 2, -1), *map(next_step, commands))
 
 

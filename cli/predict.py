@@ -1,4 +1,4 @@
-"""Tell what a model says at configurations that nobody has run, with intervals.
+"""Predict configurations that were not measured, with prediction intervals.
 
   ranksight predict heat.model.json --ranks 1024,2048 --size 256
   ranksight predict heat.model.json --ranks 1024 --size 256 --metric time --format json
@@ -245,7 +245,7 @@ def _csv(prediction: Prediction) -> None:
 
 
 def _table(prediction: Prediction, everything: bool) -> None:
-    """A table for each configuration and metric, the whole program first, what it holds beside its kernels' own, then
+    """A table for each configuration and metric: the whole program, its communication, imbalance and T_others, then the
     kernels by size.
 
     Kernels without weight are left to the other formats, unless `everything` is asked for.
@@ -267,7 +267,7 @@ def _table(prediction: Prediction, everything: bool) -> None:
         ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not abs(answer.value) < least]
         rows = list(map(_row, ordered))
         if first.metric == "time" and prediction.parts and not everything:
-            rows[1:1] = _beside(prediction, answers, max(least, 1e-12))
+            rows[1:1] = _parts(prediction, answers, max(least, 1e-12))
         blocks += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, rows, 2)]
         if light := every - len(ordered):
             kernels = "kernel" if light == 1 else "kernels"
@@ -283,8 +283,8 @@ def _table(prediction: Prediction, everything: bool) -> None:
     show(*blocks[:-1], *_over(prediction))
 
 
-def _beside(prediction: Prediction, answers: Sequence[Answer], least: float) -> list[list[str | Cell]]:
-    """Rows of what the program's time holds beside its kernels' own, at the configuration of `answers`."""
+def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> list[list[str | Cell]]:
+    """Rows of communication, imbalance, T_others and BF_comm at the configuration of `answers`."""
     import numpy as np
 
     at = int(np.flatnonzero((prediction.answers.points == list(answers[0].configuration.values())).all(axis=1))[0])
@@ -427,7 +427,7 @@ def _evidence(prediction: Prediction) -> list[Block]:
 
     from ranksight.model.application.communication import MEANINGS
 
-    told = Counter(prediction.answers.columns["evidence"].tolist())
+    methods = Counter(prediction.answers.columns["evidence"].tolist())
     blocks: list[Block] = ["", *(Text(f"note: {note}") for note in prediction.notes)]
     if factors := _exchanged(prediction):
         last = factors[-1]
@@ -436,10 +436,10 @@ def _evidence(prediction: Prediction) -> list[Block]:
         blocks.append(Text(text))
     blocks += [
         Text(f"{count} {'value' if count == 1 else 'values'} by {text}", style="dim")
-        for text, count in told.most_common(8)
+        for text, count in methods.most_common(8)
     ]
-    if len(told) > 8:
-        blocks.append(f"and {len(told) - 8} more; --format csv tells the evidence of each")
+    if len(methods) > 8:
+        blocks.append(f"and {len(methods) - 8} more; --format csv has the evidence of each")
     return blocks
 
 

@@ -104,7 +104,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute, write, tell where; 4 when the evidence does not carry the time at the target."""
+    """Write the report and print its path; 4 when the data are insufficient for the time at the target."""
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
     if not 0 < args.efficiency <= 1:
@@ -117,11 +117,11 @@ def run(args: argparse.Namespace) -> int:
     context = _context(args)
     page = render(context, args.title)
     write(page, output, force=args.force)
-    told = _summary(context, output, len(page.encode("utf-8")))
+    summary = _summary(context, output, len(page.encode("utf-8")))
     if not args.quiet:
         warn(str(context.model.extras.get("left_out", "")))
-        _print(told, args.format)
-    return 0 if told["carried"] or not context.sweep.timed else 4
+        _print(summary, args.format)
+    return 0 if summary["carried"] or not context.sweep.timed else 4
 
 
 def _context(args: argparse.Namespace) -> Context:
@@ -193,26 +193,26 @@ def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
     }
 
 
-def _print(told: dict[str, Any], how: str) -> None:
+def _print(summary: dict[str, Any], how: str) -> None:
     if how == "json":
-        json.dump({"schema_version": 1, **told}, sys.stdout, indent=1, allow_nan=False)
+        json.dump({"schema_version": 1, **summary}, sys.stdout, indent=1, allow_nan=False)
         print()
         return
     if how == "csv":
         columns = ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")
-        _separated.write(columns, [[told[name] for name in columns]])
+        _separated.write(columns, [[summary[name] for name in columns]])
         return
     from ranksight.core.units import counted, format_si
     from ranksight.reports.terminal import Text, next_step, show
 
-    size = format_si(float(told["bytes"]), "B")
+    size = format_si(float(summary["bytes"]), "B")
     show(
-        Text(told["answer"], hanging=0),
+        Text(summary["answer"], hanging=0),
         "",
         Text(
-            f"{counted(told['kernels'], 'kernel')}, {counted(told['functions'], 'function')}, "
-            f"{told['refused']} refused at the target"
+            f"{counted(summary['kernels'], 'kernel')}, {counted(summary['functions'], 'function')}, "
+            f"{summary['refused']} refused at the target"
         ),
-        Text(f"{told['report']}: {size}, nothing outside of it is needed", hanging=-1),
-        next_step(f"{shell_line('xdg-open', told['report'])}  # or hand it to a colleague"),
+        Text(f"{summary['report']}: {size}, nothing outside of it is needed", hanging=-1),
+        next_step(f"{shell_line('xdg-open', summary['report'])}  # or hand it to a colleague"),
     )

@@ -298,13 +298,13 @@ def test_the_machine_measured_is_proposed(
         made.add(Run({"ranks": ranks}, 0, "synthetic", environment=facts), table)
     assert main(["fit", str(tmp_path / "e"), *options]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert ("--platform rome-7742 tells its caches and memory domains" in out) is said
+    assert ("--platform rome-7742 describes its caches and memory domains" in out) is said
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz", "--platform icelake-8360y tells its caches"),
+        ("Intel(R) Xeon(R) Platinum 8360Y CPU @ 2.40GHz", "--platform icelake-8360y describes its caches"),
         ("Imaginary 4711", "how many cores share memory is not known: --cores-per-domain N"),
     ],
 )
