@@ -136,6 +136,7 @@ def test_every_command_does_what_its_document_says(
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("RANKSIGHT_DOCUMENTS" not in os.environ, reason="RANKSIGHT_DOCUMENTS=1 runs them, half an hour")
 @pytest.mark.mpi
 @pytest.mark.valgrind
 @pytest.mark.timeout(1800)
