@@ -57,8 +57,8 @@ def open_table(file: Path) -> pq.ParquetFile:
     regular_file(file)
     try:
         source = pq.ParquetFile(file)
-        _check_schema(source.schema_arrow, file.stem)
         held = source.metadata
+        _check_schema(source.schema_arrow, file.stem, rows=held.num_rows)
         size = sum(held.row_group(at).total_byte_size for at in range(held.num_row_groups))
         if held.num_rows * len(source.schema_arrow) > limits.TABLE_CELLS or size > limits.TABLE_BYTES:
             raise ValueError(f"{held.num_rows} rows of {len(source.schema_arrow)} columns, {size} bytes, are too many")
@@ -116,16 +116,19 @@ def _damaged(file: Path, error: Exception) -> InputError:
     return InputError(f"{file} cannot be read: {said}", "the file is damaged; measure this run again")
 
 
-def _check_schema(schema: pa.Schema, table: str) -> None:
-    """Raise ValueError where a column is missing, there twice, or not of the kind that its name says."""
+def _check_schema(schema: pa.Schema, table: str, rows: int) -> None:
+    """Raise ValueError where a column is missing, there twice, or not of the kind that its name says.
+
+    Columns of a table without rows have whatever type nothing has.
+    """
     if missing := [name for name in REQUIRED.get(table, ()) if name not in schema.names]:
         raise ValueError(f"it has no column {missing[0]}")
     if len(set(schema.names)) != len(schema.names):
         raise ValueError("it names a column twice")
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if pa.types.is_null(kind):
-            continue  # a table without rows
+        if not rows and not pa.types.is_nested(kind):
+            continue
         if field.name in TEXTS:
             fits = _is_text(kind)
         elif table == "counters" or field.name in NUMBERS:
