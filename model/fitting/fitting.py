@@ -252,9 +252,8 @@ class _Task:
         ratio = found.residual[:, 0] / np.maximum(freedom, 1.0) / base
         habits = self.habits[batch.group]
         scale, habits.discrepancy = discrepancy.scale(ratio, freedom, base, location.freedom, habits.discrepancy)
-        around = (found.weight * np.where(found.weight > 0, found.variance, 0.0)).sum(axis=1)
         repeated, names = ~np.isnan(location.variance), (batch.group[0],) * len(base)
-        pace = drift.pace(scale, around, freedom, repeated, names, location.samples)
+        pace = drift.pace(scale, found.around, freedom, repeated, names, location.samples)
         axes = self._axes()
         extrapolated = np.zeros((len(base), self.points.shape[1], 2))
         extrapolated[:, axes] = (pace * drift.expected_drift(kind))[:, None, None]

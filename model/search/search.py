@@ -124,6 +124,11 @@ class Found:
     press: Array
     residual: Array
 
+    @property
+    def around(self) -> Array:
+        """Relative variance (s,) of a value around the functions, averaged over the hypotheses by their weights."""
+        return np.asarray((self.weight * np.where(self.weight > 0, self.variance, 0.0)).sum(axis=1))
+
 
 def shares(problem: Problem, shape: Array) -> Array:
     """Logarithm (s, t) of the largest share that terms (t, n) of size one have in series: the scale of their

@@ -133,7 +133,7 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     Parameters
     ----------
     ratio, freedom : (s,)
-        From :func:`misfit`.
+        Residual variance of the best hypothesis over that of the noise, and its degrees of freedom.
     noise, known : (s,)
         Variance of a configuration's value from noise alone, and its degrees of freedom; zero where nothing was
         repeated, and all that is left may be discrepancy.

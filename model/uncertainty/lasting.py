@@ -62,7 +62,7 @@ class Lasting:
         # What is zero somewhere has no logarithm there, and what it has elsewhere says too little.
         use &= (np.where(use, location.values, 1.0) > 0).all(axis=1, keepdims=True)
         logs = np.log(np.where(use, location.values, np.nan))
-        around = (found.weight * np.where(found.weight > 0, found.variance, 0.0)).sum(axis=1)
+        around = found.around
         good = np.isfinite(around) & (around > 0)
         part = np.clip(1 - noise / np.where(good, around, 1.0), 0.0, 1.0)
         part = np.where(good, np.where(np.isnan(location.variance), 1.0, part), 0.0)

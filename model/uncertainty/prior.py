@@ -10,26 +10,23 @@ Array = NDArray[np.float64]
 ROUNDS = 20
 
 
-def learn(density: Array, prior: Array, pseudo: float, worth: float | None = None) -> Array:
-    """The law (g,) from log-densities (s, g) of values left out, by expectation maximisation.
+def learn(density: Array, prior: Array, pseudo: float) -> Array:
+    """The law (g,) from log-densities (s, g) of what each series shows, by expectation maximisation.
 
     Parameters
     ----------
     density : (s, g)
-        All zero for series of which nothing was left out.
+        All zero for series that show nothing; each of the others counts as one.
     prior : (g,)
         The law before the data, which counts for `pseudo` series.
-    worth : float, optional
-        For how many series all together count; else for as many as they are.
     """
     density = density[density.any(axis=1)]
     if not len(density):
         return prior
-    worth = float(len(density)) if worth is None else worth
     likelihood = np.exp(density - density.max(axis=1, keepdims=True))
     law = prior
     for _ in range(ROUNDS):
-        law = (pseudo * prior + worth * _shares(likelihood, law).mean(axis=0)) / (pseudo + worth)
+        law = (pseudo * prior + _shares(likelihood, law).sum(axis=0)) / (pseudo + len(density))
     return law
 
 
