@@ -124,10 +124,14 @@ SLOPE_AFTER = {"node": (-0.6, 0.5), "divided": (0.0, 0.4), "growth": (0.0, 0.1)}
 node, anything between ideal scaling and none; of work that is divided among nodes, where the next ones bring no memory
 domain or cache that was not there, none; of growth along ranks or nodes, none."""
 SLOPE_PLACES = (1 / 6, 1 / 2, 5 / 6)
-"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law."""
-SLOPE_IN_MEDIAN = 0.4
-"""Largest probability of changes of slope that moves the value, 1: it stays within a standard deviation of the
-functions."""
+"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law; within a node it
+comes at once."""
+FULL_NODE = 0.75
+"""Probability that ranks of a node which were measured from one rank on have filled its memory domain, so that the
+cost per unit of work stays, 1: (2 + 1) / (2 + 2), as it did on both nodes with measurements beyond (SPEChpc by strong
+scaling, LULESH by weak scaling; rule of succession)."""
+FULL_NODE_SPREAD = 0.15
+"""Standard deviation of the slope of ln y over ln x around it, 1: messages and caches that further domains add."""
 WHOLE_NODES = 128.0
 """Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""
 HIDDEN_DIVIDED = 0.03

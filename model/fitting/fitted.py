@@ -236,7 +236,7 @@ class Fitted:
 
     @cached_property
     def _jobs(self) -> Array:
-        return between_jobs(self.metrics)
+        return between_jobs(self.metrics) * np.minimum(self.pace, 1.0)
 
     def inside(self, points: Array) -> NDArray[np.bool_]:
         """Where each series is within the range of the runs, (s, k), at `points` (k, m)."""

@@ -249,9 +249,8 @@ def mixture_forecast(
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
-    # Drift, which goes either way, widens the interval and leaves the value where it is. Changes go one way: the median
-    # is of functions and changes, though never without the functions.
-    median = quantile(0.5, *with_changes((share, centre, spread, nu), None if change is None else change.for_median()))
+    # Drift goes either way: it widens the interval and leaves the value where it is. Changes go one way and move it.
+    median = quantile(0.5, *with_changes((share, centre, spread, nu), change))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - level) / 2, (1 + level) / 2
 

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import Kind
-from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.series.noise import Location
 
@@ -56,12 +55,6 @@ class Change:
     def of(self, rows: Index) -> Change:
         """The same of some series."""
         return Change(self.share[:, rows], self.centre[:, rows], self.spread[:, rows])
-
-    def for_median(self) -> Change:
-        """The same, together no likelier than :data:`ranksight.model.priors.SLOPE_IN_MEDIAN`."""
-        total = self.share.sum(axis=0)
-        part = priors.SLOPE_IN_MEDIAN / np.maximum(total, priors.SLOPE_IN_MEDIAN)
-        return Change(self.share * part, self.centre, self.spread)
 
 
 def turned(points: Array, location: Location, positive: Mask, kind: Kind) -> Array:
