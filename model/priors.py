@@ -74,6 +74,9 @@ GROWTH_KEPT = 0.5
 goes on beyond a memory domain, 1, where one domain was measured: the rest is what sharing it did. Chosen by the mean
 error of SPEChpc programs on the further domains of a node, each also with the choice of the others
 (``python -m benchmarks shrinkage``)."""
+STALLS_UNCOUNTED = 0.3
+"""Part of a time, 1, that may be stalls at least where no counter shows them: Ding et al. 2018, figure 8, have kernels
+from 3 to 42 %, and a blocking factor that is fitted to times alone tells stalls from execution no better."""
 STALL_RESOLUTION = 0.002
 """Stall cycles over cycles, 1, below which a counter of stalls says nothing: skid, interrupts and the counter's own
 definition are larger."""

@@ -192,7 +192,8 @@ class Application:
         if self.counted is not None:
             laws.add_counted(self.counted, self.counted.at(points, counts, rows, at))
         if self.resources is not None and laws.given_parts is not None:
-            laws.add_resources(self.resources, laws.given_parts)
+            regime = None if self.counted is None else self.counted.regime(self.counted.where.inputs(points, at))
+            laws.add_resources(self.resources, laws.given_parts, regime)
         if self.exchange is not None:
             laws.add_exchange(self.exchange, points)
         for name, law in ((BANDWIDTH, self.sharing), (CACHE, self.cached)):

@@ -230,9 +230,7 @@ class Counted:
         inverse = Spread(-f.centre, f.up, f.down)
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
-        acting = np.any(self.where.variants, axis=0)
-        regime = changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
-        new = np.broadcast_to(regime, (len(self.kernels), len(points)))
+        new = np.broadcast_to(self.regime(inputs), (len(self.kernels), len(points)))
         whole = self.total.at([works[name] for name in self.total.names], inputs).plus(inverse)
         whole = whole.plus(Spread(np.zeros(new.shape), new, new))
         shape = whole.centre.shape
@@ -261,6 +259,11 @@ class Counted:
         cpi = Spread(execution.centre - work.centre, execution.down, execution.up)
         blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
         return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy)
+
+    def regime(self, inputs: Array) -> Array:
+        """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d)."""
+        acting = np.any(self.where.variants, axis=0)
+        return changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
 
     def _drift(self, inputs: Array, kernels: int) -> Spread:
         """What no run shows: a deviation of the logarithm that grows with the distance from the measured ones."""
