@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.core.metrics import metric
 from ranksight.model import priors
-from ranksight.model.uncertainty.slope import DIVIDING, Change
+from ranksight.model.uncertainty.slope import DIVIDING, Change, from_one_rank
 
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
@@ -77,9 +77,13 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
     chance = (1 - (measured / (measured + out)) ** (priors.SLOPE_CHANGES + fitted.turned[rows][:, None])) * seldom
     fallen, grown = priors.SLOPE_AFTER["node" if node else "divided"], priors.SLOPE_AFTER["growth"]
     mean, deviation = (np.where(falls, fallen[at], grown[at]) for at in (0, 1))
+    # Functions meet a domain that fills up to a percent or two, and work with a serial part exactly.
+    misfit = np.minimum(fitted.pace[rows] * priors.DISCREPANCY / priors.FULL_NODE_MISFIT, 1.0)[:, None]
+    exact, inexact = priors.FULL_NODE
     full, kept = _full_domain(logs, last, (low, high), ahead)
-    full = np.where(node & grows & (ahead > 0), full, 0.0)
-    parts = [(full, np.where(full > 0, kept, 0.0), np.maximum(priors.FULL_NODE_SPREAD * ahead + 0 * full, 1e-9))]
+    full = np.where(full & node & grows & (ahead > 0), exact + (inexact - exact) * misfit, 0.0)
+    apart = np.minimum(priors.FULL_NODE_SPREAD * ahead, np.where(full > 0, np.abs(kept - there), 0.0))
+    parts = [(full, np.where(full > 0, kept, 0.0), np.maximum(apart, 1e-9))]
     chance = chance * (1 - full) / len(priors.SLOPE_PLACES)
     for place in AT_ONCE if node else priors.SLOPE_PLACES:
         start, rest = logs(high * np.exp(place * ahead[0])), (1 - place) * ahead
@@ -91,16 +95,16 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
 
 def _full_domain(
     logs: Callable[[float | Array], Array], last: Array, ends: tuple[float, float], ahead: Array
-) -> tuple[Array, Array]:
-    """Probability (r, k) that the runs filled the memory domain, and ln y then.
+) -> tuple[Mask, Array]:
+    """Whether the runs may have filled the memory domain (r, k), and ln y then.
 
     What ranks of one node take from each other is in the cost per unit of work, which stays what it was at the last
     runs: time that was divided at first is divided again, time that was constant at first is constant again. Only runs
     from one rank on show both, the cost without others and what others add.
     """
     low, high = ends
-    if low >= 2 or high > priors.WHOLE_NODES:
-        return np.zeros_like(last), last
+    if not from_one_rank(low, high):
+        return np.zeros(last.shape, dtype=bool), last
     divided = np.round(np.clip((logs(low) - logs(low * FIRST)) / np.log(FIRST), 0.0, 1.0))
     kept = last - divided * ahead
-    return np.where(np.isfinite(kept), priors.FULL_NODE, 0.0), kept
+    return np.isfinite(kept), kept

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+
 def fitted_to_columns(fitted: Fitted) -> dict[str, Any]:
     """Turn fitted functions into names and arrays."""
     keep = fitted.weight > 0

@@ -19,6 +19,8 @@ from ranksight.model.series.poisson import HALF
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+STEADIEST = 0.003
+"""Discrepancy below which a series is not believed to keep to its function any better."""
 JITTER = 1e-3
 """Scatter around functions, relative, from which on counts do not follow them."""
 EXACT = 1e-6
@@ -64,7 +66,7 @@ def pace(
     inexact = np.minimum(np.hypot(1.0, scatter / JITTER), priors.DRIFT / priors.DRIFT_OF_COUNTS)
     exact = (scatter < EXACT) & (freedom > priors.DISCREPANCY_CHOSEN)
     inexact = np.where(kinds == "sampled", 1.0, np.where(exact, KEPT, inexact))
-    departing = discrepancy / priors.DISCREPANCY
+    departing = np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY
     held = {name: metric(name).kind == "requirement" and not metric(name).steady for name in set(metrics)}
     cached = np.array([held[name] for name in metrics])
     departing = np.where(repeated, departing, np.where(cached, 1.0, np.minimum(departing, 1.0)))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import Kind
+from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.series.noise import Location
 
@@ -36,6 +37,12 @@ NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
 DIVIDING = ("ranks", "nodes", "p", "processes")
 """Parameters that divide work and add neighbours."""
+
+
+def from_one_rank(low: float, high: float) -> bool:
+    """Whether runs on `low` to `high` ranks show what ranks of one node take from each other: from one rank on, which
+    had the node for itself, to no more than a node may hold."""
+    return low < 2 <= high <= priors.WHOLE_NODES
 
 
 @dataclass(frozen=True)
@@ -75,9 +82,7 @@ def turned(points: Array, location: Location, positive: Mask, kind: Kind) -> Arr
     return np.asarray(np.abs(2 * curve * width))
 
 
-def with_changes(
-    parts: tuple[Array, Array, Array, Array], change: Change | None
-) -> tuple[Array, Array, Array, Array]:
+def with_changes(parts: tuple[Array, Array, Array, Array], change: Change | None) -> tuple[Array, Array, Array, Array]:
     """Add the components of changes to mixtures (c, s, k) of weights, centres, spreads and degrees of freedom."""
     if change is None:
         return parts

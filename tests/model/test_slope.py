@@ -104,9 +104,11 @@ def test_a_node_measured_from_one_rank_on_may_be_full(
 ) -> None:
     ranks = np.array([1.0, 2, 4, 8, 16])
     fitted = _fitted_times(ranks, law(ranks))
-    change = changes(fitted, np.array([[64.0]]))
-    assert change is not None
-    assert change.share[0] == pytest.approx(priors.FULL_NODE)
+    exact, inexact = priors.FULL_NODE
+    for misfit, share in ((0.0, exact), (1.0, inexact)):
+        change = changes(replace(fitted, pace=np.full(1, misfit)), np.array([[64.0]]))
+        assert change is not None
+        assert change.share[0, 0, 0] == pytest.approx(share)
     np.testing.assert_allclose(np.exp(change.centre[0, 0, 0]), kept(law(16.0), 4.0), rtol=0.02)
     answer = fitted.predict([[64.0]], level=0.9)
     assert answer.lower[0, 0] < kept(law(16.0), 4.0) < answer.upper[0, 0]
