@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         warn(str(context.model.extras.get("left_out", "")))
         _print(summary, args.format)
-    return 0 if summary["carried"] or not context.sweep.timed else 4
+    return 0 if summary["sufficient"] or not context.sweep.timed else 4
 
 
 def _context(args: argparse.Namespace) -> Context:
@@ -178,16 +178,16 @@ def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[st
 
 
 def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
-    from ranksight.reports.sweep import carried
+    from ranksight.reports.sweep import sufficient
 
     return {
         "report": str(output),
         "bytes": size,
         "kernels": len(context.kernels),
-        "refused": len(context.refusals),
+        "unpredicted": len(context.unpredicted),
         "functions": len(context.model.fitted),
         "target": context.sweep.target,
-        "carried": context.sweep.timed and carried(context.sweep.total),
+        "sufficient": context.sweep.timed and sufficient(context.sweep.total),
         "answer": context.answer,
         "warnings": [context.model.extras["left_out"]] if "left_out" in context.model.extras else [],
     }
@@ -199,7 +199,7 @@ def _print(summary: dict[str, Any], how: str) -> None:
         print()
         return
     if how == "csv":
-        columns = ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")
+        columns = ("report", "bytes", "kernels", "functions", "unpredicted", "sufficient", "answer")
         _separated.write(columns, [[summary[name] for name in columns]])
         return
     from ranksight.core.units import counted, format_si
@@ -211,7 +211,7 @@ def _print(summary: dict[str, Any], how: str) -> None:
         "",
         Text(
             f"{counted(summary['kernels'], 'kernel')}, {counted(summary['functions'], 'function')}, "
-            f"{summary['refused']} refused at the target"
+            f"{summary['unpredicted']} not predicted at the target"
         ),
         Text(f"{summary['report']}: {size}, nothing outside of it is needed", hanging=-1),
         next_step(f"{shell_line('xdg-open', summary['report'])}  # or hand it to a colleague"),

@@ -117,7 +117,7 @@ def shown(model: Model) -> list[int]:
 
 
 def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
-    """A table for each metric, the largest kernels first; what is refused stands below, by its reason.
+    """A table for each metric, the largest kernels first; what is not predicted follows, by its reason.
 
     Parameters
     ----------

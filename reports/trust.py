@@ -10,7 +10,7 @@ import numpy as np
 from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.measured import Measured
-from ranksight.reports.sweep import Sweep, carried, place
+from ranksight.reports.sweep import Sweep, place, sufficient
 
 Grade = Literal["good", "fair", "poor"]
 FEW = 100.0
@@ -50,7 +50,7 @@ def trust(sweep: Sweep, found: Measured | None = None) -> list[Fact]:
 def _interval(sweep: Sweep) -> Fact:
     total = sweep.total
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
-    if not sweep.timed or not carried(total) or not value > 0:
+    if not sweep.timed or not sufficient(total) or not value > 0:
         return Fact("poor", "Interval", f"Insufficient: {total.reason[0, -1] or 'the model has no time'}.")
     wide = max(high / value, value / low) - 1 if low > 0 else float("inf")
     text = f"{sweep.level:.0%} of such intervals hold the value: {low / value - 1:+.0%} to {high / value - 1:+.0%}."
@@ -176,13 +176,13 @@ def _samples(sweep: Sweep) -> list[Fact]:
         return []
     few = sampled & (samples < FEW)
     names = np.array(sweep.model.fitted.metrics, dtype=object)
-    carried = max((float(shares[few & (names == name)].sum()) for name in set(names[few])), default=0.0)
+    few_share = max((float(shares[few & (names == name)].sum()) for name in set(names[few])), default=0.0)
     return [
         Fact(
-            _by_part(carried),
+            _by_part(few_share),
             "Samples",
             f"{int(few.sum())} of {int(sampled.sum())} functions of sampled values rest on fewer than {FEW:.0f} "
-            f"samples a configuration, {carried:.1%} of their metric at most.",
+            f"samples a configuration, {few_share:.1%} of their metric at most.",
         )
     ]
 

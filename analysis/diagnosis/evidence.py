@@ -56,7 +56,7 @@ class Evidence:
         Whether the interval of the kernel's time is usable: there are enough runs, of the parameters asked for, or runs
         of the very configuration.
     counted_ok : (K, k) bool
-        Whether the evidence carries the kernel's count of instructions.
+        Whether the data suffice for the kernel's count of instructions.
     instructions, flops : (K, k)
         A rank.
     fetched : (3, K, k)
@@ -167,7 +167,7 @@ class Evidence:
 
     @property
     def bounded(self) -> NDArray[np.bool_]:
-        """Whether a kernel's time is carried, or at least lies between two ends that can be compared, (K, k)."""
+        """Whether a kernel's time is predicted, or lies between two ends that can be compared, (K, k)."""
         ends = (self.low > 0) & (self.high <= FARTHEST * self.low)
         return np.asarray(self.ok | ends)
 
@@ -253,7 +253,7 @@ def gather(
         ok=np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
         reason=reason,
         sufficient=~np.isin(status, INSUFFICIENT) | measured[None],
-        counted_ok=answers.carried("instructions"),
+        counted_ok=answers.sufficient("instructions"),
         instructions=instructions,
         flops=_first(count("flops"), _sum(count("flops_dp"), count("flops_sp"))),
         # Lines that go back to a cache came from it: what passes both ways is read for a half at least.
@@ -313,8 +313,8 @@ class _Answers:
         status = np.where(there, self.said.status[index], OK)
         return status, np.where(there & (status != OK), self.said.reason[index], "").astype(object)
 
-    def carried(self, name: str) -> NDArray[np.bool_]:
-        """Whether the evidence carries a metric (K, k); not where a kernel has no such metric."""
+    def sufficient(self, name: str) -> NDArray[np.bool_]:
+        """Whether the data suffice for a metric (K, k); not where a kernel has no such metric."""
         index = self._index(name)
         if not len(self.said.status):
             return np.zeros((len(index), len(self.points)), dtype=bool)

@@ -42,7 +42,7 @@ def test_json_for_machines(stored: Path, tmp_path: Path, capsys: pytest.CaptureF
     printed = json.loads(capsys.readouterr().out)
     assert printed["target"] == {"ranks": 64, "size": 100}
     assert printed["bytes"] == output.stat().st_size
-    assert printed["carried"] is True
+    assert printed["sufficient"] is True
 
 
 def test_what_is_there_is_kept_without_force(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

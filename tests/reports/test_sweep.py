@@ -1,4 +1,4 @@
-"""Sweeps, ideal scaling, losses, crossings, trust and refusals on a program of known behaviour."""
+"""Sweeps, ideal scaling, losses, crossings, trust and what is not predicted, on a program of known behaviour."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ranksight.reports.ideal import ideal, losses
 from ranksight.reports.measured import measured
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots.plot_ranking import ranked
-from ranksight.reports.refusals import refusals
+from ranksight.reports.unpredicted import unpredicted
 from ranksight.reports.sweep import place, sweep
 from ranksight.reports.traffic import pairs
 from ranksight.reports.trust import trust
@@ -143,14 +143,14 @@ def test_trust_tells_distance_and_the_check(model: Model, known: Experiment, fre
     assert "Check" not in {fact.title for fact in trust(found)}
 
 
-def test_what_is_refused_names_its_reason_and_the_run(model: Model) -> None:
-    assert refusals(sweep(model, to=64)) == []
+def test_what_is_not_predicted_names_its_reason_and_the_run(model: Model) -> None:
+    assert unpredicted(sweep(model, to=64)) == []
     alone = replace(model, extras={}, fitted=replace(model.fitted, status=np.ones_like(model.fitted.status)))
-    refused = refusals(sweep(alone, to=256))
-    assert len(refused) == len(model.fitted)
-    assert refused[0].metric == "time"
-    assert "too few configurations" in refused[0].reason
-    assert refused[0].remedy == "measure more values of ranks between 1 and 32"
+    found = unpredicted(sweep(alone, to=256))
+    assert len(found) == len(model.fitted)
+    assert found[0].metric == "time"
+    assert "too few configurations" in found[0].reason
+    assert found[0].remedy == "measure more values of ranks between 1 and 32"
 
 
 def test_the_matrix_is_that_of_the_run_with_most_ranks(known: Experiment, fresh: Experiment) -> None:

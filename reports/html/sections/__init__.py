@@ -11,9 +11,9 @@ from ranksight.reports.html.sections import (
     pages,
     platform,
     ranking,
-    refused,
     roofline,
     terms,
+    unpredicted,
 )
 from ranksight.reports.html.sections._section import Section
 
@@ -28,7 +28,7 @@ SECTIONS = (
     Section("pages", "Kernel by kernel", pages.build),
     Section("communication", "Communication", communication.build),
     Section("expectations", "Expectations", expectations.build),
-    Section("refused", "Not predicted", refused.build),
+    Section("unpredicted", "Not predicted", unpredicted.build),
     Section("platform", "Platform", platform.build),
     Section("evidence", "Evidence", evidence.build),
 )
