@@ -51,7 +51,7 @@ class Truth:
     def _set_up(self) -> float:
         """When the last rank has the Cartesian communicator, the first thing that the program does.
 
-        How a library makes communicators is no part of a prediction; SMPI's way takes time in proportion to the ranks.
+        How a library makes communicators is not part of a prediction; SMPI's way takes time in proportion to the ranks.
         """
         rows = self.tables.messages
         return float(rows.loc[rows["operation"] == "Cart_create", "seconds"].max())

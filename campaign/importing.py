@@ -301,8 +301,8 @@ class Import:
             if absent := [name for name in self.naming.periods if name not in counters.columns]:
                 raise InputError(f"{path} holds no metric {absent[0]!r} to have a period", "name one that it holds")
             fresh = {name: each for name, each in self.naming.periods.items() if name not in known}
-            told_of = sampling(counters, fresh)
-            tables[TABLE] = pd.concat([tables[TABLE], told_of], ignore_index=True) if TABLE in tables else told_of
+            worth = sampling(counters, fresh)
+            tables[TABLE] = pd.concat([tables[TABLE], worth], ignore_index=True) if TABLE in tables else worth
             for name in fresh:
                 said = provenance.get(name, "measured")
                 provenance[name] = (

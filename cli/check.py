@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit XML report for a build server")
     parser.add_argument(
-        "--github", action="store_true", help="print what is violated as annotations of GitHub Actions as well"
+        "--github", action="store_true", help="print violations as annotations of GitHub Actions as well"
     )
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"

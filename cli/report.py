@@ -98,7 +98,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
         except ValueError:
             value = float("nan")
         if value - value != 0 or name[2:] in args.target:
-            raise UsageError(f"{parser.prog}: {name} {text!r} is no single number", f"write {name} 1024, once")
+            raise UsageError(f"{parser.prog}: {name} {text!r} is not a single number", f"write {name} 1024, once")
         args.target[name[2:]] = value
     return args
 
@@ -106,9 +106,9 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 def run(args: argparse.Namespace) -> int:
     """Write the report and print its path; 4 when the data are insufficient for the time at the target."""
     if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
     if not 0 < args.efficiency <= 1:
-        raise UsageError(f"--efficiency {args.efficiency:g} is no part of 1", "give a number such as 0.7")
+        raise UsageError(f"--efficiency {args.efficiency:g} is not part of 1", "give a number such as 0.7")
     place = with_name(args.model)
     output = args.output or place.with_name(place.name.removesuffix(".json").removesuffix(".model") + ".html")
     from ranksight.reports.html.page import render, write

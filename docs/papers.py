@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Write docs/papers.md: what the five papers print beside what this package computes from it.
+"""Write docs/papers.md: what the five papers print, next to what this package computes from it.
 
 Run ``python docs/papers.py``; a test holds the page against what is computed.
 """
@@ -74,7 +74,7 @@ def figure_8() -> pd.DataFrame:
 
 
 def ding() -> list[str]:
-    """Ding et al. 2018: work per rank, and the pair of kernels that CPI cannot tell apart."""
+    """Ding et al. 2018: work per rank, and the pair of kernels that CPI cannot distinguish."""
     lines = [
         "## Ding, Xu, Song, Zhang, Li, Zheng 2018",
         "Using hardware counter-based performance model to diagnose scaling issues of HPC applications. One equation:",

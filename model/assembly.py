@@ -111,7 +111,8 @@ def fit(
         experiment = read(experiment)
     if not isinstance(experiment, Experiment):
         raise InputError(
-            f"{type(experiment).__name__} is no experiment", "give one of rs.read(FOLDER), or its folder; import tables"
+            f"{type(experiment).__name__} is not an experiment",
+            "give one of rs.read(FOLDER), or its folder; import tables",
         )
     named = platform != "auto"
     if not named:
@@ -249,7 +250,7 @@ def assemble(
     log("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
-    log("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
+    log("functions chosen in space %s: %d without an answer", model.fitted.space, int((model.fitted.status != 0).sum()))
     functions = structured(
         experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
     )
@@ -272,8 +273,8 @@ def assemble(
     times = "" if counting is None else counting.remark()
     if counting is not None:
         extras["clock"] = counting.to_dict()
-    if remarks := [text for text in (times, remark, whole_units, sometimes(series)) if text]:
-        extras["remarks"] = remarks
+    if notes := [text for text in (times, remark, whole_units, sometimes(series)) if text]:
+        extras["notes"] = notes
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings
     )
@@ -286,9 +287,9 @@ def assemble(
         if seen := OBSERVERS[name](experiment, series, platform, machine):
             extras[name] = seen
     model = replace(model, extras=extras)
-    scale, unrest = _scale(model, sampled)
-    if application.resources is not None and (scale, unrest) != (1.0, 0.0):
-        application = replace(application, resources=replace(application.resources, scale=scale, unrest=unrest))
+    scale, run_to_run = _scale(model, sampled)
+    if application.resources is not None and (scale, run_to_run) != (1.0, 0.0):
+        application = replace(application, resources=replace(application.resources, scale=scale, run_to_run=run_to_run))
     inside = inside_weights(application, functions, series)
     if inside is not None:
         weights = application.weights
@@ -302,7 +303,7 @@ def assemble(
         application = replace(application, communication=communication)
         extras |= {"application": application.to_dict()}
         if remark:
-            extras["remarks"] = [*extras.get("remarks", []), remark]
+            extras["notes"] = [*extras.get("notes", []), remark]
         model = replace(model, extras=dict(extras))
     others = _others(model, series)
     if others is not None:
@@ -357,7 +358,7 @@ def _others(model: Model, series: Series) -> Others | None:
 def _whence(sampled: Sampled, platform: Platform | None) -> str:
     """Where times come from, in words."""
     taken = "sampled" if sampled.samples else "measured"
-    return f"{taken}, on platform {platform.name}" if platform is not None else f"{taken}, on no platform that is told"
+    return f"{taken}, on platform {platform.name}" if platform is not None else f"{taken}, on an unknown platform"
 
 
 def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:

@@ -276,9 +276,9 @@ class Model:
 
     def notes(self, points: NDArray[np.float64]) -> tuple[str, ...]:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
-        from ranksight.model.remarks import remarks
+        from ranksight.model.notes import notes
 
-        return remarks(self, points)
+        return notes(self, points)
 
     def forecast(self, points: NDArray[np.float64], level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m), kernels' times by the resource equation where counters carry it."""

@@ -72,7 +72,7 @@ class Prediction:
                 ]
             )
         level = f"{self.answers.said.level:.0%} interval"
-        heads = [*self.parameters, "kernel", "metric", "value", level, "remark"]
+        heads = [*self.parameters, "kernel", "metric", "value", level, "note"]
         return table(f"{self.application}: {len(rows)} predictions", heads, rows)
 
     def plot(self, ax: Any = None) -> Any:

@@ -17,7 +17,7 @@ SHOWN = ("instructions", "loads", "stores", "messages", "bytes_sent")
 SHORT = {"bytes_sent": "bytes"}
 
 
-def tell_validation(validation: Validation, cores: int) -> list[Block]:
+def validation_blocks(validation: Validation, cores: int) -> list[Block]:
     """Predicted and measured for every kernel and configuration, and how far off in all.
 
     Parameters
@@ -117,7 +117,7 @@ def _amount(value: float) -> str:
     return format_si(float(value)) if value else "none"
 
 
-def tell_wall_time(
+def wall_time_blocks(
     model: Model, ranks: Sequence[int], size: Mapping[str, float], platform: str, cores: int
 ) -> list[Block]:
     """The wall time that the model predicts, and why it is not compared with a run."""
@@ -145,7 +145,7 @@ def tell_wall_time(
     return [*said, Table(columns, rows, 2), *unpredicted]
 
 
-def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
+def growth_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
     """The largest kernels at a scale and what bounds them, and those that grow with the ranks."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []

@@ -32,7 +32,7 @@ class Ideal:
     Attributes
     ----------
     kind : {"strong", "weak"}
-    told_by : str
+    compared_by : str
         What the kind follows from.
     reference : int
         Position of the fewest ranks measured in the sweep.
@@ -43,7 +43,7 @@ class Ideal:
     """
 
     kind: Literal["strong", "weak"]
-    told_by: str
+    compared_by: str
     reference: int
     ratio: Array
     time: Array
@@ -83,9 +83,9 @@ def ideal(sweep: Sweep) -> Ideal | None:
     first = int(np.argmin(np.abs(sweep.values - low)))
     kind: Literal["strong", "weak"] = "strong" if is_strong(sweep.evidence) else "weak"
     counted = np.isfinite(sweep.evidence.instructions).all(axis=1).any()
-    told_by = "instructions per rank" if counted else "time"
+    compared_by = "instructions per rank" if counted else "time"
     ratio = sweep.values[first] / sweep.values if kind == "strong" else np.ones(len(sweep.values))
-    return Ideal(kind, told_by, first, ratio, ratio * sweep.total.value[0, first])
+    return Ideal(kind, compared_by, first, ratio, ratio * sweep.total.value[0, first])
 
 
 def losses(sweep: Sweep, against: Ideal) -> list[Loss]:

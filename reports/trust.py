@@ -114,7 +114,7 @@ def _by_part(share: float) -> Grade:
 
 
 def _parts(sweep: Sweep) -> list[Fact]:
-    """Kernels whose time the evidence does not carry at the target."""
+    """Kernels without a predicted time at the target."""
     rows = [(kernel, row) for (kernel, name), row in sweep.model.functions.rows.items() if name == "time"]
     kernels = [(kernel, row) for kernel, row in rows if kernel != WHOLE]
     if not kernels:
@@ -138,7 +138,7 @@ def _parts(sweep: Sweep) -> list[Fact]:
 
 
 def _fit(sweep: Sweep) -> list[Fact]:
-    """Leave-one-out error of the functions of time, weighted by what they carry."""
+    """Leave-one-out error of the functions of time, weighted by their share."""
     fitted, shares = sweep.model.fitted, sweep.model.shares
     index = np.array([row for (_, name), row in sweep.model.functions.rows.items() if name == "time"], dtype=np.intp)
     known = index[np.isfinite(fitted.press[index])]
@@ -169,7 +169,7 @@ def _sources(sweep: Sweep) -> list[Fact]:
 
 
 def _samples(sweep: Sweep) -> list[Fact]:
-    """On how many samples what was sampled rests, weighted by what it carries of its metric."""
+    """On how many samples what was sampled rests, weighted by its share of its metric."""
     samples, shares = sweep.model.fitted.samples, sweep.model.shares
     sampled = np.isfinite(samples)
     if not sampled.any():

@@ -231,7 +231,7 @@ def _check_parameters(before: Subject, after: Subject) -> None:
         )
     if before.model.parameters != after.model.parameters:
         raise InputError(
-            f"the parameters of {before.name} and {after.name} stand in another order",
+            f"the parameters of {before.name} and {after.name} are in another order",
             "measure or import both over the same parameters in the same order",
         )
 

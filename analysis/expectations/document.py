@@ -15,7 +15,7 @@
     [search]
     deviation = "O(p^0.5)"  # limit of all expectations that state none (default: each one's own, halved)
     depth = 2               # times that intervals of the generated search space are halved
-    least_r2 = 0.5          # adjusted R2 below which a model carries no verdict
+    least_r2 = 0.5          # adjusted R2 below which a model gets no verdict
     least_settings = 5      # values of a parameter without which there is no verdict
     upper = true            # expectations are upper bounds: slower growth violates none
     [search.terms.p]        # terms of one's own, in place of the generated ones
@@ -167,7 +167,7 @@ def parse_study(text: str, source: str = "expectations") -> Study:
 
 
 def _study(content: bytes, source: str) -> Study:
-    tables = decode(content, source, "mend it; an example stands in docs/expectations.md")
+    tables = decode(content, source, "correct it; docs/expectations.md has an example")
     return _Document(content.decode("utf-8"), source, tables).study()
 
 
@@ -271,7 +271,7 @@ class _Document:
             values = ()
         if not values or len(values) > 200 or any(abs(value) > grammar.LARGEST for value in values):
             raise InputError(
-                f"{self.at(table, key)}: {key} is no list of exponents", 'write it like ["0", "1/4", "1/3", 0.5]'
+                f"{self.at(table, key)}: {key} is not a list of exponents", 'write it like ["0", "1/4", "1/3", 0.5]'
             )
         return values
 
@@ -281,7 +281,7 @@ class _Document:
         text = entries[key]
         if not isinstance(text, str):
             raise InputError(
-                f"{self.at(table, owner or key)}: {text!r} is no expectation", 'write it like "O(p^0.5 log p)"'
+                f"{self.at(table, owner or key)}: {text!r} is not an expectation", 'write it like "O(p^0.5 log p)"'
             )
         return self.parsed(grammar.growth, text, table, owner or key).renamed(self.symbols)
 
@@ -313,7 +313,7 @@ class _Document:
 
     def string(self, entries: Mapping[str, Any], key: str, table: str) -> str:
         if not isinstance(entries[key], str) or not entries[key]:
-            raise InputError(f"{self.at(table, key)}: {key} is no text", f'write {key} = "..."')
+            raise InputError(f"{self.at(table, key)}: {key} is not text", f'write {key} = "..."')
         return str(entries[key])
 
     def number(self, entries: Mapping[str, Any], key: str) -> float:

@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"\s*(?:(?P<number>\d+(?:\.\d+)?|\.\d+)|(?P<name>[A-Za-z_][A
 
 
 class ParseError(InputError):
-    """Text that is no expectation or rule; carries the place.
+    """Text that is not an expectation or rule; carries the place.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class _Parser:
         if self.token.kind != "end":
             raise self.unexpected("expected the end")
         if any(abs(part) > LARGEST for _, order in found.orders for part in order):
-            raise ParseError(f"an exponent above {LARGEST} is out of reach", 0, "values would overflow")
+            raise ParseError(f"an exponent above {LARGEST} is not supported", 0, "values would overflow")
         return found
 
     def sum(self) -> Growth:
@@ -224,7 +224,7 @@ class _Parser:
             raise ParseError(
                 f"the constant {token.text} has no place in big O",
                 token.at,
-                "leave it out; an exponent that is a fraction stands in parentheses: p^(1/2)",
+                "leave it out; write an exponent that is a fraction in parentheses: p^(1/2)",
             )
         if value <= 1:
             raise ParseError(f"{token.text} to a power does not grow", token.at, "write a base above 1, such as 2^k")
@@ -260,7 +260,7 @@ class _Parser:
                 value /= self.number()
             self.expect(")")
         if abs(value) > LARGEST:
-            raise ParseError(f"an exponent of {float(value):g} is out of reach", at, f"at most {LARGEST}")
+            raise ParseError(f"an exponent of {float(value):g} is not supported", at, f"at most {LARGEST}")
         return value
 
     def number(self) -> Fraction:

@@ -1,4 +1,4 @@
-"""From a model to a verdict, or to the refusal of one where the evidence is poor.
+"""From a model to a verdict, or to the reason why there is none.
 
 A match that nothing supports is none: a model with an adjusted R2 of 0.23 says little about growth, whatever its
 leading term (the paper's Table 3, MPI memory on Piz Daint, prints it as a total match). A verdict needs

@@ -60,7 +60,7 @@ class Papi:
         """
         for event in events:
             if not _EVENT.fullmatch(event):
-                raise InputError(f"{event!r} is no event", "'papi_avail -a' and 'papi_native_avail' list them")
+                raise InputError(f"{event!r} is not an event", "'papi_avail -a' and 'papi_native_avail' list them")
         return replace(self, events=events)
 
     def available(self) -> Availability:

@@ -94,7 +94,7 @@ def _rows(path: Path, lines: Sequence[str], begin: int) -> tuple[float, dict[str
             row = _ROW.match(line)
             if row is None or (at == len(lines) - 1):
                 raise InputError(
-                    f"{path}:{at + 1} is no complete row of a flat profile", "the file is truncated or damaged"
+                    f"{path}:{at + 1} is not a complete row of a flat profile", "the file is truncated or damaged"
                 )
             name = row["name"].strip()
             own = _number(path, at, row["self"])
@@ -114,5 +114,5 @@ def _number(path: Path, at: int, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < _assemble.LARGEST:
-        raise InputError(f"{path}:{at + 1}: {text!r} is no time or count", "the file is damaged")
+        raise InputError(f"{path}:{at + 1}: {text!r} is not a time or count", "the file is damaged")
     return value

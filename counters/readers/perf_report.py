@@ -163,7 +163,7 @@ def _columns(path: Path, number: int, heading: str, dots: str) -> list[tuple[str
     # a column's own width ends where the next begins; numbers are right-aligned in it
     names = [heading[start:end].strip() for (start, _), end in zip(places, ends, strict=True)]
     if not names or names[0] not in ("Overhead", "Children", "Self"):
-        raise InputError(f"{path}:{number} does not stand under names of columns", "the report is damaged")
+        raise InputError(f"{path}:{number} has no names of columns above it", "the report is damaged")
     starts = [0, *(start for start, _ in places[1:])]
     return [(name, start, end) for name, start, end in zip(names, starts, ends, strict=True)]
 

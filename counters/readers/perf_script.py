@@ -118,7 +118,7 @@ def _by_process(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     own = sorted(int(pid) for pid in table.loc[table["group"] == "application", "pid"].unique())
     ranks = {pid: place for place, pid in enumerate(own)}
     left = int(table.loc[~table["pid"].isin(own), "samples"].sum())
-    notes.append(f"each of {len(own)} processes stands as a rank, in the order of process ids")
+    notes.append(f"each of {len(own)} processes is taken as a rank, in the order of process ids")
     if left:
         notes.append(f"{left} samples of processes without application code are left out")
     return table[table["pid"].isin(own)].assign(rank=lambda rows: rows["pid"].map(ranks))

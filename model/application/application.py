@@ -2,7 +2,7 @@
 
     T_app = sum_k T_k + T_imbalance + BF_comm T_comm + T_others
 
-(Ding et al. 2018, equation 1). T_k are means per rank; T_imbalance is what the fullest rank computes beyond the mean,
+(Ding et al. 2018, equation 1). T_k are means per rank; T_imbalance is what the busiest rank computes beyond the mean,
 as the slowest rank ends a superstep; T_comm is the messages' time on the described network. T_others is what the
 program takes outside of all that (:mod:`ranksight.model.application.others`).
 """
@@ -133,7 +133,7 @@ class Application:
             Of the functions.
         points : (k, m)
         share : Share, optional
-            What the fullest rank works on, where work comes in whole units.
+            What the busiest rank works on, where work comes in whole units.
         """
         rows = functions.rows
         laws = self.laws_at(said, functions, points, level, share)
@@ -201,7 +201,7 @@ class Application:
                 laws.add_shared(name, law, found, self._applies(name, law, found.time, points))
         if self.resources is not None:
             borrowed = {name for name, yes in zip(self.resources.kernels, self.resources.borrowed, strict=True) if yes}
-            laws.no_narrower(self.resources.unrest)
+            laws.no_narrower(self.resources.run_to_run)
             if self.resources.equation == "literal":
                 laws.leave((CONSTANT_CPI,), np.ones(len(points), dtype=bool))
             if borrowed and laws.given_parts is not None:
@@ -287,7 +287,7 @@ class Application:
         summed = whole.add(said, times, shares[times], rho)
         (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
         if self.resources is not None:  # the pace of a run is that of all of its kernels
-            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.resources.unrest)
+            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.resources.run_to_run)
             own = (high - low) ** 2
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
             form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
@@ -335,7 +335,7 @@ class Application:
     def _fullest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
     ) -> tuple[Array, Array, Array]:
-        """What the fullest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
+        """What the busiest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
         uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
         if self.imbalances is not None:
             # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
@@ -386,7 +386,7 @@ class Application:
         alone = not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)
         if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
-                "the model does not tell what ranks on a node share",
+                "the model does not know what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",
             )
         sharing, cached = (

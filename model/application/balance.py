@@ -71,7 +71,7 @@ class Balance:
     metric: str
 
     def imbalance(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
-        """Work of the fullest rank over the mean at `points` (k, m), with the ends of its interval; each (k,)."""
+        """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,)."""
         said = self.fitted.predict(points, level)
         rows = {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
         row = rows[ALL, RATIO]
@@ -105,7 +105,7 @@ class Balance:
         value = np.maximum(np.nan_to_num(value, nan=1.0), 1.0)
         return value, np.clip(np.nan_to_num(low, nan=1.0), 1.0, value), np.fmax(high, value)
 
-    def remarks(self, points: Array) -> list[str]:
+    def notes(self, points: Array) -> list[str]:
         """Which special ranks the wall waits for at `points`, where it does by :data:`TELLING` or more."""
         if not self.roles:
             return []

@@ -59,7 +59,7 @@ class Coordinates:
         Raises
         ------
         InputError
-            When a formula cannot be read, names what is no parameter, or has no positive value at a configuration.
+            When a formula cannot be read, names what is not a parameter, or has no positive value at a configuration.
         """
         formulas = dict(derived) if isinstance(derived, Mapping) else _named(derived)
         if work is not None:

@@ -1,4 +1,4 @@
-"""Functions of work in whole units: what the fullest rank carries is asked at the ranks that would all be as full."""
+"""Functions of work in whole units: what the busiest rank carries is asked at the ranks that would all be as full."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Share:
-    """What the fullest rank works on, where work comes in whole units.
+    """What the busiest rank works on, where work comes in whole units.
 
     Attributes
     ----------
     points : (k, m)
         The configurations with as many ranks as would all be as full.
     said : Forecast
-        Counts of all series there: those of the fullest rank.
+        Counts of all series there: those of the busiest rank.
     fullest : tuple of str
-        Metrics that the fullest rank carries.
+        Metrics that the busiest rank carries.
     unevenness : (k,)
-        Work of the fullest rank over the mean.
+        Work of the busiest rank over the mean.
     """
 
     points: Array
@@ -49,7 +49,7 @@ class Staircase:
     ----------
     units : WholeUnits
     fullest : tuple of str
-        Metrics that the fullest rank carries: those reduced to the largest of all ranks.
+        Metrics that the busiest rank carries: those reduced to the largest of all ranks.
     fitted : Fitted or None
         Functions of their series over the ranks that would all be as full; None where the series were learned without
         the units.
@@ -60,7 +60,7 @@ class Staircase:
     fitted: Fitted | None = None
 
     def predict(self, said: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
-        """The forecast of all series, those of the fullest rank at its share."""
+        """The forecast of all series, those of the busiest rank at its share."""
         names = functions.fitted.metrics
         index = np.array([row for row, name in enumerate(names) if name in self.fullest], dtype=np.intp)
         if not len(index):

@@ -58,7 +58,7 @@ class Stated:
         Raises
         ------
         InputError
-            When a formula cannot be read, names ranks or what is no parameter, or is not positive where measured.
+            When a formula cannot be read, names ranks or what is not a parameter, or is not positive where measured.
         """
         texts: dict[str, str] = {}
         for each in given:

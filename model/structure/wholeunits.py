@@ -1,6 +1,6 @@
 """Work that comes in whole units: elements, blocks, planes that cannot be cut.
 
-Of U units on P ranks the fullest rank has ceil(U / P), and as it ends a superstep, times are staircases over P. They
+Of U units on P ranks the busiest rank has ceil(U / P), and as it ends a superstep, times are staircases over P. They
 are smooth functions of that rank's share, so functions are learned and asked at the number of ranks that would all have
 as much as the fullest one,
 
@@ -30,7 +30,7 @@ from ranksight.platforms.events.formulas import Formula, read_formula
 Array = NDArray[np.float64]
 
 UNEVEN = 1.05
-"""Work of the fullest rank over an even share from which on an answer says so."""
+"""Work of the busiest rank over an even share from which on an answer says so."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class WholeUnits:
         Raises
         ------
         InputError
-            When the formula cannot be read, has a name that is no parameter, or ranks are none.
+            When the formula cannot be read, has a name that is not a parameter, or ranks are none.
         """
         name, equals, text = given.partition("=")
         units = cls(name.strip(), text.strip()) if equals else cls("units", given.strip())
@@ -84,17 +84,17 @@ class WholeUnits:
         return evaluate(self.formula, points, parameters, self.name, least=1)
 
     def fullest(self, points: Array, parameters: Sequence[str]) -> Array:
-        """Units of the fullest rank."""
+        """Units of the busiest rank."""
         ranks = points[:, list(parameters).index("ranks")]
         return np.ceil(self.count(points, parameters) / ranks * (1 - 1e-12))
 
     def unevenness(self, points: Array, parameters: Sequence[str]) -> Array:
-        """Units of the fullest rank over the mean, 1 where the ranks divide them."""
+        """Units of the busiest rank over the mean, 1 where the ranks divide them."""
         ranks = points[:, list(parameters).index("ranks")]
         return np.asarray(self.fullest(points, parameters) * ranks / self.count(points, parameters))
 
     def even(self, points: Array, parameters: Sequence[str]) -> Array:
-        """The points with as many ranks as would all have what the fullest has, P'."""
+        """The points with as many ranks as would all have what the busiest has, P'."""
         found = np.array(points, dtype=np.float64)
         found[:, list(parameters).index("ranks")] = self.count(points, parameters) / self.fullest(points, parameters)
         return found
@@ -125,7 +125,7 @@ class WholeUnits:
         ranks = at[0, list(parameters).index("ranks")]
         units, most = float(self.count(at, parameters)[0]), float(self.fullest(at, parameters)[0])
         return (
-            f"{units:g} {self.name} do not divide by {ranks:g} ranks: the fullest has {most:g}, "
+            f"{units:g} {self.name} do not divide by {ranks:g} ranks: the busiest has {most:g}, "
             f"{uneven - 1:.0%} above the mean"
         )
 

@@ -98,7 +98,7 @@ def read_formula(text: str, origin: str) -> Formula:
     Raises
     ------
     InputError
-        When `text` is no formula.
+        When `text` is not a formula.
     """
     if len(text) > LONGEST:
         raise InputError(f"{origin}: a formula of {len(text)} characters", f"{LONGEST} are the most")
@@ -115,7 +115,7 @@ class _Reader:
         while text[at:].strip():
             match = _TOKEN.match(text, at)
             if match is None:
-                raise self._wrong(f"{text[at:].strip()[:10]!r} is no part of a formula")
+                raise self._wrong(f"{text[at:].strip()[:10]!r} is not part of a formula")
             self._tokens.append((match.lastgroup or "", match[match.lastgroup or 0].strip()))
             at = match.end()
         self._at = 0
@@ -189,4 +189,4 @@ class _Reader:
             tree = self._sum()
             self._take(")")
             return tree
-        raise self._wrong(f"{text!r} stands where a name or a number belongs")
+        raise self._wrong(f"{text!r} is not a name or a number")

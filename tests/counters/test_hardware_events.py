@@ -147,7 +147,7 @@ def test_machines_without_counters_are_refused(monkeypatch, stderr, word):
         probe(choose(load("generic"), ("loads",)))
 
 
-def test_derived_metrics_tell_where_they_come_from():
+def test_derived_metrics_show_where_they_come_from():
     events = {
         "LS_DISPATCH.LD_DISPATCH": np.array([100.0, 10.0]),
         "ls_dispatch.ld_st_dispatch:u": np.array([10.0, 0.0]),

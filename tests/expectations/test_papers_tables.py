@@ -204,7 +204,7 @@ def test_exponential_growth_of_counted_subsets_is_found(tmp_path: Path) -> None:
     assert [finding.verdict for finding in result.findings] == [T, T, T]
 
 
-def test_who_expects_a_power_is_told_of_an_exponential(tmp_path: Path) -> None:
+def test_who_expects_a_power_is_reported_of_an_exponential(tmp_path: Path) -> None:
     lines = 'gen = "O(k^3)"\ndedup = "O(k^4)"\npcount = "O(k)"'
     result = check(parse_study(f"[expect.instructions]\n{lines}"), store_subsets(tmp_path / "e"))
     for finding in result.findings:

@@ -26,7 +26,7 @@ IN_FUNCTIONS = {
     # Phases are of event traces, which few experiments hold.
     "analysis.observed": {"analysis.phases.analysis"},
     # What a model answers seldom is loaded when it is asked.
-    "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.remarks", "model.resource.times",
+    "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.notes", "model.resource.times",
                     "model.fitting.ties"},
     "model.application.communication": {"core.errors", "model.fitting.fitted"},
     # Storing of functions, in files of its own.

@@ -149,4 +149,4 @@ def test_names_for_results_of_this_folder(
     assert (stored.path.parent / "e.model.json").is_file()
     for verb in ("fit", "report"):
         assert main([verb, "/"]) == 1
-    assert "fault of ours" not in capsys.readouterr().err
+    assert "internal error" not in capsys.readouterr().err

@@ -105,7 +105,7 @@ def test_all_forms_say_the_same(tmp_path: Path, name: str, content: str, kernel:
     assert values(readings(path), kernel, "time") == {((4,), 0): 1.5, ((4,), 1): 1.75, ((8,), 0): 2.5}
 
 
-def test_fewer_data_lines_than_points_are_told(tmp_path: Path) -> None:
+def test_fewer_data_lines_than_points_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "input.txt"
     path.write_text(TEXT)
     notes = readings(path)[0].notes
@@ -319,7 +319,7 @@ DATA 2.5 2.5
 """
 
 
-def test_a_main_that_seems_to_hold_the_others_is_told_and_may_be_the_whole(
+def test_a_main_that_seems_to_hold_the_others_is_reported_and_may_be_the_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "nested.txt").write_text(NESTED)

@@ -1,4 +1,4 @@
-"""What series tell each other, and what no series may tell: cancelling terms, counts that caches decide."""
+"""What series learn from each other, and what none may learn: cancelling terms, counts that caches decide."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _screened(values: np.ndarray, x: np.ndarray) -> tuple[Screened, np.ndarray, 
     return screened, every, mine
 
 
-def test_a_series_alone_tells_itself_nothing() -> None:
+def test_a_series_alone_shows_itself_nothing() -> None:
     x = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     screened, every, mine = _screened(10.0 / x[None], x)
     assert mine.shape == (1, len(screened.members))
@@ -56,7 +56,7 @@ def test_a_series_alone_tells_itself_nothing() -> None:
     assert np.abs(every).max() > 0
 
 
-def test_series_are_told_by_the_others() -> None:
+def test_series_are_reported_by_the_others() -> None:
     x = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     falling = np.stack([10.0 * k / x for k in range(1, 20)])
     odd = (3.0 + 2.0 * x)[None]

@@ -77,7 +77,7 @@ def test_within_the_measurements_the_learned_volume_stands(two_sizes: Experiment
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         (
             "pack=size^3",
@@ -93,11 +93,11 @@ def test_within_the_measurements_the_learned_volume_stands(two_sizes: Experiment
     ],
 )
 def test_statements_that_cannot_be_are_refused_in_a_line(
-    two_sizes: Experiment, given: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    two_sizes: Experiment, given: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fit", str(two_sizes.path), "--volume", given, "-o", str(tmp_path / "m.json")]) == 1
     error = capsys.readouterr().err
-    assert told in error
+    assert expected in error
     assert error.count("\n") == 1
 
 

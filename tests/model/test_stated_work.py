@@ -95,7 +95,7 @@ def test_the_whole_program_alone_is_computation(tmp_path: Path) -> None:
         ("12", "is of no parameter"),
         ("size^999^9", "is inf"),
         ("size**", "where a name or a number belongs"),
-        ('__import__("os")', "no part of a formula"),
+        ('__import__("os")', "not part of a formula"),
         ("(" * 4000 + "size" + ")" * 4000, ""),
         ("", ""),
     ],

@@ -1,4 +1,4 @@
-"""Work in whole units: the fullest rank's share, staircases, and what is told of uneven rank counts."""
+"""Work in whole units: the busiest rank's share, staircases, and what is said of uneven rank counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ELEMENTS = WholeUnits.read("elements=6*size^2", PARAMETERS)
 
 
 def stairs(ranks: int, size: int) -> float:
-    """Seconds of a program whose fullest rank works on whole elements."""
+    """Seconds of a program whose busiest rank works on whole elements."""
     return 2e-3 * np.ceil(6 * size**2 / ranks) + 1e-3
 
 
@@ -69,7 +69,7 @@ def test_no_rank_has_less_than_its_even_share(ranks, size):
         ("elements=6*depth^2", "is of depth"),
         ("elements=6*ranks", "is of ranks"),
         ("elements=6**size", "in '6\\*\\*size'"),
-        ("elements=__import__('os')", "no part of a formula"),
+        ("elements=__import__('os')", "not part of a formula"),
         ("", "in ''"),
     ],
 )
@@ -107,13 +107,13 @@ def test_stairs_are_predicted_and_not_smoothed_over(tmp_path):
     assert again.answers[-1].value == pytest.approx(stairs(150, 8), rel=0.12)
 
 
-def test_uneven_counts_are_told(tmp_path, capsys):
+def test_uneven_counts_are_reported(tmp_path, capsys):
     write(tmp_path / "e", (4, 6, 8, 12, 16, 24, 32))
     model = tmp_path / "m.json"
     assert main(["fit", str(tmp_path / "e"), "-o", str(model), "--quiet"]) == 0
     assert main(["predict", str(model), "--ranks", "150", "--metric", "time", "--units", "elements=6*size^2"]) == 0
     printed = capsys.readouterr().out
-    assert "note: 384 elements do not divide by 150 ranks: the fullest has 3, 17%" in printed
+    assert "note: 384 elements do not divide by 150 ranks: the busiest has 3, 17%" in printed
     assert main(["predict", str(model), "--ranks", "96", "--units", "e=6*size^2", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["notes"] == []
 

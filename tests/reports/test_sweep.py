@@ -20,10 +20,10 @@ from ranksight.reports.ideal import ideal, losses
 from ranksight.reports.measured import measured
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots.plot_ranking import ranked
-from ranksight.reports.unpredicted import unpredicted
 from ranksight.reports.sweep import place, sweep
 from ranksight.reports.traffic import pairs
 from ranksight.reports.trust import trust
+from ranksight.reports.unpredicted import unpredicted
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
 
@@ -69,7 +69,7 @@ def test_what_is_lost_against_ideal_scaling_is_the_growing_kernel(model: Model) 
     found = sweep(model, to=256)
     against = ideal(found)
     assert against is not None
-    assert (against.kind, against.told_by) == ("weak", "instructions per rank")
+    assert (against.kind, against.compared_by) == ("weak", "instructions per rank")
     best = 1e-4 * 200 + 2e-4 + 5e-4
     assert against.time == pytest.approx(np.full(9, best), rel=0.01)
     lost = losses(found, against)
@@ -95,7 +95,7 @@ def test_work_that_falls_as_the_ranks_grow_is_strong_scaling(tmp_path: Path) -> 
     assert against.time[-1] == pytest.approx(1.01 / 64, rel=0.02)
 
 
-def test_ideal_scaling_is_told_over_ranks_only(model: Model) -> None:
+def test_ideal_scaling_is_reported_over_ranks_only(model: Model) -> None:
     assert ideal(sweep(model, along="size", to=1000)) is None
 
 
@@ -132,7 +132,7 @@ def test_an_experiment_of_other_parameters_is_refused(model: Model, tmp_path: Pa
         measured(model, [other])
 
 
-def test_trust_tells_distance_and_the_check(model: Model, known: Experiment, fresh: Experiment) -> None:
+def test_trust_shows_distance_and_the_check(model: Model, known: Experiment, fresh: Experiment) -> None:
     found = sweep(model, to=256)
     facts = {fact.title: fact for fact in trust(found, measured(model, [known, fresh]))}
     assert "16 times the largest measured" in facts["Distance"].text

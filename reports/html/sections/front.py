@@ -112,7 +112,7 @@ def _obstacles(context: Context) -> dict[str, Any]:
     ]
     lead = (
         f"Against ideal {against.kind} scaling from {sweep.places()[against.reference]} on, given by the "
-        f"{against.told_by}, {value(max(lost, 0.0), 'time')} of {value(total, 'time')} are lost."
+        f"{against.compared_by}, {value(max(lost, 0.0), 'time')} of {value(total, 'time')} are lost."
     )
     summed = float(np.nansum(sweep.breakdown.by_kernel[:, -1]))
     if total > 0 and summed > OVERLAP * total:
