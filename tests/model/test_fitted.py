@@ -319,5 +319,5 @@ def test_a_wide_interval_says_whether_functions_or_what_they_turn_into_make_it_s
     fitted = fit_series(Series(("ranks",), ranks[:, None], values, ("k",), ("time",)))
     said = fitted.predict(np.array([[128.0], [2048.0]]))
     assert said.status[0, 1] == forecast.TURN
-    assert "may turn into beyond the runs" in said.reason[0, 1]
+    assert "a change of slope beyond the runs" in said.reason[0, 1]
     assert said.value[0, 1] == pytest.approx(10 / 2048, rel=0.5)

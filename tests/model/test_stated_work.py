@@ -94,7 +94,7 @@ def test_the_whole_program_alone_is_computation(tmp_path: Path) -> None:
         ("size/(ranks-1)", "at ranks = 1"),
         ("12", "is of no parameter"),
         ("size^999^9", "is inf"),
-        ("size**", "where a name or a number belongs"),
+        ("size**", "is not a name or a number"),
         ('__import__("os")', "not part of a formula"),
         ("(" * 4000 + "size" + ")" * 4000, ""),
         ("", ""),
