@@ -251,12 +251,13 @@ def test_a_call_from_nowhere_has_no_name() -> None:
 
 def test_a_folder_of_traces_is_a_format(tmp_path: Path) -> None:
     from ranksight.core.reading import READERS
+    from ranksight.testing import check_reader
 
     for rank in range(2):
         (tmp_path / f"rank-{rank:06d}.trace").write_bytes(trace_bytes(rank, 3))
     reader = READERS["pmpi"]
     file = tmp_path / "rank-000001.trace"
-    assert reader.recognises(tmp_path, b"")
+    check_reader(reader, tmp_path)
     assert reader.recognises(file, file.read_bytes()[:4096])
     assert not reader.recognises(tmp_path.parent, b"")
     (reading,) = reader.read(tmp_path)

@@ -12,6 +12,7 @@ import pytest
 from ranksight.comm.readers._messages import plain, size_class
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
+from ranksight.testing import check_reader
 
 SMPI = """0 init
 1 init
@@ -197,7 +198,7 @@ def test_a_missing_rank_is_named(tmp_path: Path) -> None:
 def test_otf2_ping_pong(shared: Path) -> None:
     pytest.importorskip("otf2")
     folder = shared / "data" / "formats" / "otf2" / "ping-pong-otf2"
-    assert READERS["otf2"].recognises(folder, b"")
+    check_reader(READERS["otf2"], folder)
     (reading,) = READERS["otf2"].read(folder)
     assert reading.configuration == {"ranks": 2.0}
     assert reading.messages is not None

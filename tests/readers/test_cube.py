@@ -15,6 +15,7 @@ from readings import cell
 
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import READERS
+from ranksight.testing import check_reader
 
 pytest.importorskip("pycubexr")
 
@@ -41,7 +42,7 @@ read = partial(readings.read, "cube")
 @pytest.mark.parametrize("compress", [False, True])
 def test_values_are_exclusive_and_in_si(tmp_path: Path, write_cube: Callable[..., Path], compress: bool) -> None:
     path = write_cube(tmp_path / "profile.cubex", TREE, [0, 1], METRICS, compress)
-    assert READERS["cube"].recognises(path, path.read_bytes()[:4096])
+    check_reader(READERS["cube"], path)
     reading = read(path)
     assert reading.configuration == {"ranks": 2.0}
     assert cell(reading, "main", "time") == pytest.approx(9.0 - 5.0 - 1.0 - 0.5)
