@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from scipy.special import stdtrit
@@ -37,6 +37,7 @@ from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled, settle
 from ranksight.model.resource.times import Clock, Timed
 from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.search.offer import Offer
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
@@ -57,11 +58,26 @@ OBSERVERS: Registry[Observer] = Registry("observer", packages=("ranksight.analys
 """What a fit keeps of the measurements in the model's extras, by name, for questions that the model does not know."""
 
 
+class Settings(TypedDict, total=False):
+    """Further settings of :func:`fit`: those of :func:`ranksight.model.fitting.fitting.fit_series`, and ``over_ranks``
+    of :func:`ranksight.model.series.series.series_from_experiment`."""
+
+    space: str | Offer
+    over_repetitions: str
+    over_ranks: Reduction | Mapping[str, Reduction] | None
+    guide: bool
+    intervals: bool
+    segments: bool
+    iterations: str | None
+    jobs: int
+    dask: str | None
+
+
 def fit(
     experiment: Experiment | str | os.PathLike[str],
     metrics: Sequence[str] | None = None,
     *,
-    platform: Any = "auto",
+    platform: Platform | str | None = "auto",
     placement: str = "compact",
     ranks_per_node: int | None = None,
     cores_per_domain: int | None = None,
@@ -72,7 +88,7 @@ def fit(
     equation: str = "closed",
     clock: float | None = None,
     all_kernels: bool = False,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
 
@@ -104,8 +120,18 @@ def fit(
         Keep every kernel; otherwise those that are too small to matter are summed into one
         (:mod:`ranksight.model.series.folding`).
     **settings
-        ``over_ranks``, ``iterations`` (:mod:`ranksight.model.fitting.iterations`) and what else
-        :func:`ranksight.model.fitting.fitting.fit_series` takes.
+        See :class:`Settings`.
+
+    Raises
+    ------
+    InputError
+        When `experiment` is not one, a name or formula is unknown, or the measurements are too few for any function.
+
+    Examples
+    --------
+    >>> model = rs.fit("heat.exp", metrics=["time", "instructions"])
+    >>> model
+    <Model heat: 4 functions of ranks, size; .table() shows them>
     """
     if isinstance(experiment, (str, os.PathLike)):
         experiment = read(experiment)

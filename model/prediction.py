@@ -84,5 +84,12 @@ class Prediction:
 
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
-        ``status``, ``reason``, ``evidence``."""
+        ``status``, ``reason``, ``evidence``.
+
+        >>> table = rs.load("heat.model.json").predict(ranks=[16, 64], size=48, metrics="time").table()
+        >>> table[table["kernel"].isna()][["ranks", "size", "value", "status"]].round(4)
+           ranks  size   value status
+        0   16.0  48.0  0.0141     ok
+        3   64.0  48.0  0.0037     ok
+        """
         return self.answers.table()

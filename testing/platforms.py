@@ -47,4 +47,4 @@ def check_platform(platform: Platform | str | os.PathLike[str]) -> None:
     for item in fields(Platform):
         assert getattr(again, item.name) == getattr(found, item.name), f"{item.name} is another one when read back"
     assert simulated_caches(found), "no cache can be simulated"
-    assert not found.events or found.events in events.names(), f"there is no table of events {found.events!r}"
+    assert not found.events or found.events in events.names(), f"no table of events is called {found.events!r}"

@@ -118,7 +118,13 @@ class Diagnosis:
     # Tables; each is made when it is first asked for.
 
     def verdicts(self) -> pd.DataFrame:
-        """What bounds each kernel at each configuration; see :func:`ranksight.analysis.diagnosis.verdicts.table`."""
+        """What bounds each kernel at each configuration; see :func:`ranksight.analysis.diagnosis.verdicts.table`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).verdicts()[["kernel", "verdict"]]
+             kernel    verdict
+        0     solve  undecided
+        1  exchange  undecided
+        """
         return self._table("verdicts", self._verdicts)
 
     def _verdicts(self) -> pd.DataFrame:

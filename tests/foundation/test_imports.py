@@ -17,8 +17,14 @@ MODEL = ["series", "search", "spaces", "uncertainty", "fitting", "structure", "r
 ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison"]
 SHARED = {"formula", "plaindata", "priors", "questions"}
 """Files of `model` that all of its folders may need; the others put these together."""
-UPWARDS = {("model.model", "analysis.diagnosis.diagnosis")}
-"""``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above."""
+UPWARDS = {
+    ("model.model", "analysis.diagnosis.diagnosis"),
+    ("", "core.experiment"),
+    ("", "model.assembly"),
+    ("", "model.model"),
+}
+"""``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above. The package itself
+names what it offers, for type checkers."""
 IN_FUNCTIONS = {
     # A collector is known before a run starts; its readers load pandas after it.
     "comm.collectors.pmpi": {"comm.tracer.events", "comm.tracer.gathering", "comm.tracer.tables"},
@@ -37,6 +43,8 @@ IN_FUNCTIONS = {
 }  # fmt: skip
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
+    # Names that the package offers; loaded when they are asked for.
+    "": {"core.experiment", "model.assembly", "model.model"},
     "model.series.sampling": {"model.series.series"},
     "model.series.computation": {"model.series.series"},
     "model.series.teams": {"model.series.series"},
