@@ -47,6 +47,7 @@ from typing import Any, TypeVar
 from ranksight.analysis.expectations import grammar
 from ranksight.analysis.expectations.inequality import Inequality, inequality
 from ranksight.core.errors import InputError
+from ranksight.core.formula import FormulaError
 from ranksight.core.toml import decode, read
 from ranksight.model.search.growth import NONE, Growth
 from ranksight.model.spaces.rulers import DEPTH, Ruler
@@ -288,7 +289,7 @@ class _Document:
     def parsed(self, read: Callable[[str], T], text: str, table: str, key: str) -> T:
         try:
             return read(text)
-        except grammar.ParseError as error:
+        except FormulaError as error:
             line, column = locate(self.text, table, key, text, error.at)
             raise InputError(f"{self.source}:{line}:{column}: {error.plain}", error.remedy) from error
 

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
+from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
 from ranksight.model.series.series import Series
-from ranksight.platforms.events.formulas import Formula, read_formula
 
 Array = NDArray[np.float64]
 

@@ -176,7 +176,7 @@ def test_absent_in_a_repetition_is_no_true_zero(tmp_path: Path) -> None:
 def test_metrics_of_several_events_have_the_error_of_all() -> None:
     table = load_events("skylake-x")
     formula = table.metrics["loads_mem"].formula
-    names = list(formula.events)
+    names = list(formula.names)
     events = {name: np.array([30 * RARE, 0.0]) for name in names}
     found = derive(events, table, "sampled, n = 60", {name: np.full(2, RARE) for name in names})
     value, worth = found.columns["loads_mem"], found.worth["loads_mem"]

@@ -88,7 +88,7 @@ def test_within_the_measurements_the_learned_volume_stands(two_sizes: Experiment
         ("pack=size*ranks", "is of ranks"),
         ("pack=7", "is of no parameter"),
         ("pack=size-24", "is -12 at ranks = 1, size = 12"),
-        ("pack=size^", "something is missing"),
+        ("pack=size^", "expected a name or a number, found the end"),
         ("pack", "states no volume"),
     ],
 )
