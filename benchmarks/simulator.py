@@ -20,9 +20,9 @@ import pandas as pd
 
 from benchmarks.collectives import Simulator, link, node_bandwidth
 from benchmarks.settings import ROOT, Settings, Skipped
+from benchmarks.simulated import build_simulated
 from benchmarks.table import markdown
 from ranksight.comm.tracer.gathering import read_folder
-from ranksight.comm.tracer.simulated import build_simulated
 from ranksight.comm.tracer.tables import TraceTables, tabulate
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble

@@ -78,7 +78,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, write the report; 3 on a violation, 4 where evidence is insufficient."""
-    from ranksight.reports.annotations import command, commands
+    from ranksight.reports.checks import command, commands
     from ranksight.reports.junit import junit, not_checked
 
     if args.junit is not None:

@@ -159,17 +159,9 @@ def read_study(path: Path) -> Study:
     InputError
         Naming file, line and column of what cannot be read or contradicts itself.
     """
-    return _study(read(path), str(path))
-
-
-def parse_study(text: str, source: str = "expectations") -> Study:
-    """Read expectations from text; see :func:`read_study`."""
-    return _study(text.encode("utf-8", "surrogatepass"), source)
-
-
-def _study(content: bytes, source: str) -> Study:
-    tables = decode(content, source, "correct it; docs/expectations.md has an example")
-    return _Document(content.decode("utf-8"), source, tables).study()
+    content = read(path)
+    tables = decode(content, str(path), "correct it; docs/expectations.md has an example")
+    return _Document(content.decode("utf-8"), str(path), tables).study()
 
 
 class _Document:

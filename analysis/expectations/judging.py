@@ -89,13 +89,6 @@ class Finding:
         return "slower" if self.upper and self.match.rank == "none" and not self.match.exceeds else self.match.rank
 
 
-def verdict_of(found: Growth, expected: Growth, limit: Growth, adjusted_r2: float, least: float) -> str:
-    """The verdict on a model that somebody else fitted: its growth and its adjusted R2 (NaN for constants)."""
-    if adjusted_r2 < least:
-        return "insufficient"
-    return match(found, expected, limit).rank
-
-
 def judge(function: str, metric: str, expectation: Expectation, model: Model, study: Study) -> Finding:
     """Hold a model against its expectation."""
     known = Finding(

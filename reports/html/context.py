@@ -21,9 +21,8 @@ from ranksight.model.model import Model
 from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
-from ranksight.reports.ideal import Ideal, Loss, ideal, losses
+from ranksight.reports.ideal import THRESHOLD, Ideal, Loss, Recommended, ideal, losses, recommended
 from ranksight.reports.measured import Measured, measured
-from ranksight.reports.recommended import THRESHOLD, Recommended, recommended
 from ranksight.reports.sweep import Sweep, place, sufficient
 from ranksight.reports.traffic import Traffic, traffic
 from ranksight.reports.unpredicted import Unpredicted, unpredicted

@@ -16,7 +16,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
-from ranksight.reports.annotations import command
+from ranksight.reports.checks import command
 
 Shape = Callable[[float], float]
 GROWN: dict[str, Shape] = {

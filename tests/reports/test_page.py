@@ -22,7 +22,7 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import Packed, pack, unpack
 from ranksight.reports.html.page import render
 from ranksight.reports.html.writing import embed
-from ranksight.reports.recommended import recommended
+from ranksight.reports.ideal import recommended
 from ranksight.reports.sweep import sweep
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
