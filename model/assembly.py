@@ -431,13 +431,13 @@ def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> S
 def _staircase(
     units: WholeUnits, series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None, **settings: Any
 ) -> Staircase:
-    """Functions of what the fullest rank carries, over the ranks that would all be as full."""
+    """Functions of what the busiest rank carries, over the ranks that would all be as full."""
     how = _reductions(series, over_ranks)
-    fullest = tuple(name for name, reduction in how.items() if reduction == "max")
-    rows = np.array([name in fullest for name in series.metrics], dtype=bool)
+    busiest = tuple(name for name, reduction in how.items() if reduction == "max")
+    rows = np.array([name in busiest for name in series.metrics], dtype=bool)
     if not rows.any():
-        return Staircase(units, fullest)
-    return Staircase(units, fullest, fit_varied(units.series(series.select(rows)), **settings))
+        return Staircase(units, busiest)
+    return Staircase(units, busiest, fit_varied(units.series(series.select(rows)), **settings))
 
 
 def _reductions(series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None) -> dict[str, Reduction]:

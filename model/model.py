@@ -338,13 +338,13 @@ class Model:
 
     def _without_contradictions(self, refined: Refined) -> Refined:
         """No time of a kernel whose counters contradict each other."""
-        refused = self.refused
-        rows = [row for (kernel, name), row in self.functions.rows.items() if kernel in refused and name in TIMED]
+        broken = self.contradictions
+        rows = [row for (kernel, name), row in self.functions.rows.items() if kernel in broken and name in TIMED]
         if not rows:
             return refined
         status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
         for row in rows:
-            status[row], reason[row] = NO_DATA, str(refused[self.fitted.kernels[row]])
+            status[row], reason[row] = NO_DATA, str(broken[self.fitted.kernels[row]])
         return replace(refined, said=replace(refined.said, status=status, reason=reason))
 
     def _without_nothing(self, refined: Refined) -> Refined:
@@ -359,7 +359,7 @@ class Model:
         return replace(refined, said=replace(refined.said, status=status, reason=reason))
 
     @property
-    def refused(self) -> Mapping[str, str]:
+    def contradictions(self) -> Mapping[str, str]:
         """Kernels whose counters contradict each other, and how."""
         given = self.extras.get("contradictions", {})
         if not isinstance(given, dict):
@@ -476,8 +476,8 @@ class Model:
         if text is None:
             return self
         units = WholeUnits.read(text, self.parameters)
-        fullest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
-        return replace(self, extras={**self.extras, "units": Staircase(units, fullest).to_dict()})
+        busiest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
+        return replace(self, extras={**self.extras, "units": Staircase(units, busiest).to_dict()})
 
     @cached_property
     def equation(self) -> Application:

@@ -41,6 +41,7 @@ RENAMED = {
     ("remarks",): "notes",
     ("application", "resources", "unrest"): "run_to_run",
     ("application", "sharing", "alike"): "same_active",
+    ("units", "fullest"): "busiest",
     ("diagnosis", "calm"): "minimum_wait",
     ("diagnosis", "balance", "kernels", "*", "fullest"): "busiest",
 }

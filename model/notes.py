@@ -30,7 +30,7 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         iterated(model.fitted, points),
         *([] if model.functions.stated is None else model.functions.stated.remark(points)),
         *map(str, kept),
-        *notes_of(model.refused),
+        *notes_of(model.contradictions),
         _outgrown(model, points),
         _crowded(model, points),
         _teams(model, points),

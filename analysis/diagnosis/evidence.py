@@ -17,7 +17,7 @@ from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.sharing.demand import loads_of
-from ranksight.model.uncertainty.forecast import BORROWED, INSUFFICIENT, OK, Forecast
+from ranksight.model.uncertainty.forecast import IMPUTED, INSUFFICIENT, OK, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -250,7 +250,7 @@ def gather(
         shared=_shared(equation, kernels, each),
         low=computing * np.minimum(down, 1.0),
         high=computing * np.maximum(up, 1.0),
-        ok=np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
+        ok=np.isin(status, (OK, IMPUTED)),  # what is known within its interval alone still ranks among the others
         reason=reason,
         sufficient=~np.isin(status, INSUFFICIENT) | measured[None],
         counted_ok=answers.sufficient("instructions"),

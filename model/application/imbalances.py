@@ -2,7 +2,7 @@
 
     r_k = max over ranks T_k / mean over ranks T_k
 
-The program's busiest rank is the fullest of every kernel, of some, or of none: what falls together on one rank,
+The program's busiest rank is the busiest of every kernel, of some, or of none: what falls together on one rank,
 
     c = max over ranks sum_k T_k (w_kr / mean w_k - 1) / sum_k T_k (r_k - 1),
 

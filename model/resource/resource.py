@@ -133,7 +133,7 @@ class Resources:
         return np.array([text.startswith(COUNTED) for text in self.evidence], dtype=bool)
 
     @property
-    def borrowed(self) -> NDArray[np.bool_]:
+    def imputed(self) -> NDArray[np.bool_]:
         """Whether a kernel's pace is the program's, (s,)."""
         return self.spread > 0
 
@@ -246,9 +246,9 @@ class Resources:
             bad &= status == forecast.OK
             status = np.where(bad, requirements.status[index], status)
             reason[bad] = [f"{name}: {text}" for text in requirements.reason[index][bad]]
-        far = self.borrowed[:, None] & (status == forecast.OK)
-        reason = np.where(far, forecast.REASONS[forecast.BORROWED], reason)
-        return np.where(far, forecast.BORROWED, status).astype(np.intp), reason
+        far = self.imputed[:, None] & (status == forecast.OK)
+        reason = np.where(far, forecast.REASONS[forecast.IMPUTED], reason)
+        return np.where(far, forecast.IMPUTED, status).astype(np.intp), reason
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""

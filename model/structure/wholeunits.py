@@ -2,7 +2,7 @@
 
 Of U units on P ranks the busiest rank has ceil(U / P), and as it ends a superstep, times are staircases over P. They
 are smooth functions of that rank's share, so functions are learned and asked at the number of ranks that would all have
-as much as the fullest one,
+as much as the busiest one,
 
     P' = U / ceil(U / P) <= P,
 
@@ -83,7 +83,7 @@ class WholeUnits:
         """
         return evaluate(self.formula, points, parameters, self.name, least=1)
 
-    def fullest(self, points: Array, parameters: Sequence[str]) -> Array:
+    def busiest(self, points: Array, parameters: Sequence[str]) -> Array:
         """Units of the busiest rank."""
         ranks = points[:, list(parameters).index("ranks")]
         return np.ceil(self.count(points, parameters) / ranks * (1 - 1e-12))
@@ -91,12 +91,12 @@ class WholeUnits:
     def unevenness(self, points: Array, parameters: Sequence[str]) -> Array:
         """Units of the busiest rank over the mean, 1 where the ranks divide them."""
         ranks = points[:, list(parameters).index("ranks")]
-        return np.asarray(self.fullest(points, parameters) * ranks / self.count(points, parameters))
+        return np.asarray(self.busiest(points, parameters) * ranks / self.count(points, parameters))
 
     def even(self, points: Array, parameters: Sequence[str]) -> Array:
         """The points with as many ranks as would all have what the busiest has, P'."""
         found = np.array(points, dtype=np.float64)
-        found[:, list(parameters).index("ranks")] = self.count(points, parameters) / self.fullest(points, parameters)
+        found[:, list(parameters).index("ranks")] = self.count(points, parameters) / self.busiest(points, parameters)
         return found
 
     def series(self, series: Series) -> Series:
@@ -123,7 +123,7 @@ class WholeUnits:
         if uneven < UNEVEN:
             return ""
         ranks = at[0, list(parameters).index("ranks")]
-        units, most = float(self.count(at, parameters)[0]), float(self.fullest(at, parameters)[0])
+        units, most = float(self.count(at, parameters)[0]), float(self.busiest(at, parameters)[0])
         return (
             f"{units:g} {self.name} do not divide by {ranks:g} ranks: the busiest has {most:g}, "
             f"{uneven - 1:.0%} above the mean"

@@ -13,7 +13,7 @@ from ranksight.model.uncertainty.slope import Change, with_changes
 
 Array = NDArray[np.float64]
 
-OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED, FEW_SAMPLES, TURN = range(12)
+OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, IMPUTED, FEW_SAMPLES, TURN = range(12)
 REASONS = (
     "",
     "too few configurations, {points}, for its number of parameters, {parameters}",

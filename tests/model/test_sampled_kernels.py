@@ -93,7 +93,7 @@ def test_a_kernel_without_samples_has_the_pace_of_the_program() -> None:
     at = found.kernels.index("k8")
     waiting = 0.2 * MACHINE.latencies[0] + 0.001 * MACHINE.latencies[3]
     assert found.cpi[at] + found.factor[at] * waiting == pytest.approx(1, abs=0.1)
-    assert found.borrowed.tolist() == [kernel == "k8" for kernel in found.kernels]
+    assert found.imputed.tolist() == [kernel == "k8" for kernel in found.kernels]
     assert found.evidence[at] == UNSEEN
 
 
@@ -106,7 +106,7 @@ def test_samples_that_stay_away_show_that_a_kernel_is_fast() -> None:
     assert found.cpi[at] < 0.02
 
 
-def test_without_samples_nothing_is_borrowed() -> None:
+def test_without_samples_nothing_is_imputed() -> None:
     series, _ = sampled(1e-6, 2)
     given = Sampled(series, {})
     assert with_unsampled(given) is given

@@ -46,7 +46,7 @@ def test_papers_grid():
     """HOMME at ne = 32 on 36 and 120 ranks, which 6 n^2 leaves out (Ding et al. 2018)."""
     points = np.array([[96.0, 32.0], [36.0, 32.0], [120.0, 32.0], [6144.0, 32.0], [9000.0, 32.0]])
     assert ELEMENTS.count(points, PARAMETERS).tolist() == [6144.0] * 5
-    assert ELEMENTS.fullest(points, PARAMETERS).tolist() == [64.0, 171.0, 52.0, 1.0, 1.0]
+    assert ELEMENTS.busiest(points, PARAMETERS).tolist() == [64.0, 171.0, 52.0, 1.0, 1.0]
     assert ELEMENTS.even(points, PARAMETERS)[:, 0] == pytest.approx([96, 6144 / 171, 6144 / 52, 6144, 6144])
     assert ELEMENTS.unevenness(points, PARAMETERS) == pytest.approx(
         [1, 171 * 36 / 6144, 52 * 120 / 6144, 1, 9000 / 6144]
@@ -58,8 +58,8 @@ def test_papers_grid():
 @given(st.integers(1, 5000), st.integers(1, 60))
 def test_no_rank_has_less_than_its_even_share(ranks, size):
     at = np.array([[float(ranks), float(size)]])
-    fullest, units = ELEMENTS.fullest(at, PARAMETERS)[0], 6 * size**2
-    assert fullest == -(-units // ranks)
+    busiest, units = ELEMENTS.busiest(at, PARAMETERS)[0], 6 * size**2
+    assert busiest == -(-units // ranks)
     assert 1 <= ELEMENTS.even(at, PARAMETERS)[0, 0] <= min(ranks, units) * (1 + 1e-12)
 
 
@@ -88,7 +88,7 @@ def test_stairs_are_predicted_and_not_smoothed_over(tmp_path):
     experiment = write(tmp_path / "e", (4, 6, 8, 10, 12, 16, 20, 24, 28, 32))
     model = fit(experiment, platform=None, units="elements=6*size^2")
     plain = fit(experiment, platform=None)
-    # 384 elements: 130 to 191 ranks all have 3 on the fullest
+    # 384 elements: 130 to 191 ranks all have 3 on the busiest
     found = {}
     for ranks in (64, 96, 100, 130, 150, 191, 192):
         (answer,) = (a for a in model.predict(ranks=ranks, size=8, metrics=["time"]).answers if a.kernel == "solve")
@@ -132,7 +132,7 @@ def test_a_damaged_file_is_refused(tmp_path):
     content = modelfile.read(tmp_path / "m.json")
     for damage in (
         {"units": {"name": "x", "text": "6*depth"}},
-        {"fullest": ["cycles"]},
+        {"busiest": ["cycles"]},
         {"fitted": {}},
         {"units": None},
     ):
