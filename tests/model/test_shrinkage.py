@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.search import prevalence
+from ranksight.model.search import shrinkage
 from ranksight.model.search.physics import cancelling
 from ranksight.model.search.search import Screened, evidence
 from ranksight.model.series.noise import behaviour, locate
@@ -44,7 +44,7 @@ def _screened(values: np.ndarray, x: np.ndarray) -> tuple[Screened, np.ndarray, 
     problem, screened = SPACES["default"](1).screen(x[:, None], location, np.full(len(values), True), "time")
     base = discrepancy.configuration_variance(location, "time")
     score = evidence(screened, problem.count, base, np.full(len(values), 2.0))
-    every, mine = prevalence.shift(problem, screened, score)
+    every, mine = shrinkage.shift(problem, screened, score)
     return screened, every, mine
 
 
@@ -65,7 +65,7 @@ def test_series_are_reported_by_the_others() -> None:
     assert mine[-1].max() > mine[0].max() > 0
     many = np.repeat(falling, 12, axis=0)
     _, every, mine = _screened(many, x)
-    assert len(many) > prevalence.FEW
+    assert len(many) > shrinkage.FEW
     assert every.shape == mine.shape == (1, mine.shape[1])
 
 
