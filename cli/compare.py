@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("threshold", "scatter", "share"):
         value = getattr(args, name)
         if value is not None and not 0 <= value < 1e6:
-            raise UsageError(f"--{name} {value:g} is not a percentage", "give a number from 0")
+            raise UsageError(f"--{name} {value:g} is no percentage", "give a number from 0")
 
     names: dict[str, str] = {}
     for text in args.rename:

@@ -262,7 +262,7 @@ def _tell(
     from matplotlib.figure import Figure
 
     from ranksight.cli.report import commands, origin
-    from ranksight.reports.demonstration import growth_blocks, validation_blocks, wall_time_blocks
+    from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
     from ranksight.reports.html.context import Context
     from ranksight.reports.html.page import render, write
     from ranksight.reports.plots import plot_breakdown, plot_compute, plot_validation, save_figure
@@ -272,9 +272,9 @@ def _tell(
 
     check, known = validate(model, checked), validate(model, trained)
     cores = min((int(run.environment["cores"]) for run in trained.runs if "cores" in run.environment), default=1)
-    show(*validation_blocks(check, cores))
-    show(*wall_time_blocks(model, (64, 256, TARGET), size, platform.name, cores))
-    show(*growth_blocks(model, TARGET, size))
+    show(*tell_validation(check, cores))
+    show(*tell_wall_time(model, (64, 256, TARGET), size, platform.name, cores))
+    show(*tell_growth(model, TARGET, size))
     check.table.to_csv(folder / "check.csv", index=False)
     timed = model.equation.resources is not None
     swept = sweep(model, to=TARGET, at=size)

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         check_output(args.output, args.force)
     elif args.form == "parquet":
-        raise UsageError("ranksight export: parquet is not text", "name a file with -o")
+        raise UsageError("ranksight export: parquet is no text", "name a file with -o")
     metrics = tuple(name for given in args.metric for name in given.split(",") if name)
     experiment, model = None, None
     if args.source.is_dir():

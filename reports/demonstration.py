@@ -17,7 +17,7 @@ SHOWN = ("instructions", "loads", "stores", "messages", "bytes_sent")
 SHORT = {"bytes_sent": "bytes"}
 
 
-def validation_blocks(validation: Validation, cores: int) -> list[Block]:
+def tell_validation(validation: Validation, cores: int) -> list[Block]:
     """Predicted and measured for every kernel and configuration, and how far off in all.
 
     Parameters
@@ -96,20 +96,20 @@ def _error(rows: pd.DataFrame, name: str) -> str:
 def _summary(what: str, rows: pd.DataFrame) -> str:
     if not len(rows):
         return f"{what}: none measured"
-    predicted = rows[rows["status"] == "ok"]
-    errors = np.abs(predicted["error"])
-    unpredicted = len(rows) - len(predicted)
-    more = f"; {unpredicted} marked insufficient" if unpredicted else ""
-    if not len(predicted):
+    carried = rows[rows["status"] == "ok"]
+    errors = np.abs(carried["error"])
+    refused = len(rows) - len(carried)
+    more = f"; {refused} marked insufficient" if refused else ""
+    if not len(carried):
         return f"{what}: all {len(rows)} marked insufficient"
-    worst = predicted.loc[errors.idxmax()]
+    worst = carried.loc[errors.idxmax()]
     where = (
         f"{errors.max():.1%} at most ({worst['metric']} of {worst['kernel']} at {worst['ranks']:g} ranks, size "
         f"{worst['size']:g}: {_amount(worst['predicted'])} predicted, {_amount(worst['measured'])} measured)"
     )
     return (
-        f"{what}: {len(predicted)} values, error {errors.median():.2%} in the median, {where}, "
-        f"{predicted['inside'].mean():.0%} inside the 90 % interval{more}"
+        f"{what}: {len(carried)} values, error {errors.median():.2%} in the median, {where}, "
+        f"{carried['inside'].mean():.0%} inside the 90 % interval{more}"
     )
 
 
@@ -117,7 +117,7 @@ def _amount(value: float) -> str:
     return format_si(float(value)) if value else "none"
 
 
-def wall_time_blocks(
+def tell_wall_time(
     model: Model, ranks: Sequence[int], size: Mapping[str, float], platform: str, cores: int
 ) -> list[Block]:
     """The wall time that the model predicts, and why it is not compared with a run."""
@@ -134,25 +134,25 @@ def wall_time_blocks(
         if network
         else f"Predicted computation for as many cores as ranks{sizes} (platform {platform} describes no network)",
     ]
-    rows, unpredicted = [], []
+    rows, refused = [], []
     for at, p in enumerate(ranks):
         total = broken.total
         value, low, high = (format_si(float(end[0, at]), "s") for end in (total.value, total.lower, total.upper))
         messages = format_si(float(broken.parts["communication"][at]), "s") if network else ""
-        unpredicted += [Text(f"insufficient at {p} ranks: {total.reason[0, at]}", 2)] * bool(total.status[0, at])
+        refused += [Text(f"insufficient at {p} ranks: {total.reason[0, at]}", 2)] * bool(total.status[0, at])
         rows.append([f"{p}", value, f"{low} .. {high}", messages])
     columns = [Column("ranks"), Column("time"), Column("90% interval", "word"), Column("communication", spare=1)]
-    return [*said, Table(columns, rows, 2), *unpredicted]
+    return [*said, Table(columns, rows, 2), *refused]
 
 
-def growth_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
+def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
     """The largest kernels at a scale and what bounds them, and those that grow with the ranks."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []
     found = diagnose(model, np.array([ranks if name == "ranks" else size[name] for name in model.parameters]))
     table = found.verdicts()
-    known = dict(zip(found.evidence.kernels, found.evidence.ok[:, -1].tolist(), strict=True))
-    kept = table[[known[kernel] for kernel in table["kernel"]]]
+    carried = dict(zip(found.evidence.kernels, found.evidence.ok[:, -1].tolist(), strict=True))
+    kept = table[[carried[kernel] for kernel in table["kernel"]]]
     head = f"Largest kernels at {ranks} ranks, size {', '.join(f'{value:g}' for value in size.values())}"
     rows = []
     for row in kept.head(5).to_dict("records"):

@@ -15,7 +15,7 @@ from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load
-from ranksight.reports.demonstration import growth_blocks, validation_blocks, wall_time_blocks
+from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
 from ranksight.reports.terminal import lines
 from ranksight.reports.validation import validate
 
@@ -158,13 +158,13 @@ def test_a_planted_bug_is_named_and_no_other(
     clean = model.diagnose(ranks=1024, size=12)
     assert clean.verdicts()["kernel"].tolist()[:2] == ["stencil", "pack"]
     assert not clean.scaling()["named"].any()
-    assert growth_blocks(model, 1024, {"size": 12.0})[-1].startswith("No kernel grows")
+    assert tell_growth(model, 1024, {"size": 12.0})[-1].startswith("No kernel grows")
     bad = assemble(made_up.write(tmp_path / "bug", RANKS, SIZES, platform, bug=True), platform=platform)[0]
     found = bad.diagnose(ranks=1024, size=12).scaling().set_index("kernel")
     assert found.index[0] == "search"
     assert found.index[found["named"]].tolist() == ["search"]
     assert found.loc["search", "growth"] == pytest.approx(512, rel=0.1)
-    assert "search" in growth_blocks(bad, 1024, {"size": 12.0})[-1]
+    assert "search" in tell_growth(bad, 1024, {"size": 12.0})[-1]
     with pytest.raises(InputError, match="no parameter ranks"):
         _renamed(bad).diagnose(threads=1024, size=12).scaling()
 
@@ -175,7 +175,7 @@ def _renamed(model: Model) -> Model:
     return dataclasses.replace(model, parameters=("threads", "size"))
 
 
-def test_prediction_next_to_runs(model: Model, tmp_path: Path, platform: Platform, made_up: ModuleType) -> None:
+def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform, made_up: ModuleType) -> None:
     truth = made_up.write(tmp_path / "check", (16, 32), (12,), platform)
     check = validate(model, truth)
     counts = check.requirements()
@@ -184,10 +184,10 @@ def test_prediction_next_to_runs(model: Model, tmp_path: Path, platform: Platfor
     compute = check.compute()
     assert len(compute) == 2
     assert compute["error"].abs().max() < 1e-2
-    text = "\n".join(lines(*validation_blocks(check, 64)))
+    text = "\n".join(lines(*tell_validation(check, 64)))
     assert "16 ranks, size 12" in text
     assert "insufficient" not in text
-    walls = wall_time_blocks(model, (64, 1024), {"size": 24.0}, "icelake-8360y", 2)
+    walls = tell_wall_time(model, (64, 1024), {"size": 24.0}, "icelake-8360y", 2)
     assert any(line.split()[:1] == ["1024"] for line in lines(*walls))
     with pytest.raises(InputError, match="the model"):
         validate(model, Experiment.create(tmp_path / "other", "x", ["ranks"]))
