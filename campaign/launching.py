@@ -169,7 +169,7 @@ def program_index(words: Sequence[str]) -> int:
         if started is not None:
             raise InputError(
                 f"{words[0]} starts {started} and is not a launcher that is known ({', '.join(LAUNCHERS)})",
-                "put {wrap} just before the program, so that tools stand there on every rank",
+                "put {wrap} just before the program, so that tools run there on every rank",
             )
         return 0
     launcher = LAUNCHERS[known]

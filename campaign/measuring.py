@@ -31,6 +31,7 @@ from ranksight.core.errors import InputError, RanksightError, ToolError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.log import log
 from ranksight.core.processor import read_processor
+from ranksight.core.reading import validated
 from ranksight.core.run import JOBS
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")
@@ -247,7 +248,7 @@ def _measure_one(
             except ToolError as error:
                 raise ToolError(f"'{' '.join(launch.command)}' {error.what}", error.remedy) from error
             wall = seconds if wall is None else wall
-        reading = collector.collect(launch, folder)
+        reading = validated(collector.collect(launch, folder), f"collector {run.collector}")
         full = replace(
             run,
             command=launch.command,

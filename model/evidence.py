@@ -1,4 +1,4 @@
-"""What carries each answer of a model: measurements, and the equation where it is no function of the parameters."""
+"""The method of each answer of a model: measurements, and the equation where it is not a function of the parameters."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.model.application.communication import MEANINGS
-from ranksight.model.uncertainty.forecast import BORROWED, REASONS
+from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
@@ -101,10 +101,10 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
     ]
     said: list[Block] = [Text(f"{at}: {format_si(total, 's')} a rank", style="bold"), Text(f"spent on {spent}", 2)]
     said.append(Table(columns, rows, 2))
-    silent = shown.loc[shown["reason"] == REASONS[BORROWED], "kernel"].tolist()
+    silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
-        said.append(Text(f"{names}: {REASONS[BORROWED]}", 2))
+        said.append(Text(f"{names}: {REASONS[IMPUTED]}", 2))
     left = part.iloc[len(shown) :]
     if len(left):
         said.append(Text(f"{len(left)} more, {left['share'].sum():.0%} of the time; --format csv lists all", 2))

@@ -175,8 +175,8 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     use &= (work > 0).any(axis=1)
     # The first rank count at which both are known; the first at all where the time nowhere is.
     both = (times > 0) & (work > 0)
-    carried = both & line.ok
-    start = np.where(carried.any(axis=1), carried.argmax(axis=1), both.argmax(axis=1))
+    sufficient = both & line.ok
+    start = np.where(sufficient.any(axis=1), sufficient.argmax(axis=1), both.argmax(axis=1))
     at = start[:, None]
     base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
     pace = np.divide(base, counts, out=np.zeros_like(base), where=counts > 0)

@@ -126,7 +126,7 @@ def _mapping(path: Path, line: str) -> tuple[int, int, int, str]:
         begin, end = (int(word, 16) for word in fields[0].split("-"))
         return begin, end, int(fields[2], 16), fields[5]
     except (ValueError, IndexError):
-        raise _damaged(path, 0, f"{line!r} is no mapping") from None
+        raise _damaged(path, 0, f"{line!r} is not a mapping") from None
 
 
 def read(path: Path) -> list[RankTrace]:
@@ -151,7 +151,7 @@ def read(path: Path) -> list[RankTrace]:
 def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]:
     """The trace that begins at byte `begin`, and the byte after it."""
     if bytes(content[begin : begin + 8]) != MAGIC or len(content) < begin + 16:
-        raise _damaged(path, begin, "is no trace") if begin else InputError(f"{path} is no trace of this tracer")
+        raise _damaged(path, begin, "is not a trace") if begin else InputError(f"{path} is not a trace of this tracer")
     version, order = struct.unpack_from("=II", content, begin + 8)
     if order != 0x01020304:
         raise InputError(f"{path} is from a machine of the other byte order than {sys.byteorder} endian")

@@ -60,7 +60,7 @@ def test_a_kernel_that_one_rank_does_not_have_grows_from_where_it_was_seen(evide
     assert found.loc["tree", "first"] == pytest.approx(0.1)
 
 
-def test_one_number_of_ranks_tells_nothing_of_others(evidence: Make) -> None:
+def test_one_number_of_ranks_shows_nothing_of_others(evidence: Make) -> None:
     line = evidence({"seen": over(lambda p: 1 / p), "once": over(lambda p: 1 + 0 * p)}, RANKS)
     found = scaling.table(line, strong=True, since=np.array([1.0, np.inf])).set_index("kernel")
     assert found["verdict"].to_dict() == {"seen": "scales", "once": "undecided"}
@@ -205,17 +205,17 @@ def test_growth_beyond_doubt_is_named_though_its_size_is_open(evidence: Make) ->
     assert found.loc["search", "verdict"] == "undecided"
 
 
-def test_a_crossover_of_open_times_is_told_where_the_order_is_sure(evidence: Make) -> None:
+def test_a_crossover_of_open_times_is_reported_where_the_order_is_sure(evidence: Make) -> None:
     times = {"steady": over(lambda p: 1 + 0 * p), "search": over(lambda p: 1e-2 * p)}
     line = evidence(times, RANKS)
     ok = line.ok.copy()
     ok[1, -1:] = False
-    for width, told in ((2.0, 1), (9.0, 0)):
+    for width, expected in ((2.0, 1), (9.0, 0)):
         given = replace(line, ok=ok, low=line.computing / width, high=line.computing * width)
-        assert len(ranking.crossovers(given)) == told
+        assert len(ranking.crossovers(given)) == expected
 
 
-def test_what_nothing_tells_has_no_efficiency(evidence: Make) -> None:
+def test_what_nothing_shows_has_no_efficiency(evidence: Make) -> None:
     work = over(lambda p: 8 / p)
     alone = efficiencies.table(evidence({WHOLE: work}, RANKS), strong=True)
     assert alone["global"].to_numpy() == pytest.approx(1)
@@ -247,7 +247,7 @@ def test_what_one_rank_does_alone_is_lost_balance_and_not_lost_speed(evidence: M
     assert found["global"].tolist() == pytest.approx(product.tolist())
 
 
-def test_kernels_of_one_size_are_not_told_to_cross() -> None:
+def test_kernels_of_one_size_are_not_said_to_cross() -> None:
     rows = [
         ("a", "b", 10.0, np.nan, np.nan), ("c", "d", 10.0, 5.0, np.nan), ("c", "e", 10.0, 5.0, np.nan),
         ("e", "c", 20.0, np.nan, 40.0), ("f", "g", 10.0, 8.0, 12.0), ("g", "f", 90.0, 80.0, 99.0),

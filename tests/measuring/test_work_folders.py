@@ -145,7 +145,7 @@ def test_lines_that_measure_more_prepare_as_well(case: Path) -> None:
     [
         (("--workdir", "none"), 1, "none is not a folder"),
         (("--workdir", "."), 1, "is inside ., which is copied for each run"),
-        (("--prepare", "a 'b"), 2, "is no command: No closing quotation"),
+        (("--prepare", "a 'b"), 2, "is not a command: No closing quotation"),
         (("--prepare", ""), 2, "no command is given"),
         (("--prepare", "a {depth}"), 2, "{depth} has no values"),
         (("--at", "one", "x"), 2, "argument --at: 'one' is not a number"),

@@ -50,6 +50,6 @@ def test_where_many_are_unlike_the_others_all_stay() -> None:
 
 
 @pytest.mark.parametrize("values", [[1.0, 1.0, 1.0, 1.0, 3.0], [1.0, 3.0, np.nan, np.nan, np.nan], [np.nan] * 5])
-def test_too_little_to_tell_leaves_all(values: list[float]) -> None:
+def test_too_little_to_show_leaves_all(values: list[float]) -> None:
     given = np.full((1, 5, 5), values)
     np.testing.assert_array_equal(without_outliers(given), given)

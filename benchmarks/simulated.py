@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.settings import ROOT
 from ranksight.comm.tracer import wrappers
 from ranksight.comm.tracer.building import compiler
 from ranksight.comm.tracer.prototypes import parse
@@ -47,7 +48,7 @@ def build_simulated(
     functions = wrappers.wrapped(parse(using.header))
     kinds = wrappers.operations(functions)
     numbers = {name: number for number, name in enumerate(kinds)}
-    here = Path(__file__).resolve().parent
+    here = ROOT / "comm" / "tracer"
     with tempfile.TemporaryDirectory(prefix="ranksight-simulated-") as folder:
         objects = []
         generated = Path(folder) / "wrappers.c"
