@@ -47,6 +47,8 @@ ROUNDS = 3
 """Iterations of the prevalence of hypotheses among kernels."""
 BATCH = 250_000
 """Numbers of a batch of covariance matrices, which then stay in a processor's cache."""
+LARGEST = 8_000_000
+"""Numbers of the matrices of all kernels that are predicted at once."""
 DIGITS = 12
 """Decimals of coordinates, in e-folds, up to which two are the same."""
 APPENDED = 1e60
@@ -172,12 +174,19 @@ class Rates:
     def at(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) of the logarithms of new configurations at `inputs` (k, d), with the
         noise between configurations and without that of repetitions."""
-        new = inputs - self._origin
-        grid, leading, weights = self.grid, self._leading, self.weights
-        weights = np.take_along_axis(weights, leading, axis=1)
+        each = LEADING * max(1, len(self._places)) * max(1, len(self._places) + 2 * len(inputs))
+        parts = np.array_split(np.arange(len(self.values)), max(1, -(-len(self.values) * each // LARGEST)))
+        found = [self._at(rows, inputs - self._origin) for rows in parts]
+        mean, spread = (np.concatenate(part) for part in zip(*found, strict=True))
+        return mean + self._reference[:, None], spread
+
+    def _at(self, rows: NDArray[np.intp], new: Array) -> tuple[Array, Array]:
+        """What :meth:`at` gives for some kernels at the coordinates `new`, less their reference."""
+        leading = self._leading[rows]
+        weights = np.take_along_axis(self.weights[rows], leading, axis=1)
         weights = weights / weights.sum(axis=1, keepdims=True)
         used, place = np.unique(leading, return_inverse=True)
-        place, some, held = place.reshape(leading.shape), grid.select(used), self._held
+        place, some, held = place.reshape(leading.shape), self.grid.select(used), self._held(rows)
         cross = some.covariance(self._places, new)[place]
         if not held.known.all():
             cross *= held.known[:, None, :, None]
@@ -188,7 +197,7 @@ class Rates:
         spread = own - np.einsum("rhnk,rhnk->rhk", cross, turned) + missing**2 * held.variance[..., None]
         mean = np.einsum("rh,rhk->rk", weights, centre)
         square = np.einsum("rh,rhk->rk", weights, centre**2 + np.maximum(spread, 0.0))
-        return mean + self._reference[:, None], np.sqrt(np.maximum(square - mean**2, 0.0))
+        return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     @cached_property
     def _leading(self) -> NDArray[np.intp]:
@@ -269,11 +278,10 @@ class Rates:
         """Covariance (h, g, g) between distinct coordinates, without noise."""
         return self.grid.covariance(self._places, self._places)
 
-    @cached_property
-    def _held(self) -> _Solved:
-        """The kernels' rates under their leading hypotheses."""
-        leading = self._leading
-        grouped = self._grouped(np.arange(len(self.values)), self.grid.noise[leading])
+    def _held(self, rows: NDArray[np.intp]) -> _Solved:
+        """The rates of some kernels under their leading hypotheses."""
+        leading = self._leading[rows]
+        grouped = self._grouped(rows, self.grid.noise[leading])
         full = self._shared_covariance[leading]
         grouped.complete(full)
         inverse = np.asarray(np.linalg.inv(full), dtype=np.float64)
