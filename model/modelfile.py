@@ -1,9 +1,10 @@
 """The file of a model: a ZIP archive of a text and of columns of numbers, written as one and read with suspicion.
 
 ``model.json`` holds all but numbers and names that are many; where such stand, it names the column that has them:
-``{"$array": "3"}`` is the content of ``3.npy`` as an array, ``{"$list": "3"}`` the same as a list, None where a number is
-missing (an array from :data:`LISTED` numbers on), ``{"$texts": "3"}`` the lines of UTF-8 that it holds, and ``{"$texts":
-"3", "$which": "4"}`` those of its lines that column 4 numbers.
+``{"$array": "3"}`` is the content of ``3.npy`` as an array, ``{"$list": "3"}`` the same as a list, None where a number
+is missing (an array from :data:`LISTED` numbers on), ``{"$texts": "3"}`` the lines of UTF-8 that it holds, and
+``{"$texts": "3", "$which": "4"}`` those of its lines that column 4 numbers.
+
 Nothing is compressed and columns begin at multiples of 64 bytes, so that they are mapped into memory, and only what is
 asked of a model is read from disk. ``numpy.load`` and ``unzip`` open the file as well.
 
