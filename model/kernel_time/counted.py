@@ -363,7 +363,7 @@ class Counted:
             or found.split.dtype != bool
             or not found.split.shape == found.offset.shape == (len(kernels),)
             or len(compositions) != len(kernels)
-            or any(name not in ("", *COUNTS) for _, name in compositions)
+            or not {name for _, name in compositions} <= {"", *COUNTS}
             or len(found.clock.values) != 1
             or any(part.prior.shape[1] != len(kernels) for part in parts)
             or any(rate.inputs.shape[1] != len(columns) for part in parts for rate in part.rates)
