@@ -44,8 +44,12 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
         table = experiment.table(run, "counters")
         if table is None:
             continue
+        rank = table["rank"].to_numpy()
+        own = rank != ALL_RANKS  # others are kernels, or the whole program, that their source had reduced
+        if not (rank[own] != rank[own][:1]).any():
+            continue
         table = at_work(run, table)
-        table = table[table["rank"] != ALL_RANKS]  # kernels, or the whole program, that their source had reduced
+        table = table[table["rank"] != ALL_RANKS]
         if table["rank"].nunique() < 2:
             continue
         for name in MEASURES:

@@ -334,7 +334,9 @@ class Counted:
             "split": self.split.tolist(),
             "execution": None if self.execution is None else self.execution.to_dict(),
             "stall": None if self.stall is None else self.stall.to_dict(),
-            "compositions": [[None if held is None else held.to_dict(), name] for held, name in self.compositions],
+            "compositions": [[None if held is None else held.to_dict(), name] for held, name in self.compositions]
+            if any(held is not None or name for held, name in self.compositions)
+            else [],
             "caches": None if caches is None else caches.to_dict(),
             "line": self.line,
             "bandwidth": self.bandwidth,
@@ -356,7 +358,8 @@ class Counted:
             compositions = tuple(
                 (None if held is None else Composition.from_dict(held), str(name))
                 for held, name in content["compositions"]
-            )
+            ) or ((None, ""),) * len(kernels)
+            split = content["split"]
             found = cls(
                 kernels,
                 where,
@@ -364,7 +367,7 @@ class Counted:
                 np.array(content["latencies"], dtype=np.float64),
                 float(content["frequency"]),
                 PerWork.from_dict(content["total"]),
-                np.array([each is True for each in content["split"]], dtype=bool),
+                split if isinstance(split, np.ndarray) else np.array([each is True for each in split], dtype=bool),
                 perhaps("execution", PerWork.from_dict),
                 perhaps("stall", PerWork.from_dict),
                 compositions,
@@ -379,9 +382,10 @@ class Counted:
             or not set(columns) <= {0, 1, 2}
             or found.latencies.shape != (4,)
             or not all(0 < x < np.inf for x in (found.frequency, found.line, found.bandwidth))
+            or found.split.dtype != bool
             or not found.split.shape == found.offset.shape == (len(kernels),)
             or len(compositions) != len(kernels)
-            or any(name not in ("", *COUNTS) for _, name in compositions)
+            or not {name for _, name in compositions} <= {"", *COUNTS}
             or len(found.clock.values) != 1
             or any(part.prior.shape[1] != len(kernels) for part in parts)
             or any(rate.inputs.shape[1] != len(columns) for part in parts for rate in part.rates)
