@@ -5,16 +5,26 @@ Every input is written from here; nothing is downloaded, and nothing installed.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 MPIRUN = ("mpirun.openmpi", "--oversubscribe", "-n", "{ranks}")
 FOAM = Path("/usr/share/openfoam")
+
+
+@lru_cache(maxsize=8)
+def interpreter(module: str) -> str | None:
+    """Path of a Python that has `module`: this one, or one of the distribution; None where none has it."""
+    for path in dict.fromkeys((sys.executable, shutil.which("python3") or "", "/usr/bin/python3")):
+        if path and subprocess.run([path, "-c", f"import {module}"], capture_output=True).returncode == 0:
+            return path
+    return None
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class Program:
     def missing(self) -> str:
         """What it needs and is not here; empty where all is."""
         found = [name for name in (MPIRUN[0], *self.needs) if shutil.which(name) is None]
-        if self.module and importlib.util.find_spec(self.module) is None:
+        if self.module and interpreter(self.module) is None:
             found.append(f"Python's {self.module}")
         return ", ".join(found)
 
@@ -316,7 +326,7 @@ PROGRAMS = (
             {"hpccinf.txt": _HPCC,
              "prepare": "#!/bin/sh -e\nsed -i \"s/SIZE/$1/; s/ROWS/$3/; s/COLUMNS/$2/\" hpccinf.txt\n"},
             "./prepare {size} {grid2.x} {grid2.y}"),
-    Program("mpi4py", "Python", (), (sys.executable, "heat.py", "{size}"), (32, 48, 64, 96), {"heat.py": _PYTHON},
+    Program("mpi4py", "Python", (), (interpreter("mpi4py") or sys.executable, "heat.py", "{size}"), (32, 48, 64, 96), {"heat.py": _PYTHON},
             module="mpi4py"),
     Program("gromacs", "C++", ("gmx", "gmx_mpi"),
             ("gmx_mpi", "mdrun", "-s", "topol.tpr", "-ntomp", "1", "-npme", "0", "-dlb", "no", "-notunepme",

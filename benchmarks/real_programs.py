@@ -30,12 +30,12 @@ from ranksight.model.series.folding import OTHERS
 from ranksight.reports.validation import validate
 
 TITLE = "Real programs"
-RANKS, FURTHER = (1, 2, 4, 8), 16
-QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), 8
+RANKS, FURTHER = (1, 2, 4, 8), (16, 32)
+QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), (8,)
 LARGE = 5e-3
 """Share of the instructions from which a kernel's error counts."""
 COUNTS = ("instructions", "loads", "stores")
-VERBS = ("measure", "fit", "predict")
+VERBS = ("measure", "fit", "predict", "diagnose", "plan", "report")
 
 
 @contextlib.contextmanager
@@ -73,16 +73,21 @@ def measure(program: Program, folder: Path, quick: bool) -> tuple[list[object], 
     words = {
         "measure": program.measure(ranks, tuple(sizes), case, Path(f"{name}.exp")),
         "fit": ["fit", f"{name}.exp", "-o", f"{name}.model.json", "--force", "--quiet"],
-        "predict": ["predict", f"{name}.model.json", "--ranks", str(further), "--size", str(larger)],
+        "predict": ["predict", f"{name}.model.json", "--ranks", ",".join(map(str, further)), "--size", str(larger)],
+        "diagnose": ["diagnose", f"{name}.model.json"],
+        "plan": ["plan", f"{name}.exp", "--ranks", str(further[-1]), "--size", str(larger)],
+        "report": ["report", f"{name}.model.json", "-o", f"{name}.html", "--force"],
     }
     for verb in VERBS:
-        _, seconds[verb] = command(folder, words[verb], environment)
+        text, seconds[verb] = command(folder, words[verb], environment)
+        (folder / f"{name}.{verb}.txt").write_text(text, encoding="utf-8")
     check = Path(f"{name}.check.exp")
-    for more, size in ((further, sizes[-1]), (ranks[-1], larger)):
-        command(folder, program.measure((more,), (size,), case, check), environment)
+    for more, size in ((further, sizes[-1]), (ranks[-1:], larger)):
+        command(folder, program.measure(more, (size,), case, check), environment)
     file = folder / f"{name}.model.json"
     model, held = Model.load(file), read(folder / check)
     found = errors(model, held)
+    pd.concat(found).to_csv(folder / f"{name}.errors.csv")
     kept = len(set(model.fitted.kernels) - {WHOLE, OTHERS})
     row: list[object] = [f"{program.name} ({program.language})", kept, 100 * attributed(held)]
     row += [*_summary(found["kernels"]), *_summary(found["operations"])]
@@ -169,7 +174,7 @@ def run(settings: Settings) -> str:
     left = f"\n\nNot measured: {'; '.join(skipped)}." if skipped else ""
     return (
         f"Programs of the distribution, measured with callgrind and the tracer on {', '.join(map(str, ranks))} ranks "
-        f"and several sizes, predicted on {further} ranks, and on {ranks[-1]} for a larger size, and measured "
+        f"and several sizes, predicted on {' and '.join(map(str, further))} ranks, and on {ranks[-1]} for a larger size, and measured "
         f"there. Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and "
         "bytes of each operation of each kernel. All in percent.\n\n"
         + markdown(
