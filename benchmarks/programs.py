@@ -16,6 +16,7 @@ from pathlib import Path
 
 MPIRUN = ("mpirun.openmpi", "--oversubscribe", "-n", "{ranks}")
 FOAM = Path("/usr/share/openfoam")
+COLLECTED = ("callgrind", "pmpi", "perf-clock")
 
 
 @lru_cache(maxsize=8)
@@ -84,7 +85,8 @@ class Program:
     def measure(self, ranks: tuple[int, ...], sizes: tuple[int, ...], case: Path, output: Path) -> list[str]:
         """The words of ``ranksight measure``."""
         words = ["measure", "--ranks", ",".join(map(str, ranks)), "--size", ",".join(map(str, sizes))]
-        words += ["--collector", "callgrind", "--collector", "pmpi", "--workdir", str(case)]
+        collectors = [word for name in COLLECTED for word in ("--collector", name)]
+        words += [*collectors, "--workdir", str(case)]
         if self.prepare:
             words += ["--prepare", self.prepare]
         if self.alone and 1 in ranks:
