@@ -174,8 +174,8 @@ def run(settings: Settings) -> str:
     left = f"\n\nNot measured: {'; '.join(skipped)}." if skipped else ""
     return (
         f"Programs of the distribution, measured with callgrind and the tracer on {', '.join(map(str, ranks))} ranks "
-        f"and several sizes, predicted on {' and '.join(map(str, further))} ranks, and on {ranks[-1]} for a larger size, and measured "
-        f"there. Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and "
+        f"and several sizes, predicted on {' and '.join(map(str, further))} ranks, and on {ranks[-1]} for a larger "
+        f"size, and measured there. Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and "
         "bytes of each operation of each kernel. All in percent.\n\n"
         + markdown(
             ["program", "kernels", "instructions kept", "counts: median error", "worst", "sent: median error", "worst",

@@ -96,6 +96,7 @@ class CallSites:
             found = symbols.find(offsets[mine]) if symbols is not None else [None] * mine.size
             names[mine] = [name if isinstance(name, str) else unnamed(name, path) for name in found]
         plain = np.array(plain_names([str(name) for name in names]), dtype=object)
-        of_python = np.flatnonzero(sites >= _PYTHON)
-        plain[of_python] = np.array([*self._python, UNKNOWN], dtype=object)[(sites[of_python] & ~_PYTHON).astype(np.int64)]
+        python = np.flatnonzero(sites >= _PYTHON)
+        if python.size:
+            plain[python] = np.array(list(self._python), dtype=object)[(sites[python] & ~_PYTHON).astype(np.int64)]
         return sites, plain

@@ -45,7 +45,8 @@ def _line(text: str) -> int:
 
 def test_functions_of_python_are_the_kernels(tracing, tmp_path: Path) -> None:
     found = _kernels(tracing, tmp_path)
-    shift, main = (f"{name} (functions.py:{_line(text)})" for name, text in (("Ring.shift", "def shift"), ("main", "def main")))
+    shift = f"Ring.shift (functions.py:{_line('def shift')})"
+    main = f"main (functions.py:{_line('def main')})"
     # a generator is a function of its own; a lambda and a generator within main are named by their own lines
     inner = f"main.(genexpr) (functions.py:{_line('sum(world')})"
     assert set(found) == {shift, main, inner, f"main.(lambda) (functions.py:{_line('lambda: world')})"}
