@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -213,6 +214,14 @@ def _behind_starters(words: Sequence[str], index: int) -> int:
             return index
         index = found
     return index
+
+
+def in_shell(words: Sequence[str]) -> str:
+    """Words of a template as a line for a shell; parameters in braces need no quotes."""
+    bare = (_FIELD.sub("x", word) for word in words)
+    return " ".join(
+        word if shlex.quote(plain) == plain else shlex.quote(word) for word, plain in zip(words, bare, strict=True)
+    )
 
 
 def is_program(word: str) -> bool:
