@@ -82,10 +82,17 @@ class Program:
                 file.chmod(0o755)
         return place
 
-    def measure(self, ranks: tuple[int, ...], sizes: tuple[int, ...], case: Path, output: Path) -> list[str]:
+    def measure(
+        self,
+        ranks: tuple[int, ...],
+        sizes: tuple[int, ...],
+        case: Path,
+        output: Path,
+        collected: tuple[str, ...] = COLLECTED,
+    ) -> list[str]:
         """The words of ``ranksight measure``."""
         words = ["measure", "--ranks", ",".join(map(str, ranks)), "--size", ",".join(map(str, sizes))]
-        collectors = [word for name in COLLECTED for word in ("--collector", name)]
+        collectors = [word for name in collected for word in ("--collector", name)]
         words += [*collectors, "--workdir", str(case)]
         if self.prepare:
             words += ["--prepare", self.prepare]

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.programs import PROGRAMS, Program
+from benchmarks.programs import COLLECTED, PROGRAMS, Program
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, read
@@ -31,6 +31,8 @@ from ranksight.reports.validation import validate
 
 TITLE = "Real programs"
 RANKS, FURTHER = (1, 2, 4, 8), (16, 32)
+TRACED = (3, 6)
+"""Numbers of ranks that are traced only: two ranks along a dimension do not show whether it is periodic."""
 QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), (8,)
 LARGE = 5e-3
 """Share of the instructions from which a kernel's error counts."""
@@ -72,15 +74,17 @@ def measure(program: Program, folder: Path, quick: bool) -> tuple[list[object], 
     name, seconds = f"{program.name}{'-quick' if quick else ''}", {}
     words = {
         "measure": program.measure(ranks, tuple(sizes), case, Path(f"{name}.exp")),
+        "trace": program.measure(TRACED, tuple(sizes), case, Path(f"{name}.exp"), ("pmpi",)),
         "fit": ["fit", f"{name}.exp", "-o", f"{name}.model.json", "--force", "--quiet"],
         "predict": ["predict", f"{name}.model.json", "--ranks", ",".join(map(str, further)), "--size", str(larger)],
         "diagnose": ["diagnose", f"{name}.model.json"],
         "plan": ["plan", f"{name}.exp", "--ranks", str(further[-1]), "--size", str(larger)],
         "report": ["report", f"{name}.model.json", "-o", f"{name}.html", "--force"],
     }
-    for verb in VERBS:
+    for verb in words:
         text, seconds[verb] = command(folder, words[verb], environment)
         (folder / f"{name}.{verb}.txt").write_text(text, encoding="utf-8")
+    seconds["measure"] += seconds.pop("trace")
     check = Path(f"{name}.check.exp")
     for more, size in ((further, sizes[-1]), (ranks[-1:], larger)):
         command(folder, program.measure(more, (size,), case, check), environment)
@@ -173,10 +177,11 @@ def run(settings: Settings) -> str:
         raise Skipped("; ".join(skipped) or "none is named")
     left = f"\n\nNot measured: {'; '.join(skipped)}." if skipped else ""
     return (
-        f"Programs of the distribution, measured with callgrind and the tracer on {', '.join(map(str, ranks))} ranks "
-        f"and several sizes, predicted on {' and '.join(map(str, further))} ranks, and on {ranks[-1]} for a larger "
-        f"size, and measured there. Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and "
-        "bytes of each operation of each kernel. All in percent.\n\n"
+        f"Programs of the distribution, measured with {', '.join(COLLECTED)} on {', '.join(map(str, ranks))} ranks and "
+        f"several sizes, traced on {' and '.join(map(str, TRACED))} ranks as well, predicted on "
+        f"{' and '.join(map(str, further))} ranks, and on {ranks[-1]} for a larger size, and measured there. "
+        f"Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and bytes of "
+        "each operation of each kernel. All in percent.\n\n"
         + markdown(
             ["program", "kernels", "instructions kept", "counts: median error", "worst", "sent: median error", "worst",
              "in 90 % intervals"], rows)
