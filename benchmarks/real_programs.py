@@ -180,8 +180,8 @@ def run(settings: Settings) -> str:
         f"Programs of the distribution, measured with {', '.join(COLLECTED)} on {', '.join(map(str, ranks))} ranks and "
         f"several sizes, traced on {' and '.join(map(str, TRACED))} ranks as well, predicted on "
         f"{' and '.join(map(str, further))} ranks, and on {ranks[-1]} for a larger size, and measured there. "
-        f"Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and bytes of "
-        "each operation of each kernel. All in percent.\n\n"
+        f"Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and bytes "
+        "of each operation of each kernel. All in percent.\n\n"
         + markdown(
             ["program", "kernels", "instructions kept", "counts: median error", "worst", "sent: median error", "worst",
              "in 90 % intervals"], rows)

@@ -91,6 +91,15 @@ def test_strong_scaling_saturates_where_a_floor_is_reached(evidence: Make) -> No
     assert found.loc["ideal", "efficiency"] == pytest.approx(1)
 
 
+def test_work_that_one_rank_does_for_all_is_divided_among_them(evidence: Make) -> None:
+    # The mean of the ranks that read the input stays, that of all ranks falls.
+    work = {"solve": over(lambda p: 4 / p), "input": over(lambda p: 6 + 0 * p)}
+    first = {"input": over(lambda p: 1 / p)}
+    assert scaling.is_strong(evidence(work, RANKS, having=first))
+    assert scaling.is_strong(evidence(dict(work), RANKS, instructions=work, having=first))
+    assert not scaling.is_strong(evidence(work, RANKS))
+
+
 def test_work_that_is_not_divided_is_named_by_what_dividing_it_would_save(evidence: Make) -> None:
     line = evidence(
         {"divided": over(lambda p: 100 / p), "serial": over(lambda p: 1 + 0 * p), "small": over(lambda p: 1e-3 + 0 * p),
