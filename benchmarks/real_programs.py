@@ -37,6 +37,8 @@ QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), (8,)
 LARGE = 5e-3
 """Share of the instructions from which a kernel's error counts."""
 COUNTS = ("instructions", "loads", "stores")
+COUNTED = ("callgrind", "pmpi")
+"""Collectors that check predictions; simulating the most ranks would take longer than all else."""
 VERBS = ("measure", "fit", "predict", "diagnose", "plan", "report")
 
 
@@ -86,8 +88,9 @@ def measure(program: Program, folder: Path, quick: bool) -> tuple[list[object], 
         (folder / f"{name}.{verb}.txt").write_text(text, encoding="utf-8")
     seconds["measure"] += seconds.pop("trace")
     check = Path(f"{name}.check.exp")
-    for more, size in ((further, sizes[-1]), (ranks[-1:], larger)):
-        command(folder, program.measure(more, (size,), case, check), environment)
+    at = ((further[:1], sizes[-1], COUNTED), (further, sizes[-1], ("pmpi",)), (ranks[-1:], larger, COUNTED))
+    for more, size, collected in at:
+        command(folder, program.measure(more, (size,), case, check, collected), environment)
     file = folder / f"{name}.model.json"
     model, held = Model.load(file), read(folder / check)
     found = errors(model, held)
@@ -179,7 +182,8 @@ def run(settings: Settings) -> str:
     return (
         f"Programs of the distribution, measured with {', '.join(COLLECTED)} on {', '.join(map(str, ranks))} ranks and "
         f"several sizes, traced on {' and '.join(map(str, TRACED))} ranks as well, predicted on "
-        f"{' and '.join(map(str, further))} ranks, and on {ranks[-1]} for a larger size, and measured there. "
+        f"{' and '.join(map(str, further))} ranks (counters on {further[0]}), and on {ranks[-1]} for a larger size, "
+        "and measured there. "
         f"Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and bytes "
         "of each operation of each kernel. All in percent.\n\n"
         + markdown(
