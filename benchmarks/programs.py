@@ -328,7 +328,7 @@ PROGRAMS = (
     Program("openfoam", "C++", ("icoFoam", "blockMesh", "decomposePar"), ("icoFoam", "-parallel"), (16, 24, 32, 48),
             _FOAM, "./prepare {ranks} {size} {grid2.x} {grid2.y}", "icoFoam",
             environment={"WM_PROJECT_DIR": os.environ.get("WM_PROJECT_DIR", str(FOAM))}),
-    Program("quantum-espresso", "Fortran", ("pw.x", "ld1.x"), ("pw.x", "-in", "pw.in"), (10, 14, 18, 26),
+    Program("quantum-espresso", "Fortran", ("pw.x", "ld1.x"), ("pw.x", "-ndiag", "1", "-in", "pw.in"), (10, 14, 18, 26),
             {"ld1.in": _SILICON, "pw.in": _PW,
              "prepare": "#!/bin/sh -e\nld1.x < ld1.in > ld1.out\nsed -i \"s/SIZE/$1/\" pw.in\n"}, "./prepare {size}"),
     Program("hpcc", "C", ("hpcc",), ("hpcc",), (32, 48, 64, 96),

@@ -108,7 +108,8 @@ def errors(model: Model, held: Experiment) -> dict[str, pd.DataFrame]:
     Columns: ``kernel``, ``metric``, ``error`` (relative) and ``inside``, whether the interval holds it.
     """
     table = validate(model, held).table
-    heavy = table[(table["metric"] == "instructions") & (table["share"] >= LARGE) & (table["kernel"] != WHOLE)]
+    kernels = ~table["kernel"].isin([WHOLE, OTHERS])
+    heavy = table[(table["metric"] == "instructions") & (table["share"] >= LARGE) & kernels]
     mine = table[table["metric"].isin(COUNTS) & table["kernel"].isin(heavy["kernel"].unique())]
     at = [*model.parameters, "kernel"]
     mine = mine.merge(heavy[at].drop_duplicates(), on=at)
