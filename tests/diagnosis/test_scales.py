@@ -279,6 +279,9 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
 def test_what_took_no_time_at_first_has_no_efficiency() -> None:
     assert saturated(0.25, 0.5, "16") == "250 ms at 16, 2 times what dividing it would leave"
     assert saturated(0.25, 0.0, "16") == "250 ms at 16"
+    # 16 ranks leave a sixteenth: what takes as long has not been divided, what takes far longer has grown from nothing
+    assert saturated(0.25, 1 / 16, "16", 16.0) == "250 ms at 16, 16 times what dividing it would leave"
+    assert saturated(0.25, 1e-4, "16", 16.0) == "250 ms at 16"
 
 
 def test_time_outside_of_kernels_is_a_factor_and_helps(evidence: Make) -> None:
