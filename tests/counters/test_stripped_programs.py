@@ -15,6 +15,7 @@ from ranksight.campaign.collecting import COLLECTORS
 from ranksight.campaign.launching import Template
 from ranksight.cli.main import main
 from ranksight.comm.tracer.callsites import CallSites
+from ranksight.comm.tracer.rawfile import RankTrace
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.experiment import read as read_experiment
 from ranksight.core.leftout import COLUMNS, TABLE, by_object, warning
@@ -227,9 +228,7 @@ def test_symbols_are_read_from_the_file_that_a_link_names(stripped: Path, tmp_pa
 
 
 def test_call_sites_in_no_function_are_one_kernel_a_file(tmp_path: Path) -> None:
-    class Trace:
-        maps = ((0x1000, 0x2000, 0, str(tmp_path / "libx.so.1")),)
-
+    trace = RankTrace({"rank": 0}, 1e-9, (), ((0x1000, 0x2000, 0, str(tmp_path / "libx.so.1")),), [])
     places = CallSites()
-    places.sites(Trace(), np.array([0x1100, 0x1200], dtype=np.uint64))  # type: ignore[arg-type]
+    places.sites(trace, np.array([0x1100, 0x1200], dtype=np.uint64))
     assert set(places.kernels()[1]) == {"(unknown)", "(no symbol) [libx]"}
