@@ -167,8 +167,7 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
                 text.append(Text(f"{where}: {format_factor(row['growth'])} times as long at {last}{proof}", 2))
             else:
                 text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
-    text += [Text(crossing(row, found.level, names), 2) for row in crossings]
-    return text
+    return text + [Text(line, 2) for line in dict.fromkeys(crossing(row, found.level, names) for row in crossings)]
 
 
 GROWN = 1.1
@@ -208,7 +207,10 @@ def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str
     else:
         ends = f"up to {upper:.0f}" if upper == upper else "anywhere"
     what = "becomes the largest" if row["largest"] else f"overtakes {names[str(row['over'])]}"
-    return f"{names[str(row['kernel'])]} {what} above {float(str(row['ranks'])):.0f} ranks, {level:.0%}: {ends}"
+    ranks = round(float(str(row["ranks"])))
+    said = f"{names[str(row['kernel'])]} {what} above {_ranks(ranks)}"
+    # Where it may be at the fewest ranks already, an upper end at the crossing itself adds nothing.
+    return said if lower != lower and upper <= ranks + 0.5 else f"{said}, {level:.0%}: {ends}"
 
 
 def _untroubled(found: Diagnosis) -> str:

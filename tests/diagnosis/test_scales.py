@@ -15,7 +15,7 @@ from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.reports.diagnosis import saturated
+from ranksight.reports.diagnosis import crossing, saturated
 
 Make = Callable[..., Evidence]
 RANKS = [2.0**e for e in range(11)]
@@ -274,6 +274,21 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
     # 50 MB or more: no twice 50 MB; and nothing is said of what was measured.
     assert advice.memory(held, 64) == ""
     assert advice.memory(held, 512) == ""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "lower", "upper", "words"),
+    [
+        (123.0, 80.0, 190.0, "a becomes the largest above 123 ranks, 90%: 80 to 190"),
+        (123.0, 80.0, np.nan, "a becomes the largest above 123 ranks, 90%: from 80 on"),
+        (20.0, np.nan, 40.0, "a becomes the largest above 20 ranks, 90%: up to 40"),
+        (1.0, np.nan, 1.2, "a becomes the largest above 1 rank"),
+    ],
+)
+def test_a_crossover_in_words(ranks: float, lower: float, upper: float, words: str) -> None:
+    ends = {"ranks": ranks, "lower": lower, "upper": upper}
+    row: dict[object, object] = {"kernel": "a", "over": "b", "largest": True, **ends}
+    assert crossing(row, 0.9, {"a": "a", "b": "b"}) == words
 
 
 def test_what_took_no_time_at_first_has_no_efficiency() -> None:
