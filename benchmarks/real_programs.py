@@ -98,14 +98,15 @@ def measure(program: Program, folder: Path, quick: bool) -> tuple[list[object], 
     kept = len(set(model.fitted.kernels) - {WHOLE, OTHERS})
     row: list[object] = [f"{program.name} ({program.language})", kept, 100 * attributed(held)]
     row += [*_summary(found["kernels"]), *_summary(found["operations"])]
-    row.append(100 * float(pd.concat(found.values())["inside"].mean()))
+    every = pd.concat(found.values())
+    row += [100 * float(every["error"].isna().mean()), 100 * float(every.loc[every["error"].notna(), "inside"].mean())]
     return row, [program.name, *(seconds[verb] for verb in VERBS), file.stat().st_size / 1e6]
 
 
 def errors(model: Model, held: Experiment) -> dict[str, pd.DataFrame]:
     """Predicted against measured: counts of the kernels with :data:`LARGE` of the instructions, and what is sent.
 
-    Columns: ``kernel``, ``metric``, ``error`` (relative) and ``inside``, whether the interval holds it.
+    Columns: ``kernel``, ``metric``, ``error`` (relative, NaN where nothing is predicted) and ``inside``, whether the interval holds it.
     """
     table = validate(model, held).table
     kernels = ~table["kernel"].isin([WHOLE, OTHERS])
@@ -129,7 +130,7 @@ def _sent(model: Model, held: Experiment) -> pd.DataFrame:
         row = sent.functions.rows.get(key)
         for k in np.flatnonzero(np.isfinite(values[at]) & (values[at] > 0)).tolist():
             if row is None:
-                rows.append((*key, np.inf, False))
+                rows.append((*key, np.nan, False))
                 continue
             value, lower, upper = (float(part[row, k]) for part in (said.value, said.lower, said.upper))
             inside = lower <= values[at, k] * (1 + 1e-9) and upper >= values[at, k] * (1 - 1e-9)
@@ -189,7 +190,7 @@ def run(settings: Settings) -> str:
         "of each operation of each kernel. All in percent.\n\n"
         + markdown(
             ["program", "kernels", "instructions kept", "counts: median error", "worst", "sent: median error", "worst",
-             "in 90 % intervals"], rows)
+             "not predicted", "in 90 % intervals"], rows)
         + "\n\nCPU seconds of each verb, with the program's own:\n\n"
         + markdown(["program", *VERBS, "model, MB"], times)
         + left
