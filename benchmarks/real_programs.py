@@ -106,7 +106,8 @@ def measure(program: Program, folder: Path, quick: bool) -> tuple[list[object], 
 def errors(model: Model, held: Experiment) -> dict[str, pd.DataFrame]:
     """Predicted against measured: counts of the kernels with :data:`LARGE` of the instructions, and what is sent.
 
-    Columns: ``kernel``, ``metric``, ``error`` (relative, NaN where nothing is predicted) and ``inside``, whether the interval holds it.
+    Columns: ``kernel``, ``metric``, ``error`` (relative, NaN where nothing is predicted) and ``inside``, whether the
+    interval holds it.
     """
     table = validate(model, held).table
     kernels = ~table["kernel"].isin([WHOLE, OTHERS])
