@@ -50,6 +50,8 @@ class Program:
     module : str
         Python module that it needs.
     environment : mapping of str to str
+    known : str
+        What of it is no smooth function of ranks and size.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Program:
     alone: str = ""
     module: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    known: str = ""
 
     def missing(self) -> str:
         """What it needs and is not here; empty where all is."""
@@ -324,7 +327,7 @@ main()
 
 PROGRAMS = (
     Program("lammps", "C++", ("lmp",), ("lmp", "-in", "in.melt", "-log", "none", "-var", "n", "{size}"), (6, 8, 10, 14),
-            {"in.melt": _LAMMPS}),
+            {"in.melt": _LAMMPS}, known="how many atoms change their rank (`exchange`) follows from chaotic motion"),
     Program("openfoam", "C++", ("icoFoam", "blockMesh", "decomposePar"), ("icoFoam", "-parallel"), (16, 24, 32, 48),
             _FOAM, "./prepare {ranks} {size} {grid2.x} {grid2.y}", "icoFoam",
             environment={"WM_PROJECT_DIR": os.environ.get("WM_PROJECT_DIR", str(FOAM))}),
@@ -334,7 +337,9 @@ PROGRAMS = (
     Program("hpcc", "C", ("hpcc",), ("hpcc",), (32, 48, 64, 96),
             {"hpccinf.txt": _HPCC,
              "prepare": "#!/bin/sh -e\nsed -i \"s/SIZE/$1/; s/ROWS/$3/; s/COLUMNS/$2/\" hpccinf.txt\n"},
-            "./prepare {size} {grid2.x} {grid2.y}"),
+            "./prepare {size} {grid2.x} {grid2.y}",
+            known="FFT and RandomAccess take the largest power of two that fits, the latency test repeats by the clock, "
+            "and Linpack has two to six blocks in a row"),
     Program("mpi4py", "Python", (), (interpreter("mpi4py") or sys.executable, "heat.py", "{size}"), (32, 48, 64, 96),
             {"heat.py": _PYTHON}, module="mpi4py"),
     Program("gromacs", "C++", ("gmx", "gmx_mpi"),

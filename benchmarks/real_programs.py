@@ -160,7 +160,7 @@ def run(settings: Settings) -> str:
     """The tables."""
     ranks, further = (QUICK_RANKS, QUICK_FURTHER) if settings.quick else (RANKS, FURTHER)
     chosen = [name for name in os.environ.get("RANKSIGHT_PROGRAMS", "").split(",") if name]
-    rows, times, skipped = [], [], []
+    rows, times, skipped, known = [], [], [], []
     with _folder(settings) as folder:
         for program in PROGRAMS:
             if chosen and program.name not in chosen:
@@ -177,6 +177,8 @@ def run(settings: Settings) -> str:
                 traceback.print_exc()
                 skipped.append(f"{program.name} (a fault: see above)")
                 continue
+            if program.known:
+                known.append(f"{program.name}: {program.known}.")
             rows.append(row)
             times.append(each)
     if not rows:
@@ -192,6 +194,7 @@ def run(settings: Settings) -> str:
         + markdown(
             ["program", "kernels", "instructions kept", "counts: median error", "worst", "sent: median error", "worst",
              "not predicted", "in 90 % intervals"], rows)
+        + "".join(f"\n\n{text}" for text in known)
         + "\n\nCPU seconds of each verb, with the program's own:\n\n"
         + markdown(["program", *VERBS, "model, MB"], times)
         + left
