@@ -338,8 +338,8 @@ PROGRAMS = (
             {"hpccinf.txt": _HPCC,
              "prepare": "#!/bin/sh -e\nsed -i \"s/SIZE/$1/; s/ROWS/$3/; s/COLUMNS/$2/\" hpccinf.txt\n"},
             "./prepare {size} {grid2.x} {grid2.y}",
-            known="FFT and RandomAccess take the largest power of two that fits, the latency test repeats by the clock, "
-            "and Linpack has two to six blocks in a row"),
+            known="FFT and RandomAccess take the largest power of two that fits, the latency test repeats by the "
+            "clock, and Linpack has two to six blocks in a row"),
     Program("mpi4py", "Python", (), (interpreter("mpi4py") or sys.executable, "heat.py", "{size}"), (32, 48, 64, 96),
             {"heat.py": _PYTHON}, module="mpi4py"),
     Program("gromacs", "C++", ("gmx", "gmx_mpi"),
