@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ranksight.campaign.collecting import COLLECTORS
 from ranksight.campaign.launching import Template
 from ranksight.comm.tracer.callsites import UNKNOWN, CallSites, python_name
 from ranksight.comm.tracer.rawfile import RankTrace
@@ -68,6 +71,21 @@ def test_no_call_waits_for_another_thread_of_python(tracing, tmp_path: Path) -> 
     operations = set().union(*found.values())
     assert "Barrier" in operations
     assert {"Allgather", "Allgatherv"} & operations
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
+def test_the_start_of_the_interpreter_is_not_simulated(tracing, tmp_path: Path) -> None:
+    tracing.mpi(".openmpi")
+    if _missing():
+        pytest.skip("mpi4py of the distribution not found")
+    (tmp_path / "sums.py").write_text("from mpi4py import MPI\nfor _ in range(9): MPI.COMM_WORLD.allreduce(1)\n")
+    launch = Template((MPIRUN, "-n", "{ranks}", PYTHON, str(tmp_path / "sums.py"))).fill({"ranks": 1})
+    collector = COLLECTORS["callgrind"]
+    for step in collector.steps(launch, tmp_path):
+        done = subprocess.run(step.command, env={**os.environ, **step.environment}, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    # Starting Python and MPI takes some hundred million instructions; mpi4py imports modules after MPI_Init as well.
+    assert 1e4 < collector.collect(launch, tmp_path).counters["instructions"].sum() < 8e7
 
 
 @pytest.mark.parametrize(
