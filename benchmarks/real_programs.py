@@ -33,7 +33,7 @@ TITLE = "Real programs"
 RANKS, FURTHER = (1, 2, 4, 8), (16, 32)
 TRACED = (3, 6)
 """Numbers of ranks that are traced only: two ranks along a dimension do not show whether it is periodic."""
-QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), (8,)
+QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), (8, 16)
 LARGE = 5e-3
 """Share of the instructions from which a kernel's error counts."""
 COUNTS = ("instructions", "loads", "stores")

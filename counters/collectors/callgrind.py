@@ -11,8 +11,9 @@ Dirty lines thrown out of the last level are simulated too (``--simulate-wb``), 
 It counts and does not time. Every rank has the caches for itself: a last level that cores share is not divided.
 
 The MPI library is left out, as the instructions of its waiting differ from run to run; the run's notes hold their
-number. With a shared MPI library, and in programs of Python, only the code between MPI_Init and MPI_Finalize is simulated,
-which halves the time of short runs. A program without a launcher may never initialise MPI, and is simulated from when the library was loaded.
+number. With a shared MPI library, and in programs of Python, only the code between MPI_Init and MPI_Finalize is
+simulated, which halves the time of short runs. A program without a launcher may never initialise MPI, and is simulated
+from when the library was loaded.
 """
 
 from __future__ import annotations
