@@ -99,7 +99,7 @@ class Program:
         words += [*collectors, "--workdir", str(case)]
         if self.prepare:
             words += ["--prepare", self.prepare]
-        if self.alone and 1 in ranks:
+        if self.alone:
             words += ["--at", "1", self.alone]
         return [*words, "-o", str(output), "--quiet", "--", *MPIRUN, *self.command]
 
