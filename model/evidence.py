@@ -27,7 +27,7 @@ def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: R
     found = np.empty(refined.said.value.shape, dtype=object)
     found[:] = np.array(texts_of_series, dtype=object).reshape(-1, 1)
     for index, where, texts, by_function in refined.methods:
-        texts = np.where(by_function, texts + ": " + found[index], texts)
+        texts = np.where(by_function, np.where(texts == "", "", texts + ": ") + found[index], texts)
         found[index] = np.where(where, texts, found[index])
     return found
 

@@ -32,9 +32,9 @@ NOTICED = 1.1
 
 
 def is_strong(line: Evidence) -> bool:
-    """Whether a rank's work falls with the ranks: its instructions where counted, its computing time where not."""
+    """Whether the work of all ranks' mean falls with the ranks: instructions where counted, computing time where not."""
     counted = np.isfinite(line.instructions).all(axis=1)
-    work = (line.instructions[counted] if counted.any() else line.computing).sum(axis=0)
+    work = ((line.instructions * line.having)[counted] if counted.any() else line.mean).sum(axis=0)
     ranks = line.ranks
     # At many ranks the work that every rank repeats outweighs the divided work: the fewest ranks decide.
     last = max(int(np.searchsorted(ranks, EARLY * ranks[0], side="right")) - 1, min(1, len(ranks) - 1))
