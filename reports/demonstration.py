@@ -47,16 +47,16 @@ def _counted(rows: pd.DataFrame, cause: str) -> list[Block]:
         return ["  none measured"]
     lines: list[list[str | Cell]] = []
     notes = []
-    for place, here in rows.groupby(["ranks", "size"], sort=False):
+    for (ranks, size), here in rows.groupby(["ranks", "size"], sort=False):
         ok = here[here["status"] == "ok"]
-        line: list[str | Cell] = [*(f"{value:g}" for value in place), f"{len(ok)} of {len(here)}"]
+        line: list[str | Cell] = [f"{ranks:g}", f"{size:g}", f"{len(ok)} of {len(here)}"]
         if len(ok):
             error = ok["error"].abs()
-            worst = ok.loc[(error * ok["share"]).idxmax()]
+            worst = ok.iloc[int((error * ok["share"]).to_numpy().argmax())]
             line += [f"{error.median():.2%}", f"{worst['error']:+.1%}", f"{ok['inside'].mean():.0%}"]
             if abs(worst["error"]) > NOTABLE:
                 notes.append(
-                    f"{worst['error']:+.1%} at {place[0]:g} ranks, size {place[1]:g}: {worst['metric']} of "
+                    f"{worst['error']:+.1%} at {ranks:g} ranks, size {size:g}: {worst['metric']} of "
                     f"{worst['kernel']}, {_amount(worst['predicted'])} predicted, {_amount(worst['measured'])} "
                     f"measured; {cause}"
                 )
@@ -128,7 +128,7 @@ def tell_wall_time(
         if network
         else f"Predicted computation for as many cores as ranks{sizes} (platform {platform} describes no network)",
     ]
-    rows = []
+    rows: list[list[str | Cell]] = []
     total = broken.total
     for at, p in enumerate(ranks):
         messages = format_si(float(broken.parts["communication"][at]), "s") if network else ""
