@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from ranksight.core.units import format_si, in_full
 from ranksight.reports.comparisons import percent
 from ranksight.reports.histories import grouped, metrics_in_words, title
 from ranksight.reports.html.figures import Figure, draw
-from ranksight.reports.html.page import put_together
+from ranksight.reports.html.page import Part, put_together
 from ranksight.reports.html.writing import whole
 from ranksight.reports.palette import BAND, IDEAL, LINES, PREDICTED
 from ranksight.reports.plots._axes import micro
@@ -33,14 +32,6 @@ FEW = 2
 """Configurations that are named in a cell."""
 WIDE, HIGH = 132, 26
 """Of a kernel's curve, in pixels."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A section of the page: its template and title."""
-
-    id: str
-    title: str
 
 
 def render(found: History) -> str:

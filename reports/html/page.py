@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,18 @@ from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import dark_rules
 from ranksight.reports.html.sections import SECTIONS
+from ranksight.reports.html.sections._section import Section
 
 STYLES = ("page.css", "tables.css", "figures.css", "kernels.css")
 SCRIPTS = ("theme.js", "tables.js", "hover.js", "numbers.js", "kernels.js")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of a page other than the report: its template is ``<id>.html``."""
+
+    id: str
+    title: str
 
 
 def render(context: Context, title: str | None = None) -> str:
@@ -39,7 +49,7 @@ def render(context: Context, title: str | None = None) -> str:
 
 def put_together(
     title: str,
-    sections: Sequence[tuple[Any, Mapping[str, Any]]],
+    sections: Sequence[tuple[Section | Part, Mapping[str, Any]]],
     kernels: Sequence[str],
     numbers: Mapping[str, int] | None = None,
     **more: Any,
