@@ -22,8 +22,10 @@ _LAZY = {
     "fit": "ranksight.model.assembly",
     "Model": "ranksight.model.model",
     "load": "ranksight.model.model",
+    "to_hatchet": "ranksight.reports.exporting",
+    "to_xarray": "ranksight.reports.exporting",
 }
-__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "load", "read"]
+__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "load", "read", "to_hatchet", "to_xarray"]
 
 
 def __getattr__(name: str) -> object:

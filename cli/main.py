@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
     "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
     "completion": "print what makes a shell complete verbs and options",
     "compare": "show what changed between two experiments or models, why, and at which scale it matters",
+    "history": "follow kernels over many experiments, such as commits, and mark what changed",
     "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""

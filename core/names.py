@@ -9,9 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 
-UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
-)
+UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
 """Characters that steer a terminal, break a page, or change the direction of the text around them."""
 _GUARDED = re.compile(
     r"\boperator ?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)|\((?:anonymous namespace|lambda[^()]*)\)|"
@@ -25,6 +23,9 @@ _PLACE = re.compile(r" \([^()]*:\d+\)$")
 _NAMING = re.compile(r"[\w>)\ue000-\uf8ff]")
 _CLOSING = {"<": ">", "(": ")"}
 DOTS = "\u2026"
+CALLS = "->"
+"""Between the regions of a call path in a kernel's name."""
+_CALLS = re.compile(r"(?<!operator)->(?=.)")
 
 
 def printable(text: str) -> str:
@@ -50,6 +51,14 @@ def demangled(names: Sequence[str]) -> list[str]:
         return list(names)
     lines = done.stdout.split("\n")[:-1]
     return lines if len(lines) == len(names) else list(names)
+
+
+def call_path(name: str) -> list[str]:
+    """The regions of a kernel's call path, its own last: ``["main", "solve"]`` of ``main->solve``.
+
+    The operator ``->`` of C++ is no call.
+    """
+    return [part for part in _CALLS.split(name) if part] or [name]
 
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:

@@ -33,10 +33,16 @@ SAMPLES = {
     "gptl": ["gptl/timing.000000", "gptl/timing.summary", "gptl/timing_stats"],
     "hpctoolkit": ["hpctoolkit/experiment.xml"],
     "likwid": ["likwid/regions.txt", "likwid/mpirun.csv", "likwid/groups.csv", "likwid/whole.txt"],
+    "ncu": ["gpu/ncu_details.csv", "gpu/ncu_raw.csv"],
+    "nsys": ["gpu/nsys_sum.csv", "gpu/nsys_trace.csv"],
     "papi": ["papi/rank_000000.json", "papi/old_hl.json"],
     "perf-report": ["perf/report.txt"],
     "perf-script": ["perf/script.txt", "perf/script_flat.txt"],
     "perf-stat": ["perf/stat.txt", "perf/stat.csv", "perf/stat.json", "perf/interval.txt", "perf/tagged.txt"],
+    "reframe": ["reframe/one.log"],
+    "rocprof": [
+        f"gpu/{name}.csv" for name in ("rocprof_stats", "rocprof_results", "rocprofv3_trace", "rocprofv3_counters")
+    ],
     "tau": ["tau/MULTI__TIME/profile.0.0.0"],
     "vtune": ["vtune/hw_events.csv", "vtune/hotspots.csv"],
 }

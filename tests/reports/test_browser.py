@@ -150,3 +150,11 @@ def test_no_serious_fault_of_accessibility(page: Path, scheme: str) -> None:
         faults = tab.evaluate("axe.run()")["violations"]
         browser.close()
     assert [fault["id"] for fault in faults if fault["impact"] in ("serious", "critical")] == []
+
+
+def test_the_front_is_printed_on_one_sheet(driven: Any) -> None:
+    driven.set_viewport_size({"width": 718, "height": 1047})  # A4 at 96 dots an inch, with margins of 1 cm
+    driven.emulate_media(media="print")
+    box = driven.locator("#front").bounding_box()
+    assert 200 < box["height"] <= 1047
+    assert box["width"] <= 718

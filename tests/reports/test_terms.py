@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -76,9 +77,7 @@ def test_the_terms_are_those_of_the_program(file: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["terms"] == rows
 
 
-def test_tables_show_the_terms_and_what_lies_outside_of_kernels(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_show_the_terms_and_what_lies_outside_of_kernels(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(file), "--ranks", "96,192"]) == 0
     said = capsys.readouterr().out
     assert said.count(f"({NAMES['others']})") == 2
@@ -125,3 +124,14 @@ def test_every_part_has_a_name_and_a_colour_of_its_own() -> None:
     assert list(PARTS) == list(NAMES)
     assert len(set(PARTS.values())) == len(PARTS)
     assert PARTS["others"].upper() in DARK
+
+
+def test_what_rounding_leaves_of_zero_is_zero(file: Path) -> None:
+    said = Model.load(file).predict(ranks=96).terms
+    assert said is not None
+    assert said.terms is not None
+    blocking = dataclasses.replace(
+        said.terms.blocking, value=np.full((2, 1), 7.61e-17), lower=np.full((2, 1), -1e-17), upper=np.full((2, 1), 0.1)
+    )
+    rows = dataclasses.replace(said, terms=dataclasses.replace(said.terms, blocking=blocking)).rows()
+    assert [(row["value"], row["lower"], row["upper"]) for row in rows if row["term"] == "bf_mem"] == [(0, 0, 0.1)] * 2

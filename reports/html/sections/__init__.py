@@ -9,6 +9,7 @@ from typing import Any
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.sections import (
     breakdown,
+    calltree,
     communication,
     efficiency,
     evidence,
@@ -49,6 +50,7 @@ SECTIONS = (
     Section("kernels", "Verdicts", kernels.build),
     Section("terms", "Terms of the equation", terms.build),
     Section("roofline", "Roofline", roofline.build),
+    Section("calltree", "Call tree", calltree.build),
     Section("pages", "Kernel by kernel", pages.build),
     Section("communication", "Communication", communication.build),
     Section("expectations", "Expectations", expectations.build),
