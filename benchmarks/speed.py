@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ SEED = 11
 CASES = {1: 10_000, 2: 1_000, 3: 100}
 """Number of models for each number of parameters."""
 MANY = 100_000
-MOST_EXTRAP = 10_000
+MOST_EXTRAP = 1_000
 """Models up to which Extra-P's command is run."""
 ROWS, SAMPLES = 1_000_000, 100_000
 """Of a table, and of the text of perf script."""
@@ -78,31 +79,57 @@ def measure_pieces(count: int, jobs: int) -> dict[str, float]:
     }
 
 
-def command(words: Sequence[str]) -> tuple[float, float]:
-    """CPU seconds, user and system, of a command with its children, and its peak memory in bytes."""
+@dataclass(frozen=True)
+class Used:
+    """What a command took: CPU seconds, user and system, with its children; seconds on the clock; peak bytes."""
+
+    cpu: float
+    wall: float
+    peak: float
+
+
+def command(words: Sequence[str], cache: Path) -> Used:
+    """Run a command line; compiled modules are kept in `cache`, as those of an installed program are.
+
+    Raises
+    ------
+    RuntimeError
+        When it fails.
+    """
+    surrounding = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    surrounding["PYTHONPYCACHEPREFIX"] = str(cache)
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said)
+        begin = time.perf_counter()
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said, env=surrounding)
         _, status, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode not in (0, 4):  # 4: insufficient data for an answer
             said.seek(0)
             raise RuntimeError(f"{' '.join(words)}: {said.read().decode()}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+    return Used(used.ru_utime + used.ru_stime, wall, used.ru_maxrss * 1024)
 
 
 def commands(shrink: int, extrap_python: Path | None) -> list[list[object]]:
-    """A row a whole command: what, CPU seconds, of Extra-P on the same file, peak memory in MB."""
+    """A row a whole command: what, CPU seconds, of Extra-P on the same file, seconds on the clock, peak memory in
+    MB."""
     rows: list[list[object]] = []
     own = [sys.executable, "-m", "ranksight"]
 
-    def row(what: str, words: Sequence[str], other: Sequence[str] = ()) -> None:
-        cpu, peak = command([*own, *words, "--force", "--quiet"] if words[0] != "predict" else [*own, *words])
-        theirs = command([str(extrap_python), "-m", "extrap", *other])[0] if other and extrap_python else math.nan
-        rows.append([what, cpu, theirs, peak / 1e6])
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        cache = folder / "compiled"
+
+        def row(what: str, words: Sequence[str], other: Sequence[str] = ()) -> None:
+            made = [*own, *words, *(["--force", "--quiet"] if words[0] in ("import", "fit") else [])]
+            used = command(made, cache)
+            theirs = math.nan
+            if other and extrap_python is not None:
+                theirs = command([str(extrap_python), "-m", "extrap", *other], cache).cpu
+            rows.append([what, used.cpu, theirs, used.wall, used.peak / 1e6])
+
         text, made, model = folder / "input", str(folder / "made.exp"), str(folder / "made.model")
+        _compile(text, made, model, own, cache, extrap_python)
         for parameters, count in ((1, 1), (1, 1_000), (1, 10_000), (1, MANY), (2, 1_000), (3, 100)):
             count = max(1, count // shrink)
             what = f"{count:,} model{'s' if count > 1 else ''}, {parameters} parameter{'s' if parameters > 1 else ''}"
@@ -110,6 +137,8 @@ def commands(shrink: int, extrap_python: Path | None) -> list[list[object]]:
             row(f"import, {what}", ["import", "extrap", str(text), "-o", made])
             other = ["--text", str(text)] if count <= MOST_EXTRAP else []
             row(f"fit, {what}", ["fit", made, "--all-kernels", "-o", model], other)
+            if count == MANY // shrink:
+                row(f"fit, {what}, 2 processes", ["fit", made, "--all-kernels", "--jobs", "2", "-o", model])
             asked = [f"--{name}=128" for name in "xyz"[:parameters]]
             row(f"predict, {what}", ["predict", model, *asked])
         columns = ["--parameter", "ranks", "--kernel", "kernel", "--repetition", "repetition"]
@@ -124,15 +153,20 @@ def commands(shrink: int, extrap_python: Path | None) -> list[list[object]]:
         row(f"import csv, {of}", ["import", "csv", str(text), *columns, *metrics, "-o", made])
         row(f"fit, {of}", ["fit", made, "-o", model])
         for verb in ("predict", "diagnose", "plan"):
-            rows.append(_plain(f"{verb}, {of}", [*own, verb, model, "--ranks", "1024"]))
-        rows.append(_plain(f"compare, {of}", [*own, "compare", model, model, "--ranks", "1024"]))
-        row(f"report, {of}", ["report", model, "-o", str(folder / "page.html")])
+            row(f"{verb}, {of}", [verb, model, "--ranks", "1024"])
+        row(f"compare, {of}", ["compare", model, model, "--ranks", "1024"])
+        row(f"report, {of}", ["report", model, "--force", "-o", str(folder / "page.html")])
     return rows
 
 
-def _plain(what: str, words: Sequence[str]) -> list[object]:
-    cpu, peak = command(words)
-    return [what, cpu, math.nan, peak / 1e6]
+def _compile(text: Path, made: str, model: str, own: Sequence[str], cache: Path, extrap_python: Path | None) -> None:
+    """Run both programs once on one series, which compiles their modules."""
+    inputs.extrap(text, 1, 1)
+    command([*own, "import", "extrap", str(text), "-o", made, "--quiet"], cache)
+    command([*own, "fit", made, "-o", model, "--quiet"], cache)
+    command([*own, "predict", model, "--x=128"], cache)
+    if extrap_python is not None:
+        command([str(extrap_python), "-m", "extrap", "--text", str(text)], cache)
 
 
 def _apart(call: str) -> dict[str, float]:
@@ -170,14 +204,16 @@ def run(settings: Settings) -> str:
         if settings.extrap_python is not None:
             cpu, peak = _extrap(settings, parameters, count)
             rows.append([f"{what}, Extra-P", cpu, float("nan"), peak / 1e6])
+    load = os.getloadavg()
     whole = commands(shrink, settings.extrap_python)
     pieces = [row_of_pieces(count, jobs) for count, jobs in ((MANY // shrink, 1), (MANY // shrink, 2))]
     return (
         "CPU seconds of one process, after the first call; five points an axis, five repetitions, four targets; the "
         "time of Extra-P is that of its modeller alone. Peak memory is that of the whole process, series included.\n\n"
         + markdown(["what", "chosen, CPU s", "chosen with intervals and predicted, CPU s", "peak memory, MB"], rows)
-        + "\n\nWhole commands, from the start of Python on; Extra-P's command reads the text and models it:\n\n"
-        + markdown(["command", "CPU s", "Extra-P, CPU s", "peak memory, MB"], whole)
+        + f"\n\nWhole commands, from the start of Python on, modules compiled before, at a load of {load[0]:.1f} to "
+        f"{os.getloadavg()[0]:.1f} processes; Extra-P's command reads the text and models it:\n\n"
+        + markdown(["command", "CPU s", "Extra-P, CPU s", "clock, s", "peak memory, MB"], whole)
         + "\n\n"
         + pieces_table(pieces)
     )

@@ -11,7 +11,7 @@ a time is divided among instructions, cycles per instruction, loads of each leve
 counted, or among messages where those were.
 
 With --threshold the exit code is 3 when a kernel or the program became slower by more, beyond the noise; else it is 4
-when the evidence carries no comparison of the program's time.
+when the data are insufficient to compare the program's time.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     Raises
     ------
     UsageError
-        When an option lacks its value or the value is no list of numbers.
+        When an option lacks its value or the value is not a list of numbers.
     """
     return parse_parameters(parser, arguments)
 
@@ -91,7 +91,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 3 when the threshold is passed, 4 when the program's time cannot be compared."""
     if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.95")
+        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.95")
     for name in ("threshold", "scatter", "share"):
         value = getattr(args, name)
         if value is not None and not 0 <= value < 1e6:

@@ -52,7 +52,7 @@ GUIDE = """Ranksight predicts the runtime of an MPI program at rank counts and p
 See it work, in a minute and without MPI:
   ranksight demo --example
 
-Your own program; {ranks} and {size} stand where its command takes them:
+Your own program; write {ranks} and {size} where its command takes them:
   ranksight measure --ranks 1,2,4,8 --size 32,48,64 -o app.exp -- mpirun -n {ranks} ./app {size}
   ranksight fit app.exp
   ranksight predict app.exp.model.json --ranks 256,1024 --size 64 --metric time
@@ -178,5 +178,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        say(f"a fault of ours: {what}; RANKSIGHT_DEBUG=1 shows where, please report it")
+        say(f"internal error: {what}; RANKSIGHT_DEBUG=1 shows where, please report it")
         return 1

@@ -36,6 +36,8 @@ ALL_RANKS = -1
 WHOLE = "(whole program)"
 """The kernel of a value that belongs to the program and to no kernel."""
 
+KEPT = 5_000_000
+"""Numbers of tables that an experiment holds in memory once they were read: a fit reads each of them several times."""
 COUNTER_KEYS = ("kernel", "rank")
 MESSAGE_COLUMNS = ("kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers")
 
@@ -63,6 +65,9 @@ class Experiment:
         self.application = application
         self.parameters = tuple(parameters)
         self._runs = {run.id: run for run in runs}
+        self._columns: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._tables: dict[tuple[str, str], pd.DataFrame] = {}
+        self._held = 0
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], application: str, parameters: Sequence[str]) -> Experiment:
@@ -72,6 +77,11 @@ class Experiment:
         ------
         InputError
             When something that is not an empty folder is there already, or the folder cannot be written.
+
+        Examples
+        --------
+        >>> rs.Experiment.create("new.exp", "heat", ["ranks", "size"])
+        <Experiment heat: 0 runs over ranks, size at new.exp>
         """
         path = Path(path)
         if path.exists() and not (path.is_dir() and _is_empty(path)):
@@ -235,6 +245,13 @@ class Experiment:
         ------
         InputError
             When a table lacks a column, has a kernel x rank twice, or the run exists already.
+
+        Examples
+        --------
+        >>> experiment = rs.Experiment.create("own.exp", "heat", ["ranks"])
+        >>> table = pd.DataFrame({"kernel": ["solve"], "rank": [0], "time": [1.5]})
+        >>> experiment.add(rs.Run({"ranks": 1}, provenance={"time": "measured"}), table).id
+        'ranks1-unknown-r0'
         """
         if set(run.configuration) != set(self.parameters):
             raise InputError(
@@ -303,6 +320,17 @@ class Experiment:
         InputError
             When the file is damaged, or larger than :mod:`ranksight.core.limits` allows.
         """
+        held = self._tables.get((run.id, name))
+        if held is None or (columns is not None and not set(columns) <= set(held.columns)):
+            held = self._read(run, name, columns)
+            if held is None or columns is not None or self._held + held.size > KEPT:
+                return held
+            self._tables[run.id, name] = held
+            self._held += held.size
+        return held.copy() if columns is None else held[list(columns)].copy()
+
+    def _read(self, run: Run, name: str, columns: Sequence[str] | None) -> pd.DataFrame | None:
+        """What :meth:`table` gives that is not in memory yet."""
         from ranksight.core.tables import read_frame
 
         file = self.path / "runs" / run.id / f"{name}.parquet"
@@ -314,11 +342,13 @@ class Experiment:
         """Columns of one table of one run, without reading it; none where the run does not have it."""
         from ranksight.core.tables import open_table
 
-        file = self.path / "runs" / run.id / f"{name}.parquet"
-        if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
-            return ()
-        with open_table(file) as source:
-            return tuple(source.schema_arrow.names)
+        if (run.id, name) not in self._columns:
+            file = self.path / "runs" / run.id / f"{name}.parquet"
+            if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
+                return ()
+            with open_table(file) as source:
+                self._columns[run.id, name] = tuple(source.schema_arrow.names)
+        return self._columns[run.id, name]
 
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some run's counters hold, in order of first appearance."""
@@ -335,6 +365,14 @@ class Experiment:
         DataFrame
             ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64
             column a metric; NaN where a run lacks it.
+
+        Examples
+        --------
+        >>> rs.read("heat.exp").counters(["time"]).groupby("kernel", observed=True)["time"].max()
+        kernel
+        exchange    0.000230
+        solve       0.221184
+        Name: time, dtype: float64
         """
         from ranksight.core.tables import stack_counters
 
@@ -356,7 +394,12 @@ class Experiment:
 
 
 def read(path: str | os.PathLike[str]) -> Experiment:
-    """Open the experiment at `path`; see :meth:`Experiment.read`."""
+    """Open the experiment at `path`; see :meth:`Experiment.read`.
+
+    >>> experiment = rs.read("heat.exp")
+    >>> experiment.parameters, len(experiment.runs), experiment.metrics()
+    (('ranks', 'size'), 12, ('time', 'instructions'))
+    """
     return Experiment.read(path)
 
 

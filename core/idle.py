@@ -29,6 +29,9 @@ def at_work(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
     names = [name for name in counters.columns if name not in COUNTER_KEYS]
     if any(run.sampled(name) for name in names):
         return counters
+    columns = [counters[name].to_numpy() for name in names]
+    if not any((column == 0).any() for column in columns):
+        return counters
     values = counters[names].to_numpy(dtype=np.float64)
     nothing = (np.nan_to_num(values) == 0).all(axis=1) & (values == 0).any(axis=1)
     if not nothing.any():

@@ -18,6 +18,8 @@ _GUARDED = re.compile(
 """Brackets that enclose neither template arguments nor parameters."""
 _RETURNED = re.compile(r"^(?:[\w:\ue000-\uf8ff]+[*&]* )+(?=[\w:~\ue000-\uf8ff])(?<!operator )")
 _PARTED = re.compile(r"::|[<>()]")
+_PLACE = re.compile(r" \([^()]*:\d+\)$")
+"""Where a function of Python begins: ``(heat.py:24)``."""
 _NAMING = re.compile(r"[\w>)\ue000-\uf8ff]")
 _CLOSING = {"<": ">", "(": ")"}
 DOTS = "\u2026"
@@ -193,8 +195,9 @@ def _guard(text: str) -> tuple[str, Callable[[str], str]]:
 
 
 def _stripped(text: str, templates: bool, parameters: bool) -> str:
-    """A function's name without template arguments and without parameters and what it returns, unless they are kept."""
-    name, back = _guard(text)
+    """A function's name without template arguments and without parameters, what it returns and the place where it
+    begins, unless they are kept."""
+    name, back = _guard(text if parameters else _PLACE.sub("", text))
     if not templates:
         name = _without(name, "<")
     if not parameters:

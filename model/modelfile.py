@@ -1,13 +1,16 @@
 """The file of a model: a ZIP archive of a text and of columns of numbers, written as one and read with suspicion.
 
-``model.json`` holds all but numbers that are many; where such stand, it names the column that has them: ``{"$array":
-"3"}`` is the content of ``3.npy`` as an array, ``{"$list": "3"}`` the same as a list, None where a number is missing.
+``model.json`` holds all but numbers and names that are many; where such stand, it names the column that has them:
+``{"$array": "3"}`` is the content of ``3.npy`` as an array, ``{"$list": "3"}`` the same as a list, None where a number
+is missing (an array from :data:`LISTED` numbers on), ``{"$texts": "3"}`` the lines of UTF-8 that it holds, and
+``{"$texts": "3", "$which": "4"}`` those of its lines that column 4 numbers.
+
 Nothing is compressed and columns begin at multiples of 64 bytes, so that they are mapped into memory, and only what is
 asked of a model is read from disk. ``numpy.load`` and ``unzip`` open the file as well.
 
-Files of schema version 2, one JSON object, are read too. The text names the version that wrote the file, and every part
-of the archive has a checksum: a file that cannot be read, and is as it was written, comes from another version and is
-to be fitted again; any other is damaged.
+Files of schema version 2, one JSON object, and of version 3, where some entries had other names, are read too. The text
+names the version that wrote the file, and every part of the archive has a checksum: a file that cannot be read, and is
+as it was written, comes from another version and is to be fitted again; any other is damaged.
 """
 
 from __future__ import annotations
@@ -34,13 +37,24 @@ from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import listed
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 JSON_VERSION = 2
 """The last version whose files are one JSON object."""
+RENAMED = {
+    ("remarks",): "notes",
+    ("application", "resources", "unrest"): "run_to_run",
+    ("application", "sharing", "alike"): "same_active",
+    ("units", "fullest"): "busiest",
+    ("diagnosis", "calm"): "minimum_wait",
+    ("diagnosis", "balance", "kernels", "*", "fullest"): "busiest",
+}
+"""What schema version 4 calls entries of ``extras`` that had another name before, by their path; ``*`` is any name."""
 KIND = "ranksight model"
 HEAD = "model.json"
 MANY = 32
-"""Numbers of a list from which on they become a column."""
+"""Numbers or names of a list from which on they become a column."""
+LISTED = 1 << 16
+"""Numbers of a column from which on it is read as an array, where it was a list: lists take ten times the memory."""
 _ALIGNED = 64
 _PADDING = 0xD935
 """The kind of an extra field of a ZIP archive that aligns what follows it, as Android's zipalign has it."""
@@ -115,12 +129,33 @@ def _packed(content: Any, columns: list[NDArray[Any]]) -> Any:
         columns.append(_narrow(np.ascontiguousarray(content)))
         return {"$array": str(len(columns) - 1)}
     if isinstance(content, list | tuple):
+        if len(content) >= MANY and (texts := _texts(list(content), columns)) is not None:
+            return texts
         column = _column(list(content)) if len(content) >= MANY else None
         if column is None:
             return [_packed(value, columns) for value in content]
         columns.append(_narrow(column))
         return {"$list": str(len(columns) - 1)}
     return content
+
+
+def _texts(given: list[Any], columns: list[NDArray[Any]]) -> dict[str, str] | None:
+    """Move a list of texts into `columns`, each text once where they repeat; None where it holds another thing."""
+    if set(map(type, given)) != {str} or any("\n" in text for text in given):
+        return None
+    distinct = list(dict.fromkeys(given))
+    repeated = len(distinct) <= len(given) // 4
+    lines = "\n".join(distinct if repeated else given)
+    try:
+        columns.append(np.frombuffer(lines.encode(), dtype=np.uint8))
+    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON holds
+        return None
+    found = {"$texts": str(len(columns) - 1)}
+    if repeated:
+        place = {text: at for at, text in enumerate(distinct)}
+        columns.append(_narrow(np.array([place[text] for text in given])))
+        found["$which"] = str(len(columns) - 1)
+    return found
 
 
 def _column(given: list[Any]) -> NDArray[Any] | None:
@@ -132,7 +167,7 @@ def _column(given: list[Any]) -> NDArray[Any] | None:
             return None
         flat = _column(list(itertools.chain.from_iterable(given)))
         return None if flat is None else flat.reshape(len(given), width, *flat.shape[1:])
-    if kinds == {float} or kinds == {float, type(None)}:
+    if kinds <= {float, type(None)}:
         return np.array(given, dtype=np.float64)  # numpy reads None as NaN
     if kinds == {bool}:
         return np.array(given, dtype=bool)
@@ -215,11 +250,24 @@ class _Columns:
             if len(content) == 1 and isinstance(name := content.get("$array"), str):
                 return self.column(name)
             if len(content) == 1 and isinstance(name := content.get("$list"), str):
-                return listed(self.column(name))
+                column = self.column(name)
+                return column if column.size >= LISTED else listed(column)
+            if isinstance(name := content.get("$texts"), str) and len(content) <= 2:
+                return self.texts(name, content.get("$which"))
             return {name: self.within(value) for name, value in content.items()}
         if isinstance(content, list):
             return [self.within(value) if isinstance(value, dict | list) else value for value in content]
         return content
+
+    def texts(self, name: str, which: str | None) -> list[str]:
+        """The lines of a column, or those that another column numbers."""
+        lines = self.column(name).tobytes().decode().split("\n")
+        if which is None:
+            return lines
+        chosen = self.column(which)
+        if chosen.dtype.kind != "u" or chosen.ndim != 1 or (chosen >= len(lines)).any():
+            raise InputError(f"{self.path}: column {which} numbers no texts", _DAMAGED)
+        return [lines[at] for at in chosen.tolist()]
 
     def column(self, name: str) -> NDArray[Any]:
         """One column; it cannot be written to."""
@@ -238,7 +286,7 @@ class _Columns:
             or size > limits.MODEL_NUMBERS
             or before + size * dtype.itemsize != entry.file_size
         ):
-            raise InputError(f"{self.path}: column {name} is no array of numbers", _DAMAGED)
+            raise InputError(f"{self.path}: column {name} is not an array of numbers", _DAMAGED)
         return np.frombuffer(self.map, dtype, size, start).reshape(shape)
 
 
@@ -257,6 +305,17 @@ def _checked(path: Path, content: Any, latest: int) -> dict[str, Any]:
     if version < JSON_VERSION:
         raise InputError(f"{path} was made by an older version of ranksight", _AGAIN)
     return content
+
+
+def _renamed(content: Any, place: tuple[str, ...], name: str) -> Any:
+    """The content with the entry at `place` under another name, where it is there."""
+    if not isinstance(content, dict):
+        return content
+    if len(place) == 1:
+        return {name if key == place[0] else key: value for key, value in content.items()}
+    return {
+        key: _renamed(value, place[1:], name) if place[0] in ("*", key) else value for key, value in content.items()
+    }
 
 
 def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
@@ -320,7 +379,10 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("training points, shares or correlations hold a number out of range", "fit the model again")
     provenance, extras = content.get("provenance", {}), content.get("extras", {})
     if not isinstance(provenance, dict) or not isinstance(extras, dict):
-        raise InputError("'provenance' or 'extras' is no object", "the file is damaged or not ours")
+        raise InputError("'provenance' or 'extras' is not an object", "the file is damaged or not ours")
+    if content.get("schema_version", SCHEMA_VERSION) < SCHEMA_VERSION:
+        for place, new in RENAMED.items():
+            extras = _renamed(extras, place, new)
     return {
         "application": str(content.get("application", "")),
         "parameters": fitted.parameters,

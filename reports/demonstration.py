@@ -179,20 +179,25 @@ def tell_largest(model: Model, ranks: int, size: Mapping[str, float]) -> list[Bl
 
 
 def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
-    """The kernels that grow with the ranks up to `ranks`; none where no time was measured."""
+    """The kernels that grow with the ranks up to `ranks`, by the time added; none where no time was measured."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []
     found = diagnose(model, np.array([ranks if name == "ranks" else size[name] for name in model.parameters]))
     said: list[Block] = []
     scaling = found.scaling()
-    growing = scaling[scaling["named"]].to_dict("records")
-    for row in growing:
+    table = found.verdicts()
+    bound = dict(zip(table["kernel"], table["verdict"], strict=True))
+    growing = scaling[scaling["named"]].eval("added = last * (1 - 1 / growth)")
+    for row in growing.sort_values("added", ascending=False).to_dict("records"):
         counted = model.functions.rows.get((row["kernel"], "instructions"))
-        why = "" if counted is None else f"; instructions per rank {model.functions.formula(counted)}"
+        if bound[row["kernel"]] == "communication-bound" or counted is None:
+            why = f" ({bound[row['kernel']]})"
+        else:
+            why = f"; instructions per rank {model.functions.formula(counted)}"
         said.append(
             f"Grows with the number of ranks: {row['kernel']}, from {row['at']:.0f} ranks on, {row['growth']:.0f} "
             f"times as long at {ranks}{why}"
         )
-    if not growing:
+    if growing.empty:
         said.append("No kernel grows with the number of ranks faster than their logarithm.")
     return said

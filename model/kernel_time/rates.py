@@ -45,8 +45,14 @@ JITTER = 1e-9
 """Variance added to every value, so that exact repetitions leave a covariance that can be inverted."""
 ROUNDS = 3
 """Iterations of the prevalence of hypotheses among kernels."""
-BATCH = 4_000_000
-"""Numbers of a batch of covariance matrices in memory."""
+BATCH = 250_000
+"""Numbers of a batch of covariance matrices, which then stay in a processor's cache."""
+LARGEST = 8_000_000
+"""Numbers of the matrices of all kernels that are predicted at once."""
+DIGITS = 12
+"""Decimals of coordinates, in e-folds, up to which two are the same."""
+APPENDED = 1e60
+"""Diagonal of rows appended to a covariance: above any square of a value over its variance."""
 LEADING = 12
 """Hypotheses of largest weight that a kernel's rate is predicted by."""
 
@@ -168,24 +174,30 @@ class Rates:
     def at(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) of the logarithms of new configurations at `inputs` (k, d), with the
         noise between configurations and without that of repetitions."""
-        new = inputs - self._origin
-        grid, leading, weights = self.grid, self._leading, self.weights
-        weights = np.take_along_axis(weights, leading, axis=1)
+        each = LEADING * max(1, len(self._places)) * max(1, len(self._places) + 2 * len(inputs))
+        parts = np.array_split(np.arange(len(self.values)), max(1, -(-len(self.values) * each // LARGEST)))
+        found = [self._at(rows, inputs - self._origin) for rows in parts]
+        mean, spread = (np.concatenate(part) for part in zip(*found, strict=True))
+        return mean + self._reference[:, None], spread
+
+    def _at(self, rows: NDArray[np.intp], new: Array) -> tuple[Array, Array]:
+        """What :meth:`at` gives for some kernels at the coordinates `new`, less their reference."""
+        leading = self._leading[rows]
+        weights = np.take_along_axis(self.weights[rows], leading, axis=1)
         weights = weights / weights.sum(axis=1, keepdims=True)
         used, place = np.unique(leading, return_inverse=True)
-        some = grid.select(used)
-        cross = some.covariance(self.inputs - self._origin, new)[place.reshape(leading.shape)]
-        own = some.variance(new)[place.reshape(leading.shape)]
-        known = np.isfinite(self.values)
-        cross = cross * known[:, None, :, None]
-        held = self._held
-        turned = np.einsum("rhnm,rhmk->rhnk", held.inverse, cross, optimize=True)
+        place, some, held = place.reshape(leading.shape), self.grid.select(used), self._held(rows)
+        cross = some.covariance(self._places, new)[place]
+        if not held.known.all():
+            cross *= held.known[:, None, :, None]
+        own = some.variance(new)[place]
+        turned = held.inverse @ cross
         missing = 1 - turned.sum(axis=2)  # of the level, which is known as well as the values determine it
-        centre = np.einsum("rn,rhnk->rhk", held.values, turned) + held.level[..., None] * missing
+        centre = (held.values[:, :, None] @ turned)[:, :, 0] + held.level[..., None] * missing
         spread = own - np.einsum("rhnk,rhnk->rhk", cross, turned) + missing**2 * held.variance[..., None]
         mean = np.einsum("rh,rhk->rk", weights, centre)
         square = np.einsum("rh,rhk->rk", weights, centre**2 + np.maximum(spread, 0.0))
-        return mean + self._reference[:, None], np.sqrt(np.maximum(square - mean**2, 0.0))
+        return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     @cached_property
     def _leading(self) -> NDArray[np.intp]:
@@ -198,50 +210,87 @@ class Rates:
         known = np.isfinite(self.values)
         return np.asarray(np.where(known, self.values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
 
+    @cached_property
+    def _groups(self) -> tuple[Array, Array]:
+        """Distinct coordinates (g, d) relative to the origin, and which configurations are at each, (n, g) of 0 or 1.
+
+        Values at the same coordinates have the same covariance with all others. Their weighted mean stands for them, as
+        exact algebra and with matrices that are smaller.
+        """
+        if not len(self.inputs):
+            return self.inputs, np.zeros((0, 0))
+        rounded = np.round(self.inputs - self._origin, DIGITS)
+        _, first, group = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
+        belongs = group.reshape(-1)[:, None] == np.arange(len(first))
+        return self.inputs[first] - self._origin, belongs.astype(np.float64)
+
+    @property
+    def _places(self) -> Array:
+        return self._groups[0]
+
     def _batches(self) -> list[NDArray[np.intp]]:
-        """Rows whose covariances fit into memory together."""
-        each = max(1, len(self.grid.prior) * max(1, len(self.inputs)) ** 2)
+        """Rows whose covariances fit into a processor's cache together."""
+        each = max(1, len(self.grid.prior) * max(1, len(self._places)) ** 2)
         count = max(1, -(-len(self.values) * each // BATCH))
         return list(np.array_split(np.arange(len(self.values)), count))
 
-    def _relative(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.bool_], Array]:
+    def _grouped(self, rows: NDArray[np.intp], noise: Array) -> _Grouped:
+        """The values of `rows` under hypotheses of `noise` (r or 1, c), one value for each distinct coordinate."""
         known = np.isfinite(self.values[rows])
-        return known, np.where(known, self.values[rows] - self._reference[rows, None], 0.0)
-
-    def _covariance(self, rows: NDArray[np.intp], grid: Hypotheses, place: NDArray[np.intp]) -> Array:
-        """Covariance (r, c, n, n) of the values under the hypotheses `place` (r, c) of `grid`."""
-        known, _ = self._relative(rows)
-        moved = self.inputs - self._origin
-        full = grid.covariance(moved, moved)[place]
-        full = full * (known[:, None, :, None] & known[:, None, None, :])
-        noise = self.error[rows][:, None] ** 2 + grid.noise[place][..., None] ** 2 + JITTER
-        at = np.arange(len(self.inputs))
-        full[..., at, at] += np.where(known[:, None], noise, 1.0)
-        return np.asarray(full)
+        y = np.where(known, self.values[rows] - self._reference[rows, None], 0.0)
+        variance = self.error[rows][:, None] ** 2 + noise[..., None] ** 2 + JITTER
+        precision = known[:, None] / variance
+        belongs = self._groups[1]
+        if belongs.shape[0] == belongs.shape[1]:  # every configuration is at coordinates of its own
+            order = belongs.argmax(axis=0)
+            none = np.zeros(precision.shape[:2])
+            at, variance = known[:, order], variance[..., order]
+            return _Grouped(at, np.broadcast_to(y[:, None, order], variance.shape), variance, none, none)
+        total = precision @ belongs
+        held = (known @ belongs) > 0
+        total = np.where(held[:, None], total, 1.0)
+        mean = (precision * y[:, None]) @ belongs / total
+        inside = (precision * (y[:, None] - mean @ belongs.T) ** 2).sum(axis=2)
+        logarithm = np.where(known[:, None], np.log(variance), 0.0).sum(axis=2) + np.log(total).sum(axis=2)
+        return _Grouped(held, mean, 1 / total, inside, logarithm)
 
     def _likelihood(self, rows: NDArray[np.intp]) -> Array:
-        known, y = self._relative(rows)
         count = len(self.grid.prior)
-        full = self._covariance(rows, self.grid, np.broadcast_to(np.arange(count), (len(rows), count)))
+        grouped = self._grouped(rows, self.grid.noise[None])
+        # The factor of a covariance that the values and ones are appended to holds both solutions as its last rows.
+        size = len(self._places)
+        full = np.zeros((len(rows), count, size + 2, size + 2))
+        full[..., :size, :size] = self._shared_covariance
+        grouped.complete(full)
+        full[..., size, :size] = grouped.values
+        full[..., size + 1, :size] = grouped.known[:, None]
+        full[..., size, size] = full[..., size + 1, size + 1] = APPENDED
         lower = np.linalg.cholesky(full)
-        both = np.stack([y, known.astype(np.float64)], axis=-1)[:, None]
-        turned = np.linalg.solve(lower, np.broadcast_to(both, (len(rows), count, *both.shape[2:])))
-        y2, one2 = (turned**2).sum(axis=2).transpose(2, 0, 1)
-        cross = (turned[..., 0] * turned[..., 1]).sum(axis=2)
-        misfit = y2 - cross**2 / np.maximum(one2, 1e-300)
-        logarithm = 2 * np.log(np.diagonal(lower, axis1=2, axis2=3)).sum(axis=2) + np.log(np.maximum(one2, 1e-300))
+        y, one = lower[..., size, :size], lower[..., size + 1, :size]
+        one2 = np.maximum((one**2).sum(axis=2), 1e-300)
+        misfit = grouped.inside + (y**2).sum(axis=2) - (y * one).sum(axis=2) ** 2 / one2
+        diagonal = np.einsum("rhnn->rhn", lower)[..., :size]
+        logarithm = 2 * np.log(diagonal).sum(axis=2) + grouped.logarithm + np.log(one2)
         return np.asarray(-0.5 * (misfit + logarithm))
 
     @cached_property
-    def _held(self) -> _Solved:
-        """The kernels' rates under their leading hypotheses."""
-        rows = np.arange(len(self.values))
-        known, y = self._relative(rows)
-        inverse = np.asarray(np.linalg.inv(self._covariance(rows, self.grid, self._leading)), dtype=np.float64)
-        inverse = inverse * (known[:, None, :, None] & known[:, None, None, :])
+    def _shared_covariance(self) -> Array:
+        """Covariance (h, g, g) between distinct coordinates, without noise."""
+        return self.grid.covariance(self._places, self._places)
+
+    def _held(self, rows: NDArray[np.intp]) -> _Solved:
+        """The rates of some kernels under their leading hypotheses."""
+        leading = self._leading[rows]
+        grouped = self._grouped(rows, self.grid.noise[leading])
+        full = self._shared_covariance[leading]
+        grouped.complete(full)
+        inverse = np.asarray(np.linalg.inv(full), dtype=np.float64)
+        known = grouped.known
+        if not known.all():
+            inverse *= known[:, None, :, None] & known[:, None, None, :]
         variance = 1 / np.maximum(inverse.sum(axis=(2, 3)), 1e-300)
-        level = np.einsum("rhnm,rm->rh", inverse, y) * variance
-        return _Solved(inverse, y, level, variance)
+        level = (inverse @ grouped.values[..., None]).sum(axis=(2, 3)) * variance
+        return _Solved(known, inverse, grouped.values, level, variance)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -275,19 +324,52 @@ class Rates:
 
 
 @dataclass(frozen=True)
+class _Grouped:
+    """Values of r kernels under c hypotheses, one for each of g distinct coordinates.
+
+    Attributes
+    ----------
+    known : (r, g) bool
+        Whether the kernel has a value there.
+    values, variance : (r, c, g)
+        Weighted means of the values, relative to the kernel's mean; zero where missing.
+    inside, logarithm : (r, c)
+        What the likelihood takes from the scatter of values at the same coordinates: their squares over variances, and
+        the logarithm of determinants.
+    """
+
+    known: Mask
+    values: Array
+    variance: Array
+    inside: Array
+    logarithm: Array
+
+    def complete(self, full: Array) -> None:
+        """Mask in `full` (r, c, g or more, g or more) what is not known and add the variances, in place."""
+        size = self.known.shape[1]
+        if not self.known.all():
+            full[..., :size, :size] *= self.known[:, None, :, None] & self.known[:, None, None, :]
+        at = np.arange(size)
+        full[..., at, at] += np.where(self.known[:, None], self.variance, 1.0)
+
+
+@dataclass(frozen=True)
 class _Solved:
     """Kernels' rates under each hypothesis.
 
     Attributes
     ----------
-    inverse : (r, h, n, n)
+    known : (r, g) bool
+        Distinct coordinates at which the kernel has a value.
+    inverse : (r, h, g, g)
         Of the covariance; zero where a value is missing.
-    values : (r, n)
+    values : (r, h, g)
         Relative to their mean; zero where missing.
     level, variance : (r, h)
         Estimate of a, and its variance.
     """
 
+    known: Mask
     inverse: Array
     values: Array
     level: Array

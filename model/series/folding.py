@@ -47,8 +47,6 @@ _APART = (WHOLE, MPI, OTHER)
 _SENT = ("messages", "bytes_sent", "mpi_time", "peers")
 """Metrics of messages, which are not folded."""
 _OTHER_COLUMNS = (*COUNTER_KEYS, *_SENT)
-_KEPT = 1 << 22
-"""Values of folded tables that are held in memory, as a table is read many times."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,7 @@ def significant(experiment: Experiment) -> set[str]:
 class Folded(Experiment):
     """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
 
-    Messages keep the names of the kernels that send them. Folded tables, which are small, are held in memory.
+    Messages keep the names of the kernels that send them.
 
     Parameters
     ----------
@@ -163,8 +161,6 @@ class Folded(Experiment):
         super().__init__(experiment.path, experiment.application, experiment.parameters, experiment.runs)
         self._experiment = experiment
         self._folded = frozenset(folded)
-        self._tables: dict[tuple[str, str], pd.DataFrame] = {}
-        self._held = 0
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """See :meth:`Experiment.columns`."""
@@ -174,17 +170,16 @@ class Folded(Experiment):
         """See :meth:`Experiment.table`."""
         if name not in ("counters", TABLE):
             return self._experiment.table(run, name, columns)
-        table = self._tables.get((run.id, name))
+        table = super().table(run, name)
+        return table if table is None or columns is None else table[list(columns)]
+
+    def _read(self, run: Run, name: str, columns: Sequence[str] | None) -> pd.DataFrame | None:
+        table = self._experiment.table(run, name, columns)
         if table is None:
-            table = self._experiment.table(run, name)
-            if table is None:
-                return None
-            if "kernel" in table:
-                table = _counters(table, self._folded) if name == "counters" else _samples(table, self._folded)
-            if self._held + table.size <= _KEPT:
-                self._tables[run.id, name] = table
-                self._held += table.size
-        return table.copy() if columns is None else table[list(columns)].copy()
+            return None
+        if "kernel" in table:
+            table = _counters(table, self._folded) if name == "counters" else _samples(table, self._folded)
+        return table
 
     def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
         """See :meth:`Experiment.counters`."""

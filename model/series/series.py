@@ -207,6 +207,9 @@ def series_from_experiment(
     return per_core(experiment, found, how)
 
 
+_Part = tuple[int, NDArray[np.intp], NDArray[np.intp]]
+
+
 class _Values:
     """Values (s, n, r) of series, which are entered as they come: block by block, so that none is copied.
 
@@ -219,22 +222,33 @@ class _Values:
 
     def __init__(self, configurations: int, repetitions: int) -> None:
         self.rows: dict[tuple[str, str], int] = {}
+        self._last: dict[str, tuple[list[str], list[_Part]]] = {}
         self._blocks: list[Array] = []
         self._shape = (self._BLOCK, configurations, repetitions)
 
     def fill(self, metric: str, kernels: list[str], numbers: Array, place: tuple[int, int]) -> None:
         """Enter a metric of some kernels at a configuration and repetition, where it has no value yet."""
+        known, parts = self._last.get(metric, ([], []))
+        if known != kernels:  # most runs have the same kernels in the same order
+            parts = self._places(metric, kernels)
+            self._last[metric] = kernels, parts
+        for number, inside, mine in parts:
+            here = (inside, *place)
+            old = self._blocks[number][here]
+            self._blocks[number][here] = np.where(np.isnan(old), numbers[mine], old)
+
+    def _places(self, metric: str, kernels: list[str]) -> list[_Part]:
+        """Where values of a metric of `kernels` belong: block by block, rows of it and positions in `kernels`."""
         rows, size = self.rows, self._BLOCK
         index = np.fromiter(
             (rows.setdefault((kernel, metric), len(rows)) for kernel in kernels), dtype=np.intp, count=len(kernels)
         )
         while len(rows) > len(self._blocks) * size:
             self._blocks.append(np.full(self._shape, np.nan))
-        for number in np.unique(index // size):
-            mine = index // size == number
-            here = (index[mine] % size, *place)
-            old = self._blocks[number][here]
-            self._blocks[number][here] = np.where(np.isnan(old), numbers[mine], old)
+        order = np.argsort(index, kind="stable")
+        number, starts = np.unique(index[order] // size, return_index=True)
+        split = np.split(order, starts[1:])
+        return [(at, index[mine] % size, mine) for at, mine in zip(number.tolist(), split, strict=True) if len(mine)]
 
     def array(self) -> Array:
         """All that was entered."""
@@ -291,7 +305,7 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
     table = at_work(run, table)
     kernel = table["kernel"].astype("category").cat
     codes = kernel.codes.to_numpy()
-    kernels = [str(k) for k in kernel.categories]
+    kernels = kernel.categories.astype(str).to_numpy(dtype=object).tolist()
     rank = table["rank"].to_numpy()
     whole = rank == ALL_RANKS
     order = np.lexsort((rank, codes))
@@ -316,5 +330,6 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
         reduced[codes[given]] = column[given]
         keep = ~np.isnan(reduced)
         if keep.any():
-            result.append((name, [k for k, yes in zip(kernels, keep, strict=True) if yes], reduced[keep]))
+            some = kernels if keep.all() else [k for k, yes in zip(kernels, keep, strict=True) if yes]
+            result.append((name, some, reduced[keep]))
     return result

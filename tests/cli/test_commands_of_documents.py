@@ -32,7 +32,7 @@ KERNELS = ("apply_operator", "find_neighbour", "halo")
 
 
 def commands(document: str) -> list[str]:
-    """The lines of shell code of a document, joined where they go on, without remarks."""
+    """The lines of shell code of a document, joined where they go on, without notes."""
     text = (ROOT / document).read_text()
     text = re.sub(r"<!-- test command -->.*?<!-- end -->", "", text, flags=re.DOTALL)
     blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

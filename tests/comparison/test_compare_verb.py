@@ -57,7 +57,7 @@ def test_what_changed_and_why(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert at[None, "time"]["ratio"] == pytest.approx((2.6 + 1.25 + 0.5) / 3.5, rel=0.02)
 
 
-def test_the_table_tells_it_in_eighty_columns(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_shows_it_in_eighty_columns(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(place / "old.exp"), str(place / "new.exp")]) == 0
     lines = capsys.readouterr().out.splitlines()
     text = "\n".join(lines)
@@ -95,9 +95,9 @@ def test_models_are_compared_where_asked(place: Path, capsys: pytest.CaptureFixt
         (["old.exp", "none.exp"], 1, "cannot be read"),
         (["old.exp", "new.exp", "--nodes", "4"], 1, "no parameter nodes"),
         (["old.exp", "new.exp", "--threshold", "-1"], 2, "is no percentage"),
-        (["old.exp", "new.exp", "--level", "1"], 2, "no probability"),
+        (["old.exp", "new.exp", "--level", "1"], 2, "not a probability"),
         (["old.exp", "new.exp", "--kernel", "solver"], 1, "neither has a kernel"),
-        (["old.exp", "new.exp", "--ranks", "x"], 2, "no list of numbers"),
+        (["old.exp", "new.exp", "--ranks", "x"], 2, "not a list of numbers"),
         (["old.exp", "new.exp", "--ranks", "0"], 1, "ranks is asked at 0, and was above zero"),
         (["old.exp", "new.exp", "--rename", "solve"], 2, "names no two kernels"),
         (["old.exp", "new.exp", "--rename", "solve=sort"], 1, "two kernels are not one"),

@@ -99,7 +99,7 @@ def test_tables_sort_and_filter(driven: Any) -> None:
     assert all(shown.nth(at).get_attribute("data-key") == kind for at in range(shown.count()))
 
 
-def test_links_open_kernels_and_figures_tell_values(driven: Any) -> None:
+def test_links_open_kernels_and_figures_show_values(driven: Any) -> None:
     driven.locator("#kernels-table a", has_text="steady").click()
     opened = driven.locator("details.kernel[open]")
     assert opened.count() == 1

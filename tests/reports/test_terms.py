@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 from ranksight.cli import main
+from ranksight.model.application.terms import BLOCKING
+from ranksight.model.application.terms import CLOCK as CLOCK_TERM
 from ranksight.model.model import Model
 from ranksight.platforms import load
+from ranksight.reports.equation_terms import number
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
 from ranksight.reports.palette import DARK, NAMES, PARTS
@@ -88,6 +91,11 @@ def test_tables_show_the_terms_and_what_lies_outside_of_kernels(file: Path, caps
     assert main(["diagnose", str(file), "--ranks", "192"]) == 0
     said = capsys.readouterr().out
     assert said.index("CPI_exec") < said.index("T_others")
+
+
+def test_rounding_is_no_ratio() -> None:
+    assert number(BLOCKING, 4e-17) == number(BLOCKING, 0.0) != number(BLOCKING, 4e-3)
+    assert number(CLOCK_TERM, 2.4e9) != number(CLOCK_TERM, 0.0)
 
 
 def test_terms_without_a_time_are_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
