@@ -14,7 +14,7 @@ ROOMS = {"core": 0, "campaign": 1, "platforms": 2, "comm": 2, "counters": 2, "mo
          "testing": 3, "examples": 0}  # fmt: skip
 MODEL = ["series", "search", "spaces", "uncertainty", "fitting", "structure", "resource", "messages", "sharing",
          "kernel_time", "application"]  # fmt: skip
-ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison"]
+ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison", "history"]
 SHARED = {"formula", "plaindata", "priors", "questions"}
 """Files of `model` that all of its folders may need; the others put these together."""
 UPWARDS = {
@@ -22,6 +22,7 @@ UPWARDS = {
     ("", "core.experiment"),
     ("", "model.assembly"),
     ("", "model.model"),
+    ("", "reports.exporting"),
 }
 """``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above. The package itself
 names what it offers, for type checkers."""
@@ -44,7 +45,7 @@ IN_FUNCTIONS = {
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
     # Names that the package offers; loaded when they are asked for.
-    "": {"core.experiment", "model.assembly", "model.model"},
+    "": {"core.experiment", "model.assembly", "model.model", "reports.exporting"},
     "model.series.sampling": {"model.series.series"},
     "model.series.computation": {"model.series.series"},
     "model.series.teams": {"model.series.series"},

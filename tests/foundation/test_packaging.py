@@ -134,3 +134,19 @@ def test_images_install_this_package() -> None:
     assert next(at for at, line in enumerate(lines) if line.startswith("USER")) < len(lines) - 1
     recipe = (ROOT / "apptainer.def").read_text()
     assert all(f"%{section}" in recipe for section in ("files", "post", "runscript"))
+
+
+def test_recipes_need_what_the_project_needs() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as source:
+        project = tomllib.load(source)["project"]
+    needed = {re.split(r"[><=]", each)[0]: each.partition(">=")[2] for each in project["dependencies"]}
+    spack = (ROOT / "docs/packaging/package.py").read_text()
+    listed = dict(re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):", type=\("build", "run"\)\)', spack))
+    assert listed == needed
+    assert f'depends_on("python@{project["requires-python"].removeprefix(">=")}:"' in spack
+    conda = (ROOT / "docs/packaging/meta.yaml").read_text()
+    run = conda.partition("  run:\n")[2].partition("\n\n")[0].replace("matplotlib-base", "matplotlib")
+    found = dict(re.findall(r"- ([\w-]+) >=([\d.]+)", run))
+    assert found.pop("python") == project["requires-python"].removeprefix(">=")
+    assert found == needed
+    assert f'version = "{project["version"]}"' in conda
