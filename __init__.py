@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run, read
     from ranksight.model.assembly import fit
     from ranksight.model.model import Model, load
+    from ranksight.reports.exporting import to_hatchet, to_xarray
 
 __version__ = "0.1.0"
 

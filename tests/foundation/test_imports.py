@@ -22,6 +22,7 @@ UPWARDS = {
     ("", "core.experiment"),
     ("", "model.assembly"),
     ("", "model.model"),
+    ("", "reports.exporting"),
 }
 """``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above. The package itself
 names what it offers, for type checkers."""
@@ -44,7 +45,7 @@ IN_FUNCTIONS = {
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
     # Names that the package offers; loaded when they are asked for.
-    "": {"core.experiment", "model.assembly", "model.model"},
+    "": {"core.experiment", "model.assembly", "model.model", "reports.exporting"},
     "model.series.sampling": {"model.series.series"},
     "model.series.computation": {"model.series.series"},
     "model.series.teams": {"model.series.series"},
