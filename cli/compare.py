@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("threshold", "scatter", "share"):
         value = getattr(args, name)
         if value is not None and not 0 <= value < 1e6:
-            raise UsageError(f"--{name} {value:g} is no percentage", "give a number from 0")
+            raise UsageError(f"--{name} {value:g} is not a percentage", "give a number from 0")
     if args.output is not None:
         check_output(args.output, args.force)
 

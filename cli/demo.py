@@ -263,7 +263,13 @@ def _tell(
     from matplotlib.figure import Figure
 
     from ranksight.cli.report import commands, origin
-    from ranksight.reports.demonstration import supported, tell_growth, tell_largest, tell_validation, tell_wall_time
+    from ranksight.reports.demonstration import (
+        growth_blocks,
+        largest_blocks,
+        supported,
+        validation_blocks,
+        wall_time_blocks,
+    )
     from ranksight.reports.html.context import Context
     from ranksight.reports.html.page import render, write
     from ranksight.reports.plots import plot_breakdown, plot_compute, plot_validation, save_figure
@@ -273,11 +279,11 @@ def _tell(
 
     check, known = validate(model, checked), validate(model, trained)
     cores = min((int(run.environment["cores"]) for run in trained.runs if "cores" in run.environment), default=1)
-    show(*tell_validation(check, cores))
-    show(*tell_wall_time(model, REACHES, size, platform.name, cores))
+    show(*validation_blocks(check, cores))
+    show(*wall_time_blocks(model, REACHES, size, platform.name, cores))
     reach = supported(model, REACHES, size)
-    show(*tell_largest(model, reach, size))
-    show(*tell_growth(model, REACHES[-1], size))
+    show(*largest_blocks(model, reach, size))
+    show(*growth_blocks(model, REACHES[-1], size))
     check.table.to_csv(folder / "check.csv", index=False)
     timed = model.equation.resources is not None
     swept = sweep(model, to=reach, at=size)

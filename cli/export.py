@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         check_output(args.output, args.force)
     elif args.form in ("parquet", "netcdf"):
-        raise UsageError(f"ranksight export: {args.form} is no text", "name a file with -o")
+        raise UsageError(f"ranksight export: {args.form} is not text", "name a file with -o")
     metrics = tuple(name for given in args.metric for name in given.split(",") if name)
     experiment, model = None, None
     if args.source.is_dir():

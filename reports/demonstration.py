@@ -17,7 +17,7 @@ NOTABLE = 0.1
 """Relative errors above this are explained."""
 
 
-def tell_validation(validation: Validation, cores: int) -> list[Block]:
+def validation_blocks(validation: Validation, cores: int) -> list[Block]:
     """Predicted and measured counts, cache levels and computing time of each configuration, and a reason per miss.
 
     Parameters
@@ -111,7 +111,7 @@ def _amount(value: float) -> str:
     return format_si(float(value)) if value else "none"
 
 
-def tell_wall_time(
+def wall_time_blocks(
     model: Model, ranks: Sequence[int], size: Mapping[str, float], platform: str, cores: int
 ) -> list[Block]:
     """The wall time that the model predicts, and why it is not compared with a run."""
@@ -158,14 +158,14 @@ def supported(model: Model, ranks: Sequence[int], size: Mapping[str, float]) -> 
     return ranks[known[-1] if len(known) else 0]
 
 
-def tell_largest(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
+def largest_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
     """The largest kernels at a scale and what bounds them; none where no time was measured."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []
     found = diagnose(model, np.array([ranks if name == "ranks" else size[name] for name in model.parameters]))
     table = found.verdicts()
-    carried = dict(zip(found.evidence.kernels, found.evidence.ok[:, -1].tolist(), strict=True))
-    kept = table[[carried[kernel] for kernel in table["kernel"]]]
+    known = dict(zip(found.evidence.kernels, found.evidence.ok[:, -1].tolist(), strict=True))
+    kept = table[[known[kernel] for kernel in table["kernel"]]]
     head = f"Largest kernels at {ranks} ranks, size {', '.join(f'{value:g}' for value in size.values())}"
     rows = []
     for row in kept.head(5).to_dict("records"):
@@ -178,7 +178,7 @@ def tell_largest(model: Model, ranks: int, size: Mapping[str, float]) -> list[Bl
     return said
 
 
-def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
+def growth_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
     """The kernels that grow with the ranks up to `ranks`, by the time added; none where no time was measured."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []

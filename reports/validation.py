@@ -81,10 +81,10 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     mine = np.array([at for at in every if keys[at] in place], dtype=np.intp)
     rows = np.array([place[keys[at]] for at in mine], dtype=np.intp)
     value, lower, upper = (getattr(said, which)[rows] for which in ("value", "lower", "upper"))
-    carried, reason = said.status[rows] == OK, said.reason[rows].astype(object)
+    known, reason = said.status[rows] == OK, said.reason[rows].astype(object)
     if model.equation.resources is not None:
         for at in np.flatnonzero([keys[i] == (WHOLE, COMPUTE) for i in mine]):
-            value[at], lower[at], upper[at], carried[at], reason[at] = _computed(breakdown)
+            value[at], lower[at], upper[at], known[at], reason[at] = _computed(breakdown)
     found = measured[mine]
     tiny = 1e-9 * np.abs(found)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -100,8 +100,8 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
         "error": error,
         "inside": (lower - tiny <= found) & (found <= upper + tiny),
         "share": _shares(series, measured)[mine],
-        "status": np.where(carried, "ok", "insufficient"),
-        "reason": np.where(carried, "", reason),
+        "status": np.where(known, "ok", "insufficient"),
+        "reason": np.where(known, "", reason),
     }
     places = {name: np.tile(series.points[:, at], len(mine)) for at, name in enumerate(model.parameters)}
     table = pd.DataFrame({**places, **{name: np.asarray(column).reshape(-1) for name, column in columns.items()}})

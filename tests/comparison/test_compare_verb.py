@@ -94,7 +94,7 @@ def test_models_are_compared_where_asked(place: Path, capsys: pytest.CaptureFixt
     [
         (["old.exp", "none.exp"], 1, "cannot be read"),
         (["old.exp", "new.exp", "--nodes", "4"], 1, "no parameter nodes"),
-        (["old.exp", "new.exp", "--threshold", "-1"], 2, "is no percentage"),
+        (["old.exp", "new.exp", "--threshold", "-1"], 2, "is not a percentage"),
         (["old.exp", "new.exp", "--level", "1"], 2, "not a probability"),
         (["old.exp", "new.exp", "--kernel", "solver"], 1, "neither has a kernel"),
         (["old.exp", "new.exp", "--ranks", "x"], 2, "not a list of numbers"),

@@ -62,7 +62,16 @@ def attempt(reader: str, path: Path) -> str:
     return read_or_error(READERS[reader], path)
 
 
-@pytest.mark.parametrize(("reader", "name"), [*CASES, ("tau", "tau")])
+OTHERS = [
+    ("tau", "tau"),
+    *(("ncu", f"gpu/ncu_{kind}.csv") for kind in ("details", "raw")),
+    *(("nsys", f"gpu/nsys_{kind}.csv") for kind in ("sum", "trace")),
+    *(("rocprof", f"gpu/rocprof{kind}.csv") for kind in ("_stats", "_results", "v3_trace", "v3_counters")),
+    ("reframe", "reframe/one.log"),
+]
+
+
+@pytest.mark.parametrize(("reader", "name"), [*CASES, *OTHERS])
 def test_the_contract_is_kept(reader: str, name: str) -> None:
     check_reader(READERS[reader], DATA / name)
 

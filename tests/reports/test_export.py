@@ -174,4 +174,4 @@ def test_a_package_that_is_missing_is_named(
     assert main(["export", "netcdf", str(paths.path), "-o", str(tmp_path / "e.nc")]) == 1
     assert "pip install 'ranksight[xarray]'" in capsys.readouterr().err
     assert main(["export", "netcdf", str(paths.path)]) == 2
-    assert "netcdf is no text" in capsys.readouterr().err
+    assert "netcdf is not text" in capsys.readouterr().err
