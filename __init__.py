@@ -6,7 +6,12 @@ The package is the repository's root. Importing it loads neither numpy nor panda
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ranksight.core.experiment import Experiment, Run, read
+    from ranksight.model.assembly import fit
+    from ranksight.model.model import Model, load
 
 __version__ = "0.1.0"
 
@@ -17,11 +22,13 @@ _LAZY = {
     "fit": "ranksight.model.assembly",
     "Model": "ranksight.model.model",
     "load": "ranksight.model.model",
+    "to_hatchet": "ranksight.reports.exporting",
+    "to_xarray": "ranksight.reports.exporting",
 }
-__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "load", "read"]
+__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "load", "read", "to_hatchet", "to_xarray"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'ranksight' has no attribute {name!r}")

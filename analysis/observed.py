@@ -45,7 +45,7 @@ def observe(
     Returns
     -------
     dict
-        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``calm`` (kernel to cycles an
+        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``minimum_wait`` (kernel to cycles an
         instruction that its loads and stores may wait where they would least), ``counted``
         (:class:`ranksight.analysis.diagnosis.counted.Counted`), ``balance``
         (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``teams``
@@ -57,8 +57,8 @@ def observe(
     if platform is not None:
         ceilings = Ceilings.of(platform) if machine is None else Ceilings.of(platform).at(machine.frequency)
         found["ceilings"] = ceilings.to_dict()
-        if calm := _calm(series, ceilings):
-            found["calm"] = calm
+        if minimum_wait := _minimum_wait(series, ceilings):
+            found["minimum_wait"] = minimum_wait
         if (counted := Counted.of(series)).rows:
             found["counted"] = counted.to_dict()
     if balance := observe_balance(experiment):
@@ -87,7 +87,7 @@ def phases_of(
         return {"missing": str(error)}
 
 
-def _calm(series: Series, ceilings: Ceilings) -> dict[str, float]:
+def _minimum_wait(series: Series, ceilings: Ceilings) -> dict[str, float]:
     """Least cycles an instruction that what L2, L3 and memory serve may take, of each kernel counted."""
     rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
     values = reduce(series.values, "median", axis=2)

@@ -132,7 +132,7 @@ def _no_spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[A
 Stage = Mapping[str, Any]
 STAGES: dict[str, Stage] = {
     "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
-    "shrinkage across kernels": {"search.prevalence.PSEUDO": 1e12},
+    "shrinkage across kernels": {"search.shrinkage.PSEUDO": 1e12},
     "cost of terms that cancel": {"search.search.cancelling": lambda *given: 0.0},
     "cost of negative coefficients": {"search.physics.NEGATIVE": 0.0},
     "cost of growth unseen": {"search.physics.UNSEEN": 0.0},

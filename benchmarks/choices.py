@@ -33,7 +33,7 @@ CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("spaces.default._BEYOND_IDEAL", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
     ("search.physics.UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
     ("search.regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),
-    ("search.prevalence.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
+    ("search.shrinkage.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
 )
 
 

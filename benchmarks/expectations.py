@@ -12,7 +12,7 @@ import pandas as pd
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
 from ranksight.analysis.expectations.checking import check
-from ranksight.analysis.expectations.document import parse_study
+from ranksight.analysis.expectations.document import read_study
 from ranksight.core.experiment import Experiment, Run
 
 TITLE = "Verdicts on expectations"
@@ -50,7 +50,9 @@ def study(noise: float, folder: Path, each: int, seed: int = 1) -> dict[str, dic
             table = pd.DataFrame({"kernel": list(functions), "rank": -1, "time": time})
             experiment.add(Run({"ranks": p}, repetition, "made up"), table)
     counts = {kind: dict.fromkeys(VERDICTS, 0) for kind in ("met", "broken")}
-    for finding in check(parse_study("\n".join(lines)), experiment).findings:
+    file = folder / "expectations.toml"
+    file.write_text("\n".join(lines))
+    for finding in check(read_study(file), experiment).findings:
         counts[finding.function.split("_")[0]][finding.verdict] += 1
     return counts
 

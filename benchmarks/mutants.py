@@ -66,7 +66,7 @@ MUTANTS = (
            "reach = float(ndtri(level)) * self.error", EQUATION),
     Mutant("lower end of a positive sum", RESOURCE, "lower = time * np.exp(-down / ", "lower = time * np.exp(-up / ",
            EQUATION),
-    Mutant("scatter between jobs and of the machine", RESOURCE, "np.hypot(JOBS, self.unrest)", "JOBS", EQUATION),
+    Mutant("scatter between jobs and of the machine", RESOURCE, "np.hypot(JOBS, self.run_to_run)", "JOBS", EQUATION),
     Mutant("noise between jobs", "model/series/noise.py", "JOBS = 0.03", "JOBS = 0.0", f"{EQUATION} {COUNTS}"),
     Mutant("memory latency at another clock", RESOURCE, "(*caches, memory * frequency / self.frequency)",
            "(*caches, memory)", EQUATION),

@@ -5,16 +5,27 @@ Every input is written from here; nothing is downloaded, and nothing installed.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 MPIRUN = ("mpirun.openmpi", "--oversubscribe", "-n", "{ranks}")
 FOAM = Path("/usr/share/openfoam")
+COLLECTED = ("callgrind", "pmpi", "perf-clock")
+
+
+@lru_cache(maxsize=8)
+def interpreter(module: str) -> str | None:
+    """Path of a Python that has `module`: this one, or one of the distribution; None where none has it."""
+    for path in dict.fromkeys((sys.executable, shutil.which("python3") or "", "/usr/bin/python3")):
+        if path and subprocess.run([path, "-c", f"import {module}"], capture_output=True).returncode == 0:
+            return path
+    return None
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,8 @@ class Program:
     module : str
         Python module that it needs.
     environment : mapping of str to str
+    known : str
+        What of it is no smooth function of ranks and size.
     """
 
     name: str
@@ -51,11 +64,12 @@ class Program:
     alone: str = ""
     module: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    known: str = ""
 
     def missing(self) -> str:
         """What it needs and is not here; empty where all is."""
         found = [name for name in (MPIRUN[0], *self.needs) if shutil.which(name) is None]
-        if self.module and importlib.util.find_spec(self.module) is None:
+        if self.module and interpreter(self.module) is None:
             found.append(f"Python's {self.module}")
         return ", ".join(found)
 
@@ -71,13 +85,21 @@ class Program:
                 file.chmod(0o755)
         return place
 
-    def measure(self, ranks: tuple[int, ...], sizes: tuple[int, ...], case: Path, output: Path) -> list[str]:
+    def measure(
+        self,
+        ranks: tuple[int, ...],
+        sizes: tuple[int, ...],
+        case: Path,
+        output: Path,
+        collected: tuple[str, ...] = COLLECTED,
+    ) -> list[str]:
         """The words of ``ranksight measure``."""
         words = ["measure", "--ranks", ",".join(map(str, ranks)), "--size", ",".join(map(str, sizes))]
-        words += ["--collector", "callgrind", "--collector", "pmpi", "--workdir", str(case)]
+        collectors = [word for name in collected for word in ("--collector", name)]
+        words += [*collectors, "--workdir", str(case)]
         if self.prepare:
             words += ["--prepare", self.prepare]
-        if self.alone and 1 in ranks:
+        if self.alone:
             words += ["--at", "1", self.alone]
         return [*words, "-o", str(output), "--quiet", "--", *MPIRUN, *self.command]
 
@@ -305,19 +327,21 @@ main()
 
 PROGRAMS = (
     Program("lammps", "C++", ("lmp",), ("lmp", "-in", "in.melt", "-log", "none", "-var", "n", "{size}"), (6, 8, 10, 14),
-            {"in.melt": _LAMMPS}),
+            {"in.melt": _LAMMPS}, known="how many atoms change their rank (`exchange`) follows from chaotic motion"),
     Program("openfoam", "C++", ("icoFoam", "blockMesh", "decomposePar"), ("icoFoam", "-parallel"), (16, 24, 32, 48),
             _FOAM, "./prepare {ranks} {size} {grid2.x} {grid2.y}", "icoFoam",
             environment={"WM_PROJECT_DIR": os.environ.get("WM_PROJECT_DIR", str(FOAM))}),
-    Program("quantum-espresso", "Fortran", ("pw.x", "ld1.x"), ("pw.x", "-in", "pw.in"), (10, 14, 18, 26),
+    Program("quantum-espresso", "Fortran", ("pw.x", "ld1.x"), ("pw.x", "-ndiag", "1", "-in", "pw.in"), (10, 14, 18, 26),
             {"ld1.in": _SILICON, "pw.in": _PW,
              "prepare": "#!/bin/sh -e\nld1.x < ld1.in > ld1.out\nsed -i \"s/SIZE/$1/\" pw.in\n"}, "./prepare {size}"),
     Program("hpcc", "C", ("hpcc",), ("hpcc",), (32, 48, 64, 96),
             {"hpccinf.txt": _HPCC,
              "prepare": "#!/bin/sh -e\nsed -i \"s/SIZE/$1/; s/ROWS/$3/; s/COLUMNS/$2/\" hpccinf.txt\n"},
-            "./prepare {size} {grid2.x} {grid2.y}"),
-    Program("mpi4py", "Python", (), (sys.executable, "heat.py", "{size}"), (32, 48, 64, 96), {"heat.py": _PYTHON},
-            module="mpi4py"),
+            "./prepare {size} {grid2.x} {grid2.y}",
+            known="FFT and RandomAccess take the largest power of two that fits, the latency test repeats by the "
+            "clock, and Linpack has two to six blocks in a row"),
+    Program("mpi4py", "Python", (), (interpreter("mpi4py") or sys.executable, "heat.py", "{size}"), (32, 48, 64, 96),
+            {"heat.py": _PYTHON}, module="mpi4py", environment={"PYTHONHASHSEED": "0"}),
     Program("gromacs", "C++", ("gmx", "gmx_mpi"),
             ("gmx_mpi", "mdrun", "-s", "topol.tpr", "-ntomp", "1", "-npme", "0", "-dlb", "no", "-notunepme",
              "-noconfout", "-nb", "cpu", "-pin", "off"), (24, 27, 30, 36),

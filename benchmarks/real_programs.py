@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.programs import PROGRAMS, Program
+from benchmarks.programs import COLLECTED, PROGRAMS, Program
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, read
@@ -30,12 +30,16 @@ from ranksight.model.series.folding import OTHERS
 from ranksight.reports.validation import validate
 
 TITLE = "Real programs"
-RANKS, FURTHER = (1, 2, 4, 8), 16
-QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), 8
+RANKS, FURTHER = (1, 2, 4, 8), (16, 32)
+TRACED = (3, 6)
+"""Numbers of ranks that are traced only: two ranks along a dimension do not show whether it is periodic."""
+QUICK_RANKS, QUICK_FURTHER = (1, 2, 4), (8, 16)
 LARGE = 5e-3
 """Share of the instructions from which a kernel's error counts."""
 COUNTS = ("instructions", "loads", "stores")
-VERBS = ("measure", "fit", "predict")
+COUNTED = ("callgrind", "pmpi")
+"""Collectors that check predictions; simulating the most ranks would take longer than all else."""
+VERBS = ("measure", "fit", "predict", "diagnose", "plan", "report")
 
 
 @contextlib.contextmanager
@@ -72,31 +76,42 @@ def measure(program: Program, folder: Path, quick: bool) -> tuple[list[object], 
     name, seconds = f"{program.name}{'-quick' if quick else ''}", {}
     words = {
         "measure": program.measure(ranks, tuple(sizes), case, Path(f"{name}.exp")),
+        "trace": program.measure(TRACED, tuple(sizes), case, Path(f"{name}.exp"), ("pmpi",)),
         "fit": ["fit", f"{name}.exp", "-o", f"{name}.model.json", "--force", "--quiet"],
-        "predict": ["predict", f"{name}.model.json", "--ranks", str(further), "--size", str(larger)],
+        "predict": ["predict", f"{name}.model.json", "--ranks", ",".join(map(str, further)), "--size", str(larger)],
+        "diagnose": ["diagnose", f"{name}.model.json"],
+        "plan": ["plan", f"{name}.exp", "--ranks", str(further[-1]), "--size", str(larger)],
+        "report": ["report", f"{name}.model.json", "-o", f"{name}.html", "--force"],
     }
-    for verb in VERBS:
-        _, seconds[verb] = command(folder, words[verb], environment)
+    for verb in words:
+        text, seconds[verb] = command(folder, words[verb], environment)
+        (folder / f"{name}.{verb}.txt").write_text(text, encoding="utf-8")
+    seconds["measure"] += seconds.pop("trace")
     check = Path(f"{name}.check.exp")
-    for more, size in ((further, sizes[-1]), (ranks[-1], larger)):
-        command(folder, program.measure((more,), (size,), case, check), environment)
+    at = ((further[:1], sizes[-1], COUNTED), (further, sizes[-1], ("pmpi",)), (ranks[-1:], larger, COUNTED))
+    for more, size, collected in at:
+        command(folder, program.measure(more, (size,), case, check, collected), environment)
     file = folder / f"{name}.model.json"
     model, held = Model.load(file), read(folder / check)
     found = errors(model, held)
+    pd.concat(found).to_csv(folder / f"{name}.errors.csv")
     kept = len(set(model.fitted.kernels) - {WHOLE, OTHERS})
     row: list[object] = [f"{program.name} ({program.language})", kept, 100 * attributed(held)]
     row += [*_summary(found["kernels"]), *_summary(found["operations"])]
-    row.append(100 * float(pd.concat(found.values())["inside"].mean()))
+    every = pd.concat(found.values())
+    row += [100 * float(every["error"].isna().mean()), 100 * float(every.loc[every["error"].notna(), "inside"].mean())]
     return row, [program.name, *(seconds[verb] for verb in VERBS), file.stat().st_size / 1e6]
 
 
 def errors(model: Model, held: Experiment) -> dict[str, pd.DataFrame]:
     """Predicted against measured: counts of the kernels with :data:`LARGE` of the instructions, and what is sent.
 
-    Columns: ``kernel``, ``metric``, ``error`` (relative) and ``inside``, whether the interval holds it.
+    Columns: ``kernel``, ``metric``, ``error`` (relative, NaN where nothing is predicted) and ``inside``, whether the
+    interval holds it.
     """
     table = validate(model, held).table
-    heavy = table[(table["metric"] == "instructions") & (table["share"] >= LARGE) & (table["kernel"] != WHOLE)]
+    kernels = ~table["kernel"].isin([WHOLE, OTHERS])
+    heavy = table[(table["metric"] == "instructions") & (table["share"] >= LARGE) & kernels]
     mine = table[table["metric"].isin(COUNTS) & table["kernel"].isin(heavy["kernel"].unique())]
     at = [*model.parameters, "kernel"]
     mine = mine.merge(heavy[at].drop_duplicates(), on=at)
@@ -116,7 +131,7 @@ def _sent(model: Model, held: Experiment) -> pd.DataFrame:
         row = sent.functions.rows.get(key)
         for k in np.flatnonzero(np.isfinite(values[at]) & (values[at] > 0)).tolist():
             if row is None:
-                rows.append((*key, np.inf, False))
+                rows.append((*key, np.nan, False))
                 continue
             value, lower, upper = (float(part[row, k]) for part in (said.value, said.lower, said.upper))
             inside = lower <= values[at, k] * (1 + 1e-9) and upper >= values[at, k] * (1 - 1e-9)
@@ -145,7 +160,7 @@ def run(settings: Settings) -> str:
     """The tables."""
     ranks, further = (QUICK_RANKS, QUICK_FURTHER) if settings.quick else (RANKS, FURTHER)
     chosen = [name for name in os.environ.get("RANKSIGHT_PROGRAMS", "").split(",") if name]
-    rows, times, skipped = [], [], []
+    rows, times, skipped, known = [], [], [], []
     with _folder(settings) as folder:
         for program in PROGRAMS:
             if chosen and program.name not in chosen:
@@ -162,19 +177,24 @@ def run(settings: Settings) -> str:
                 traceback.print_exc()
                 skipped.append(f"{program.name} (a fault: see above)")
                 continue
+            if program.known:
+                known.append(f"{program.name}: {program.known}.")
             rows.append(row)
             times.append(each)
     if not rows:
         raise Skipped("; ".join(skipped) or "none is named")
     left = f"\n\nNot measured: {'; '.join(skipped)}." if skipped else ""
     return (
-        f"Programs of the distribution, measured with callgrind and the tracer on {', '.join(map(str, ranks))} ranks "
-        f"and several sizes, predicted on {further} ranks, and on {ranks[-1]} for a larger size, and measured "
-        f"there. Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and "
-        "bytes of each operation of each kernel. All in percent.\n\n"
+        f"Programs of the distribution, measured with {', '.join(COLLECTED)} on {', '.join(map(str, ranks))} ranks and "
+        f"several sizes, traced on {' and '.join(map(str, TRACED))} ranks as well, predicted on "
+        f"{' and '.join(map(str, further))} ranks (counters on {further[0]}), and on {ranks[-1]} for a larger size, "
+        "and measured there. "
+        f"Instructions, loads and stores of kernels with {LARGE:.1%} of the instructions or more; messages and bytes "
+        "of each operation of each kernel. All in percent.\n\n"
         + markdown(
             ["program", "kernels", "instructions kept", "counts: median error", "worst", "sent: median error", "worst",
-             "in 90 % intervals"], rows)
+             "not predicted", "in 90 % intervals"], rows)
+        + "".join(f"\n\n{text}" for text in known)
         + "\n\nCPU seconds of each verb, with the program's own:\n\n"
         + markdown(["program", *VERBS, "model, MB"], times)
         + left

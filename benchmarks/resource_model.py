@@ -105,12 +105,12 @@ def _node(settings: Settings, folder: Path) -> str:
             share = 100 * len(errors) / sum(sum(p not in ranks for p in true[name]) for name in PROGRAMS)
             most = np.quantile(errors, 0.9)
             rows.append([f"{which}, {evidence_of}", *last, share, np.median(errors), most, 100 * np.mean(inside)])
-    heads = [*PROGRAMS, "carried, %", "median of all held, %", "90 % below, %", "covered, %"]
+    heads = [*PROGRAMS, "predicted, %", "median of all held, %", "90 % below, %", "covered, %"]
     return (
         "### A node from one memory domain\n\nSPEChpc 2021 tiny on Ice Lake, whole-program counters of LIKWID's group "
         "MEM_DP; a domain has 18 cores, the node four. For each program the error at 72 ranks in % with the upper end "
         "of the interval, in italics where it misses the measurement; a dash where the answer is `insufficient`. The "
-        "other columns are of all rank counts not trained on and carried, of the three programs together.\n\n"
+        "other columns are of all rank counts not trained on and predicted, of the three programs together.\n\n"
         + markdown(["trained on", *heads], rows)
     )
 
@@ -137,7 +137,7 @@ def _cubes(settings: Settings, folder: Path) -> str:
         share = 100 * np.mean([a.ok for a in mine])
         rows.append([evidence, share, np.median(errors), max(errors), 100 * np.mean(inside), np.median(repeated)])
     trained = ", ".join(f"{p:g}" for p in sorted(files) if p < last)
-    heads = ["evidence", "carried, %", "median, %", "largest, %", "covered, %", "median of the last value, %"]
+    heads = ["evidence", "predicted, %", "median, %", "largest, %", "covered, %", "median of the last value, %"]
     return (
         f"### Times of kernels on more ranks of a node\n\nLULESH on Ice Lake, {len(measured)} kernels, weak scaling, "
         f"{trained} ranks, asked at {last:g}.\n\n" + markdown(heads, rows)

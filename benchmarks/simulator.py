@@ -20,9 +20,9 @@ import pandas as pd
 
 from benchmarks.collectives import Simulator, link, node_bandwidth
 from benchmarks.settings import ROOT, Settings, Skipped
+from benchmarks.simulated import build_simulated
 from benchmarks.table import markdown
 from ranksight.comm.tracer.gathering import read_folder
-from ranksight.comm.tracer.simulated import build_simulated
 from ranksight.comm.tracer.tables import TraceTables, tabulate
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
@@ -51,7 +51,7 @@ class Truth:
     def _set_up(self) -> float:
         """When the last rank has the Cartesian communicator, the first thing that the program does.
 
-        How a library makes communicators is no part of a prediction; SMPI's way takes time in proportion to the ranks.
+        How a library makes communicators is not part of a prediction; SMPI's way takes time in proportion to the ranks.
         """
         rows = self.tables.messages
         return float(rows.loc[rows["operation"] == "Cart_create", "seconds"].max())

@@ -137,7 +137,7 @@ def _answers(
     train = kind if program.placement == "compact" else f"{kind}, scattered"
     try:
         model = fit(experiment, **options)
-    except InputError:  # a refusal carries nothing
+    except InputError:  # no prediction
         for name in targets:
             yield Score(group, train, name, float("nan"), False, False, float("nan"), seed)
         return
@@ -177,7 +177,7 @@ def summary(found: list[Score], key: Callable[[Score], str]) -> str:
                 sum(abs(s.error) > GROSS and not s.inside for s in sure),
             ]
         rows.append([*row, *[float("nan")] * (8 - len(row))])
-    header = ["", "asked", "carried, %", "median error, %", "90 % of errors below, %", "interval, +%", "covered, %"]
+    header = ["", "asked", "predicted, %", "median error, %", "90 % of errors below, %", "interval, +%", "covered, %"]
     return markdown([*header, "gross"], rows)
 
 
@@ -192,7 +192,7 @@ def run(settings: Settings) -> str:
         f"{count} programs of one to four kernels (computing, streaming, mixed, sinking into caches), each on a node "
         "of its own with 1 to 8 domains of 8 to 64 cores, compact or scattered, with messages, blocks and 1 to 5 % "
         "noise; run on half a domain, one or two of them, some at three sizes, or on up to four nodes; asked at two "
-        "domains, the full node, four to sixteen nodes and twice the size. What is carried is not called "
+        "domains, the full node, four to sixteen nodes and twice the size. What is predicted is not called "
         "`insufficient`; errors and intervals are of that; gross is 50 % and more off, outside of the interval.\n\n"
         "By what was counted and what is known of the node:\n\n"
         + summary(found, lambda s: ", ".join(s.group))

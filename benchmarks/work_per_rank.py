@@ -55,7 +55,7 @@ def run(settings: Settings) -> str:
     return (
         f"{count} functions of each kind, 2 % noise on times; medians (90th percentiles) of the errors at 64 and 128 "
         "ranks from 16. *Share*: functions of work per rank; *other*: of the size, or of the ranks' root; *without*: "
-        "these forms not offered as functions of one argument. Coverage is of the answers that are carried.\n\n"
+        "these forms not offered as functions of one argument. Coverage is of the answers that are predicted.\n\n"
         + markdown(header, rows)
     )
 
@@ -73,9 +73,9 @@ def _judged(points: Array, metric: str, noise: float, count: int, follows: bool)
     said = fit_series(Series(("ranks", "size"), points, values, names, (metric,) * count)).predict(ASKED)
     true = np.array([truth(ASKED) for truth in truths])
     error = 100 * np.abs(np.nan_to_num(said.value / true, nan=11.0) - 1)
-    carried = said.status == OK
+    predicted = said.status == OK
     inside = (said.lower <= true * (1 + 1e-6)) & (said.upper >= true * (1 - 1e-6))
-    covered = float(100 * inside[carried].mean()) if carried.any() else float("nan")
+    covered = float(100 * inside[predicted].mean()) if predicted.any() else float("nan")
     return [f"{np.median(error):.1f} ({np.quantile(error, 0.9):.0f})", covered]
 
 

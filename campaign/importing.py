@@ -14,7 +14,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, sync_tree
 from ranksight.core.log import log
-from ranksight.core.reading import Reading, check
+from ranksight.core.reading import Reading, validated
 from ranksight.core.sampled import TABLE, sampling
 
 if TYPE_CHECKING:
@@ -252,6 +252,7 @@ class Import:
         held: dict[str, None] = {}
         checked = []
         for reading in readings:
+            validated(reading, str(path))
             if reading.counters is not None:
                 held.update(dict.fromkeys(str(name) for name in reading.counters.columns if name not in COUNTER_KEYS))
             checked.append(self._checked(reading, path))
@@ -281,7 +282,6 @@ class Import:
         return len(checked)
 
     def _checked(self, reading: Reading, path: Path) -> Reading:
-        check(reading, str(path))
         configuration = self.naming.configuration(reading, path)
         if not configuration:
             raise InputError(
@@ -301,8 +301,8 @@ class Import:
             if absent := [name for name in self.naming.periods if name not in counters.columns]:
                 raise InputError(f"{path} holds no metric {absent[0]!r} to have a period", "name one that it holds")
             fresh = {name: each for name, each in self.naming.periods.items() if name not in known}
-            told_of = sampling(counters, fresh)
-            tables[TABLE] = pd.concat([tables[TABLE], told_of], ignore_index=True) if TABLE in tables else told_of
+            worth = sampling(counters, fresh)
+            tables[TABLE] = pd.concat([tables[TABLE], worth], ignore_index=True) if TABLE in tables else worth
             for name in fresh:
                 said = provenance.get(name, "measured")
                 provenance[name] = (
@@ -314,7 +314,7 @@ class Import:
             reading, configuration=configuration, counters=counters, provenance=provenance, tables=tables, names=sources
         )
         if configuration != reading.configuration or self.naming.metrics:
-            check(named, str(path))  # what the user calls ranks or time must be that
+            named.validate(str(path))  # what the user calls ranks or time must be that
         return self._complete(named)
 
     def _new(self, metric: str) -> str:

@@ -32,6 +32,17 @@ class Launcher:
 
 LAUNCHERS: Registry[Launcher] = Registry("launcher", group="ranksight.launchers")
 
+STARTERS = {
+    "env": frozenset({"-u", "--unset", "-C", "--chdir"}),
+    "nice": frozenset({"-n", "--adjustment"}),
+    "ionice": frozenset({"-c", "-n", "--class", "--classdata"}),
+    "numactl": frozenset({"-m", "-N", "-C", "-i", "-p", "-P", "-w"}),
+    "taskset": frozenset(),
+    "setarch": frozenset(),
+    "stdbuf": frozenset({"-i", "-o", "-e"}),
+}
+"""Programs that set something and become the program that follows, and their options that take a value."""
+
 _COMMON = frozenset({"-n", "-np", "--n", "--np", "-c", "-N", "-H", "--host", "-host", "--hostfile", "-hostfile", "-x"})
 _OPEN_MPI = _COMMON | {
     "--map-by", "--rank-by", "--bind-to", "--mca", "-mca", "--prtemca", "--pmixmca", "--npernode", "--ppr", "--wdir",
@@ -90,6 +101,11 @@ def launcher_of(word: str) -> str:
         return name
     several = re.fullmatch(r"(mpirun|mpiexec)([.-]\w+)+", name)
     return several[1] if several else ""
+
+
+def is_starter(word: str) -> bool:
+    """Whether a word of a command is one of :data:`STARTERS`."""
+    return word.rpartition("/")[2] in STARTERS
 
 
 def rank_variables() -> tuple[str, ...]:

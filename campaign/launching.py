@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ranksight.campaign.launchers import LAUNCHERS, launcher_of, rank_variables
+from ranksight.campaign.launchers import LAUNCHERS, STARTERS, is_starter, launcher_of, rank_variables
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
 
@@ -151,7 +152,10 @@ def _value(term: str, configuration: Mapping[str, float]) -> float:
 
 
 def program_index(words: Sequence[str]) -> int:
-    """Index of the program in a launcher's command line: the first word that is an executable and no option's value.
+    """Index of the program in a command line: the first word that is an executable and no option's value.
+
+    The launcher is not the program, nor are those that only start it, ``env NAME=VALUE`` and others
+    (:data:`ranksight.campaign.launchers.STARTERS`).
 
     Raises
     ------
@@ -164,21 +168,26 @@ def program_index(words: Sequence[str]) -> int:
             hint = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
             raise InputError(f"the launcher {words[0]} is not found", hint)
         raise InputError(f"{words[0]} is not a program that can be run", "check its path, and that it is executable")
+    if not known and is_starter(words[0]):
+        at = _next_program(words, 1, STARTERS[Path(words[0]).name])
+        if at is not None and launcher_of(words[at]):
+            raise InputError(
+                f"{words[0]} stands before the launcher {words[at]}",
+                f"begin with the launcher, and put {words[0]} before the program: mpirun -n {{ranks}} {words[0]} ...",
+            )
+        return _behind_starters(words, at or 0)
     if not known:
         started = next((word for word in words[1:] if os.sep in word and is_program(word)), None)
         if started is not None:
             raise InputError(
                 f"{words[0]} starts {started} and is not a launcher that is known ({', '.join(LAUNCHERS)})",
-                "put {wrap} just before the program, so that tools stand there on every rank",
+                "put {wrap} just before the program, so that tools run there on every rank",
             )
         return 0
     launcher = LAUNCHERS[known]
-    for index in range(1, len(words)):
-        word = words[index]
-        if word.startswith("-") or words[index - 1] in launcher.valued or (index == 1 and word in launcher.verbs):
-            continue
-        if is_program(word):
-            return index
+    found = _next_program(words, 2 if words[1:2] and words[1] in launcher.verbs else 1, launcher.valued)
+    if found is not None:
+        return _behind_starters(words, found)
     missing = next((word for word in words[1:] if os.sep in word and not word.startswith("-")), "")
     if missing:
         raise InputError(
@@ -186,6 +195,32 @@ def program_index(words: Sequence[str]) -> int:
         )
     raise InputError(
         f"no program is found in '{' '.join(words)}'", "put {wrap} just before the program in the template"
+    )
+
+
+def _next_program(words: Sequence[str], begin: int, valued: frozenset[str]) -> int | None:
+    """Index of the first program from `begin` on that is no option's value."""
+    for index in range(begin, len(words)):
+        if not words[index].startswith("-") and words[index - 1] not in valued and is_program(words[index]):
+            return index
+    return None
+
+
+def _behind_starters(words: Sequence[str], index: int) -> int:
+    """Index of the program that the one at `index` becomes; `index` where it becomes no other."""
+    while is_starter(words[index]):
+        found = _next_program(words, index + 1, STARTERS[Path(words[index]).name])
+        if found is None:
+            return index
+        index = found
+    return index
+
+
+def in_shell(words: Sequence[str]) -> str:
+    """Words of a template as a line for a shell; parameters in braces need no quotes."""
+    bare = (_FIELD.sub("x", word) for word in words)
+    return " ".join(
+        word if shlex.quote(plain) == plain else shlex.quote(word) for word, plain in zip(words, bare, strict=True)
     )
 
 

@@ -24,13 +24,14 @@ from pathlib import Path
 
 from ranksight.campaign import supervising
 from ranksight.campaign.collecting import Collector, Step
-from ranksight.campaign.launching import Launch, Template
+from ranksight.campaign.launching import Launch, Template, in_shell
 from ranksight.campaign.preflight import check
 from ranksight.campaign.working import Workplace
 from ranksight.core.errors import InputError, RanksightError, ToolError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.log import log
 from ranksight.core.processor import read_processor
+from ranksight.core.reading import validated
 from ranksight.core.run import JOBS
 
 _KEPT_VARIABLES = ("OMP_", "OMPI_MCA_", "MPICH_", "UCX_", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", *JOBS, "LD_PRELOAD")
@@ -69,13 +70,14 @@ class Plan:
 
     def runs(self) -> Iterator[tuple[Run, Launch, Collector]]:
         """All runs of the plan: small configurations first, collectors within a configuration."""
-        names = list(self.grid)
+        names, stated = list(self.grid), line_of(self.template)
         for values in itertools.product(*self.grid.values()):
             configuration = dict(zip(names, values, strict=True))
             launch = self.template.fill(configuration)
             for name, collector in self.collectors.items():
                 for repetition in range(1 if collector.deterministic else self.repetitions):
-                    yield Run(configuration, repetition, name, launcher=launch.launcher), launch, collector
+                    run = Run(configuration, repetition, name, launcher=launch.launcher, environment=stated)
+                    yield run, launch, collector
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +249,13 @@ def _measure_one(
             except ToolError as error:
                 raise ToolError(f"'{' '.join(launch.command)}' {error.what}", error.remedy) from error
             wall = seconds if wall is None else wall
-        reading = collector.collect(launch, folder)
+        reading = validated(collector.collect(launch, folder), f"collector {run.collector}")
         full = replace(
             run,
             command=launch.command,
-            environment=environment() | surroundings(launch, None if work is None else work.case),
+            environment={
+                **environment(), **run.environment, **surroundings(launch, None if work is None else work.case)
+            },
             wall_time=reading.wall_time if reading.wall_time is not None else wall,
             started=started,
             exit_status=0,
@@ -333,6 +337,20 @@ def surroundings(launch: Launch, case: Path | None) -> dict[str, str]:
     """The folder that was copied for a run and the command that prepared it, as a run's environment states them."""
     facts = {"prepare": shlex.join(launch.prepare)} if launch.prepare else {}
     return facts if case is None else {"workdir": str(case.resolve()), **facts}
+
+
+def line_of(template: Template) -> dict[str, str]:
+    """The command and the options of ``measure`` that gave it, for the environment of runs.
+
+    Empty where the command of each run shows its template: it is the same at all numbers of ranks, and without
+    preparation.
+    """
+    if not template.at and not template.prepare:
+        return {}
+    options = ["--prepare", in_shell(template.prepare)] if template.prepare else []
+    for ranks, words in template.at.items():
+        options += ["--at", str(ranks), in_shell(words)]
+    return {"template": in_shell(template.words), "options": shlex.join(options)}
 
 
 def environment() -> dict[str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ranksight.campaign import supervising
-from ranksight.campaign.launchers import launcher_of
+from ranksight.campaign.launchers import is_starter, launcher_of
 from ranksight.campaign.launching import Launch, is_program
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.linking import (
@@ -105,13 +105,11 @@ def _check_environment(launcher: str) -> None:
 
 
 def _is_plain(launch: Launch) -> bool:
-    """Whether the launcher itself starts the program, with nothing else in between."""
-    if launch.program_at == 0:
-        return True
-    between = launch.command[1 : launch.program_at]
-    return bool(launcher_of(launch.command[0])) and not any(
-        is_program(word) for word in between if not word.startswith("-")
-    )
+    """Whether the launcher itself starts the program, with nothing in between but what becomes the program."""
+    first, *between = launch.command[: launch.program_at] or ("",)
+    if first and not launcher_of(first) and not is_starter(first):
+        return False
+    return not any(is_program(word) for word in between if not word.startswith("-") and not is_starter(word))
 
 
 def _start(launch: Launch, folder: Path, record: str, library: str) -> None:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ranksight.campaign.launching import in_shell
 from ranksight.cli._lines import options, shell_line
 from ranksight.core.errors import InputError
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
     from ranksight.model.model import Model
 
-_FIELD = re.compile(r"\{(\w+)\}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
@@ -44,11 +44,14 @@ def experiment_of(model: Model, path: Path) -> Experiment | None:
 
 
 def template_of(experiment: Experiment) -> tuple[str, ...] | None:
-    """The command with its parameters in braces; None where the runs' commands do not show it.
+    """The command with its parameters in braces; None where the runs do not show it.
 
-    A number in the command is a parameter's place when it had the parameter's value in every run.
+    Runs state it where it differs by the number of ranks or needs preparation. A number in the command of others is a
+    parameter's place when it had the parameter's value in every run.
     """
     runs = [run for run in experiment.runs if run.command]
+    if (stated := _stated(runs, "template")) is not None:
+        return stated
     found = _template([run.command for run in runs], runs, experiment.parameters)
     options = _preparation(experiment, runs)
     if found is None or options is None:
@@ -64,10 +67,18 @@ def template_of(experiment: Experiment) -> tuple[str, ...] | None:
 def work_options(experiment: Experiment) -> list[str]:
     """The options that give runs of an experiment a work folder of their own, as it was measured with them."""
     runs = [run for run in experiment.runs if run.command]
-    prepare = _preparation(experiment, runs)
+    stated, prepare = _stated(runs, "options"), _preparation(experiment, runs)
     cases = {run.environment.get("workdir", "") for run in runs} - {""}
     words = ["--workdir", min(cases)] if cases else []
-    return [*words, "--prepare", " ".join(map(_quoted, prepare))] if prepare else words
+    if stated is not None:
+        return [*words, *stated]
+    return [*words, "--prepare", in_shell(prepare)] if prepare else words
+
+
+def _stated(runs: Sequence[Run], name: str) -> tuple[str, ...] | None:
+    """Words of a fact that all runs state as the same; None where they do not."""
+    texts = {run.environment.get(name, "") for run in runs}
+    return tuple(shlex.split(texts.pop())) if len(texts) == 1 and "" not in texts else None
 
 
 def _preparation(experiment: Experiment, runs: Sequence[Run]) -> tuple[str, ...] | None:
@@ -121,18 +132,12 @@ def measure_lines(
     lines = []
     for group in _groups([dict(each) for each in configurations], names):
         values = shell_line(*options({name: sorted(set(group[name])) for name in names}))
-        command = " ".join(map(_quoted, template)) if template else "COMMAND"
+        command = in_shell(template) if template else "COMMAND"
         place = shlex.quote(str(folder)) if folder is not None else "FOLDER"
         reps = f" --reps {repetitions}" if repetitions > 1 else ""
         work = f" {shell_line(*more)}" if more else ""
         lines.append(f"ranksight measure {values}{reps}{work} -o {place} -- {command}")
     return lines
-
-
-def _quoted(word: str) -> str:
-    """A word for a shell; braces alone need no quotes."""
-    bare = _FIELD.sub(r"\1", word)
-    return word if shlex.quote(bare) == bare else shlex.quote(word)
 
 
 def _groups(left: list[dict[str, float]], names: Sequence[str]) -> list[dict[str, list[float]]]:

@@ -31,7 +31,7 @@ def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quie
         When the workload is not given as one value of each parameter, or is the original one.
     InsufficientError
         When the original workload has no phases, no smaller workload exists, or no phase's instructions are constant:
-        the regression through the rank counts measured stands then.
+        the regression through the rank counts measured is kept then.
     """
     from ranksight.analysis.phases.analysis import analyse
     from ranksight.analysis.phases.distant import settled
@@ -79,7 +79,7 @@ def _check(experiment: Experiment, before: Analysis | None, small: Mapping[str, 
     if not small:
         raise InsufficientError(
             "no smaller workload exists: the command has no parameter other than {ranks}; "
-            "the regression through the rank counts measured stands",
+            "the regression through the rank counts measured is kept",
             "write the problem's size as {size} where the program takes it",
         )
     if dict(before.workload) == dict(small):
@@ -89,7 +89,7 @@ def _check(experiment: Experiment, before: Analysis | None, small: Mapping[str, 
     if not any(group.constant for group in groups):
         reason = groups[0].reason
         raise InsufficientError(
-            f"no phase can have a distant point: {reason}; the regression through the rank counts measured stands",
+            f"no phase can have a distant point: {reason}; the regression through the rank counts measured is kept",
             "measure instructions with --collector callgrind-intervals, and one workload over all ranks",
         )
 

@@ -31,7 +31,7 @@ LONGEST = 400
 
 
 def print_messages(model: Model, args: argparse.Namespace) -> int:
-    """Predict and print message tables; 4 when no row is carried."""
+    """Predict and print message tables; 4 when no row is predicted."""
     import pandas as pd
 
     tables = model.messages(level=args.level, **args.asked)

@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
         return next((set(each.option_strings) for each in self._actions if option in each.option_strings), {option})
 
     def first(self, words: Sequence[str]) -> int:
-        """Position of the first word that is no option and no value of one; their number where all are.
+        """Position of the first word that is neither an option nor the value of one; their number where all are.
 
         What no option is named after is a parameter, which takes a list.
         """

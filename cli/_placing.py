@@ -42,7 +42,7 @@ def placed(model: Model, args: argparse.Namespace) -> Model:
     for given in args.algorithm:
         operation, equals, name = given.partition("=")
         if not equals or not operation or not name:
-            raise UsageError(f"--algorithm {given!r} is no OPERATION=NAME", "such as --algorithm allreduce=ring")
+            raise UsageError(f"--algorithm {given!r} is not an OPERATION=NAME", "such as --algorithm allreduce=ring")
         if operation in algorithms:
             raise UsageError(f"--algorithm states {operation} twice", "state it once")
         algorithms[operation] = name

@@ -84,7 +84,7 @@ def load(path: Path) -> Project:
     Raises
     ------
     InputError
-        When it is no TOML, or holds an unknown key or a value of another kind.
+        When it is not TOML, or holds an unknown key or a value of another kind.
     """
     from ranksight.core.toml import decode, read
 

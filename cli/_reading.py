@@ -108,7 +108,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
         chosen.delimiter = {"tab": "\t", "\\t": "\t"}.get(chosen.delimiter, chosen.delimiter)
         if len(chosen.delimiter) != 1 or chosen.delimiter in '"\r\n':
             raise UsageError(
-                f"ranksight import: --delimiter {chosen.delimiter!r} is no character", "write tab for tabs"
+                f"ranksight import: --delimiter {chosen.delimiter!r} is not a character", "write tab for tabs"
             )
     columns = Columns(
         parameters={name: source for name, source in given.items() if "(" not in source},

@@ -9,7 +9,7 @@ and bandwidth of one to all cores of a ccNUMA domain are measured by small C pro
 it on an idle node, in a job that has the node for itself. With --network, the parameters of messages between two ranks
 (LogGP, piecewise over the message size) are measured where the launcher after '--' places them, on one node or on two,
 and written into the file's [network.intra] or [network.inter]; a file that exists is completed. Every value in the file
-carries its source; edit what you know better. 'ranksight fit EXPERIMENT --platform' takes the file, or the name of a
+has its source; edit what you know better. 'ranksight fit EXPERIMENT --platform' takes the file, or the name of a
 machine that is described already ('--list'); so does any other verb with --platform.
 """
 

@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit XML report for a build server")
     parser.add_argument(
-        "--github", action="store_true", help="print what is violated as annotations of GitHub Actions as well"
+        "--github", action="store_true", help="print violations as annotations of GitHub Actions as well"
     )
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
@@ -78,7 +78,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, write the report; 3 on a violation, 4 where evidence is insufficient."""
-    from ranksight.reports.annotations import command, commands
+    from ranksight.reports.checks import command, commands
     from ranksight.reports.junit import junit, not_checked
 
     if args.junit is not None:

@@ -3,6 +3,7 @@
   ranksight compare before.exp after.exp
   ranksight compare gcc.exp icx.exp --ranks 64,1024 --size 96
   ranksight compare main.exp branch.exp --threshold 5
+  ranksight compare main.exp branch.exp --output compare.html
 
 Two experiments are compared at the configurations that both measured; at others, and for models, what they predict is
 compared. A difference within the noise (repetitions, scatter between jobs, width of predictions) is none. The change of
@@ -10,7 +11,7 @@ a time is divided among instructions, cycles per instruction, loads of each leve
 counted, or among messages where those were.
 
 With --threshold the exit code is 3 when a kernel or the program became slower by more, beyond the noise; else it is 4
-when the evidence carries no comparison of the program's time.
+when the data are insufficient to compare the program's time.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.core.errors import InputError, UsageError
+from ranksight.core.files import check_output
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
     )
+    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="also write one HTML page")
+    parser.add_argument("--force", action="store_true", help="replace the output file")
     parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
 
 
@@ -79,7 +83,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     Raises
     ------
     UsageError
-        When an option lacks its value or the value is no list of numbers.
+        When an option lacks its value or the value is not a list of numbers.
     """
     return parse_parameters(parser, arguments)
 
@@ -87,11 +91,13 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 3 when the threshold is passed, 4 when the program's time cannot be compared."""
     if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.95")
+        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.95")
     for name in ("threshold", "scatter", "share"):
         value = getattr(args, name)
         if value is not None and not 0 <= value < 1e6:
             raise UsageError(f"--{name} {value:g} is no percentage", "give a number from 0")
+    if args.output is not None:
+        check_output(args.output, args.force)
 
     names: dict[str, str] = {}
     for text in args.rename:
@@ -118,6 +124,11 @@ def run(args: argparse.Namespace) -> int:
         if not any(each == kernel for each, _ in found.changes.keys):
             raise InputError(f"neither has a kernel {kernel!r}", "the kernels are those of 'ranksight fit'")
     slower = [] if args.threshold is None else found.slower(args.threshold, args.share / 100)
+    if args.output is not None:
+        from ranksight.reports.html.comparison import render
+        from ranksight.reports.html.page import write
+
+        write(render(found, len(found.points) - 1), args.output, force=args.force)
     _PRINT[args.format](found, slower, args)
     if slower:
         return 3
@@ -203,7 +214,9 @@ def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argpar
 
 
 def _next(found: Comparison, args: argparse.Namespace) -> str:
-    """What to type next: look farther out, or measure what would narrow the later side."""
+    """What to type next: open the page, look farther out, or measure what would narrow the later side."""
+    if args.output is not None:
+        return shell_line("xdg-open", args.output)
     largest = dict(zip(found.parameters, found.points[-1], strict=True))
     if args.asked:
         return shell_line("ranksight", "plan", args.after, *options(largest))

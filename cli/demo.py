@@ -38,8 +38,8 @@ OPTIONS = ("--steps", "6", "--iterations", "5", "--lookup-table", "16Ki")
 """Enough to be sampled, little enough to be simulated, and a table that ranks sharing a core do not push out."""
 SAMPLES_A_SECOND = 9973
 """Of processor time: the program runs for a fraction of a second, so it is sampled ten times as often as others."""
-TARGET = 1024
-"""Ranks at which kernels are ranked."""
+REACHES = (16, 64, 256, 1024)
+"""Ranks whose time is predicted; kernels are ranked at the largest of them that the data suffice for."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -138,11 +138,12 @@ def _end(
 ) -> int:
     """Print predictions and runs, and where all of it is."""
     size = float(model.training[:, model.parameters.index("size")].max())
-    _tell(model, trained, checked, folder, {"size": size}, platform)
+    reach = _tell(model, trained, checked, folder, {"size": size}, platform)
     say("")
     say(f"{time.monotonic() - begin:.0f} s; experiment, model and plots are in {folder}")
     say(f"all of it in one page: {folder / 'heat.html'}")
-    words = [folder / "heat.model.json", *options({"ranks": (64, TARGET), "size": size}), "--metric", "time"]
+    asked = options({"ranks": REACHES[: REACHES.index(reach) + 1], "size": size})
+    words = [folder / "heat.model.json", *asked, "--metric", "time"]
     say(f"next: {shell_line('ranksight', 'predict', *words)}")
     return 0
 
@@ -257,12 +258,12 @@ def _measure(experiment: Experiment, plan: Plan, quiet: bool, report: Any) -> in
 
 def _tell(
     model: Model, trained: Experiment, checked: Experiment, folder: Path, size: dict[str, float], platform: Platform
-) -> None:
-    """Compare predicted with measured times, rank the kernels, draw, and write the report."""
+) -> int:
+    """Compare predicted with measured times, rank the kernels, draw, write the report; the ranks the data reach."""
     from matplotlib.figure import Figure
 
     from ranksight.cli.report import commands, origin
-    from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
+    from ranksight.reports.demonstration import supported, tell_growth, tell_largest, tell_validation, tell_wall_time
     from ranksight.reports.html.context import Context
     from ranksight.reports.html.page import render, write
     from ranksight.reports.plots import plot_breakdown, plot_compute, plot_validation, save_figure
@@ -273,11 +274,13 @@ def _tell(
     check, known = validate(model, checked), validate(model, trained)
     cores = min((int(run.environment["cores"]) for run in trained.runs if "cores" in run.environment), default=1)
     show(*tell_validation(check, cores))
-    show(*tell_wall_time(model, (64, 256, TARGET), size, platform.name, cores))
-    show(*tell_growth(model, TARGET, size))
+    show(*tell_wall_time(model, REACHES, size, platform.name, cores))
+    reach = supported(model, REACHES, size)
+    show(*tell_largest(model, reach, size))
+    show(*tell_growth(model, REACHES[-1], size))
     check.table.to_csv(folder / "check.csv", index=False)
     timed = model.equation.resources is not None
-    swept = sweep(model, to=TARGET, at=size)
+    swept = sweep(model, to=reach, at=size)
     figure = Figure(figsize=(15 if timed else 6, 4.8), layout="constrained")
     axes = figure.subplots(1, 3 if timed else 1, squeeze=False)[0]
     plot_validation(check, axes[0])
@@ -296,6 +299,7 @@ def _tell(
         origin=origin((trained,)),
     )
     write(render(context), folder / "heat.html", force=True)
+    return reach
 
 
 def _list(values: Sequence[int]) -> str:

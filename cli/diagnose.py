@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.model.model import Model
 
     if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
     if args.top < 1:
         raise UsageError(f"--top {args.top}", "give 1 or more")
     model = _placing.placed(Model.load(args.model), args)

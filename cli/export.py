@@ -6,7 +6,9 @@
   ranksight export --list-formats
 
 Values of ranks are reduced in each metric's own way; repetitions are kept where the format has a place for them.
-Without -o text is printed. In Python, experiment.counters(), model.table() and prediction.table() are pandas tables.
+Without -o text is printed. In Python, experiment.counters(), model.table() and prediction.table() are pandas tables,
+ranksight.to_xarray(experiment) is a data set of xarray, and ranksight.to_hatchet(experiment, ranks=8, size=24) is a
+GraphFrame of Hatchet.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from ranksight.core.files import check_output, write_output
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("form", nargs="?", metavar="FORMAT", help="extrap, csv, parquet, openmetrics or latex")
+    parser.add_argument(
+        "form", nargs="?", metavar="FORMAT", help="extrap, csv, parquet, netcdf, hatchet, openmetrics or latex"
+    )
     parser.add_argument(
         "source",
         nargs="?",
@@ -54,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"ranksight export: no format is named {args.form!r}", remedy)
     if args.output is not None:
         check_output(args.output, args.force)
-    elif args.form == "parquet":
-        raise UsageError("ranksight export: parquet is no text", "name a file with -o")
+    elif args.form in ("parquet", "netcdf"):
+        raise UsageError(f"ranksight export: {args.form} is no text", "name a file with -o")
     metrics = tuple(name for given in args.metric for name in given.split(",") if name)
     experiment, model = None, None
     if args.source.is_dir():

@@ -3,8 +3,8 @@
   ranksight fit heat.exp -o heat.model.json
   ranksight fit heat.exp --metric time --verify largest
 
-Each function is chosen out of sample, with a constant among the candidates, and carries its uncertainty; what the
-measurements cannot carry is marked insufficient. The next step is 'ranksight predict MODEL --ranks N'.
+Each function is chosen out of sample, with a constant among the candidates, and has its uncertainty; a function
+for which the data are insufficient is marked so. The next step is 'ranksight predict MODEL --ranks N'.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--units",
         metavar="NAME=FORMULA",
-        help="whole units that the work comes in, such as 'elements=6*size^2': the fullest rank has ceil(units/ranks)",
+        help="whole units that the work comes in, such as 'elements=6*size^2': the busiest rank has ceil(units/ranks)",
     )
     parser.add_argument(
         "--derive",
@@ -286,7 +286,7 @@ def _print(
 ) -> None:
     import numpy as np
 
-    from ranksight.model.remarks import partners
+    from ranksight.model.notes import partners
     from ranksight.reports.functions import COLUMNS, blocks, functions, left_out, listing
 
     errors = [] if checked is None else checked.pop("errors")

@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
     "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
     "completion": "print what makes a shell complete verbs and options",
     "compare": "show what changed between two experiments or models, why, and at which scale it matters",
+    "history": "follow kernels over many experiments, such as commits, and mark what changed",
     "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
@@ -51,7 +52,7 @@ GUIDE = """Ranksight predicts the runtime of an MPI program at rank counts and p
 See it work, in a minute and without MPI:
   ranksight demo --example
 
-Your own program; {ranks} and {size} stand where its command takes them:
+Your own program; write {ranks} and {size} where its command takes them:
   ranksight measure --ranks 1,2,4,8 --size 32,48,64 -o app.exp -- mpirun -n {ranks} ./app {size}
   ranksight fit app.exp
   ranksight predict app.exp.model.json --ranks 256,1024 --size 64 --metric time
@@ -177,5 +178,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        say(f"a fault of ours: {what}; RANKSIGHT_DEBUG=1 shows where, please report it")
+        say(f"internal error: {what}; RANKSIGHT_DEBUG=1 shows where, please report it")
         return 1

@@ -120,7 +120,7 @@ def _command(text: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no command: {error}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a command: {error}") from None
     if not words:
         raise argparse.ArgumentTypeError("no command is given")
     return words
@@ -190,7 +190,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _separate(parser: Parser, given: Sequence[str]) -> None:
-    """Say that '--' is missing before the first word that is no option and no value of one."""
+    """Say that '--' is missing before the first word that is neither an option nor the value of one."""
     at = parser.first(given)
     if at < len(given):
         line = shell_line("ranksight", "measure", *given[:at], "--", *given[at:])
@@ -202,7 +202,7 @@ def _unknown(parser: Parser, rest: Sequence[str], command: Sequence[str]) -> NoR
     name, _, text = " ".join(rest[:2]).replace("=", " ", 1).partition(" ")
     if command and name.startswith("--") and re.fullmatch(r"[\d.,:*^-]+", text):
         raise UsageError(
-            f"ranksight measure: {name} is no option, and the command has no {{{name[2:]}}}",
+            f"ranksight measure: {name} is not an option, and the command has no {{{name[2:]}}}",
             meant(name, parser.options()) or f"write {{{name[2:]}}} after '--' where the program takes it",
         )
     parser.error(f"unrecognized arguments: {' '.join(rest)}")

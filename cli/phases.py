@@ -85,7 +85,7 @@ def _setting(text: str) -> tuple[str, float]:
     try:
         return name, float(value)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE with a number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a NAME=VALUE with a number") from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,9 +96,9 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(RULES))
         return 0
     if args.admissible is not None and args.admissible not in RULES:
-        raise UsageError(f"--admissible {args.admissible!r} is no rule", f"known: {', '.join(RULES)}")
+        raise UsageError(f"--admissible {args.admissible!r} is not a rule", f"known: {', '.join(RULES)}")
     if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
 
     from ranksight.analysis.phases.analysis import analyse
     from ranksight.core.experiment import read

@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is not None and not 0 < args.budget < float("inf"):
         raise UsageError(f"--budget {args.budget:g} is not a number of core-hours", "give a positive number")
     if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
 
     from ranksight.analysis.planning.candidates import candidates
     from ranksight.analysis.planning.choice import choose_runs

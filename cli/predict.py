@@ -5,8 +5,8 @@
   ranksight predict heat.model.json --ranks 1024 --size 256 --messages
   ranksight predict heat.model.json --ranks 256,512,1024 --size 256 --terms
 
-Every parameter of the model is an option by its name; several values ask for all combinations. An answer that the
-measurements cannot carry is marked insufficient, with the reason; exit code 4 when none is carried.
+Every parameter of the model is an option by its name; several values ask for all combinations. An answer for
+which the data are insufficient is marked so, with the reason; exit code 4 when nothing is predicted.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     Raises
     ------
     UsageError
-        When an option lacks its value or the value is no list of numbers.
+        When an option lacks its value or the value is not a list of numbers.
     """
     args, rest = parser.parse_known_args(list(arguments))
     asked: dict[str, list[float]] = {}
@@ -145,9 +145,9 @@ def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[floa
                 shell_line("ranksight", "fit", "EXPERIMENT", "--platform", text),
             ) from None
         if name in ("ranks", "size"):
-            raise UsageError(f"{prog}: --{name} {text!r} is no list of numbers: {error}", WRITE) from None
+            raise UsageError(f"{prog}: --{name} {text!r} is not a list of numbers: {error}", WRITE) from None
         raise UsageError(
-            f"{prog}: --{name} is no option, and for a parameter {text!r} is no list of numbers",
+            f"{prog}: --{name} is not an option, and for a parameter {text!r} is not a list of numbers",
             f"{meant(f'--{name}', known)} '{prog} --help' lists the options; {WRITE}",
         ) from None
     if not all(number - number == 0 for number in numbers):
@@ -156,12 +156,12 @@ def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[floa
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict and print; 4 when no answer is carried."""
+    """Predict and print; 4 when nothing is predicted."""
     from ranksight.analysis.phases.cross_check import of_model
     from ranksight.model.model import Model
 
     if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
     if args.plot is not None:
         if args.plot.suffix not in DRAWN:
             raise UsageError(
@@ -422,7 +422,7 @@ def _largest_first(answer: Answer) -> tuple[bool, bool, float]:
 
 
 def _evidence(prediction: Prediction) -> list[Block]:
-    """What carried the answers, each evidence once with how many it carried."""
+    """The methods of the answers, each once with the number of its answers."""
     from collections import Counter
 
     from ranksight.model.application.communication import MEANINGS
@@ -460,8 +460,10 @@ def _phases(phases: Sequence[CrossCheck], missing: str) -> list[Block]:
 
 
 def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
-    """What to type: the runs that would carry what is refused, else what bounds the program there; nothing where no
-    program runs."""
+    """What to type: the runs that would give an answer where there is none, else what bounds the program there.
+
+    Nothing where no program runs.
+    """
     from ranksight.model.uncertainty.forecast import DOMAIN
 
     if any(answer.status == DOMAIN for answer in prediction.answers):

@@ -98,7 +98,7 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
         except ValueError:
             value = float("nan")
         if value - value != 0 or name[2:] in args.target:
-            raise UsageError(f"{parser.prog}: {name} {text!r} is no single number", f"write {name} 1024, once")
+            raise UsageError(f"{parser.prog}: {name} {text!r} is not a single number", f"write {name} 1024, once")
         args.target[name[2:]] = value
     return args
 
@@ -106,9 +106,9 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 def run(args: argparse.Namespace) -> int:
     """Write the report and print its path; 4 when the data are insufficient for the time at the target."""
     if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.9")
+        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
     if not 0 < args.efficiency <= 1:
-        raise UsageError(f"--efficiency {args.efficiency:g} is no part of 1", "give a number such as 0.7")
+        raise UsageError(f"--efficiency {args.efficiency:g} is not part of 1", "give a number such as 0.7")
     place = with_name(args.model)
     output = args.output or place.with_name(place.name.removesuffix(".json").removesuffix(".model") + ".html")
     from ranksight.reports.html.page import render, write
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         warn(str(context.model.extras.get("left_out", "")))
         _print(summary, args.format)
-    return 0 if summary["carried"] or not context.sweep.timed else 4
+    return 0 if summary["sufficient"] or not context.sweep.timed else 4
 
 
 def _context(args: argparse.Namespace) -> Context:
@@ -178,16 +178,16 @@ def commands(experiments: Sequence[Experiment]) -> Callable[[Sequence[Mapping[st
 
 
 def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
-    from ranksight.reports.sweep import carried
+    from ranksight.reports.sweep import sufficient
 
     return {
         "report": str(output),
         "bytes": size,
         "kernels": len(context.kernels),
-        "refused": len(context.refusals),
+        "unpredicted": len(context.unpredicted),
         "functions": len(context.model.fitted),
         "target": context.sweep.target,
-        "carried": context.sweep.timed and carried(context.sweep.total),
+        "sufficient": context.sweep.timed and sufficient(context.sweep.total),
         "answer": context.answer,
         "warnings": [context.model.extras["left_out"]] if "left_out" in context.model.extras else [],
     }
@@ -199,7 +199,7 @@ def _print(summary: dict[str, Any], how: str) -> None:
         print()
         return
     if how == "csv":
-        columns = ("report", "bytes", "kernels", "functions", "refused", "carried", "answer")
+        columns = ("report", "bytes", "kernels", "functions", "unpredicted", "sufficient", "answer")
         _separated.write(columns, [[summary[name] for name in columns]])
         return
     from ranksight.core.units import counted, format_si
@@ -211,7 +211,7 @@ def _print(summary: dict[str, Any], how: str) -> None:
         "",
         Text(
             f"{counted(summary['kernels'], 'kernel')}, {counted(summary['functions'], 'function')}, "
-            f"{summary['refused']} refused at the target"
+            f"{summary['unpredicted']} not predicted at the target"
         ),
         Text(f"{summary['report']}: {size}, nothing outside of it is needed", hanging=-1),
         next_step(f"{shell_line('xdg-open', summary['report'])}  # or hand it to a colleague"),

@@ -85,9 +85,9 @@ def calibrate_network(
     if not launcher:
         raise InputError("no launcher is given", "write it after '--': -- mpirun -n 2")
     if not (math.isfinite(seconds) and seconds > 0):
-        raise InputError(f"{seconds} is no time to spend", "give seconds, 5 or more for steady numbers")
+        raise InputError(f"{seconds} is not a time to spend", "give seconds, 5 or more for steady numbers")
     if not 8 <= largest <= 1 << 30:
-        raise InputError(f"{largest} B is no largest message to measure", "give 8 B to 1 GiB")
+        raise InputError(f"{largest} B is not a largest message to measure", "give 8 B to 1 GiB")
     using = compiler(mpicc)
     check_launcher(using, launcher)
     with tempfile.TemporaryDirectory(prefix=".ranksight-network-", dir=_shared_folder()) as folder:

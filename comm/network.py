@@ -240,7 +240,7 @@ class NetworkParameters:
                 values[name] = {key: _pair(bounds, f"{place}.{key}") for key, bounds in value.items()}
             elif name in ("library", "source"):
                 if not isinstance(value, str):
-                    raise InputError(f"{place} is no text")
+                    raise InputError(f"{place} is not text")
                 values[name] = value
             elif name == "notes":
                 if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):

@@ -86,7 +86,7 @@ def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400, seed: int =
     """
     if len(table) < SMALLEST:
         raise InsufficientError(
-            f"{len(table)} message sizes cannot carry a line", f"measure at least {SMALLEST}, from 1 B to 1 MB"
+            f"{len(table)} message sizes are too few for a line", f"measure at least {SMALLEST}, from 1 B to 1 MB"
         )
     errors = _out_of_sample(table, most)
     mean = errors.mean(axis=1)

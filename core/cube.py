@@ -60,7 +60,7 @@ def opened(path: Path) -> Iterator[Any]:
             RecursionError,
         ) as error:  # pycubexr asserts, and lets those of its parts through
             raise InputError(
-                f"{path} is no CUBE4 archive that can be read: {type(error).__name__} {error}"[:400],
+                f"{path} is not a CUBE4 archive that can be read: {type(error).__name__} {error}"[:400],
                 "the file is damaged: copy it again",
             ) from error
 

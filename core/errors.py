@@ -51,6 +51,10 @@ class InputError(RanksightError):
     """Bad input: a file, a value or a folder that cannot be used (exit code 1)."""
 
 
+class ContractError(InputError):
+    """What a reader or collector gave is not what its protocol says: the fault is its own, not the user's file's."""
+
+
 class ToolError(RanksightError):
     """A program that is needed is missing, does not work, or failed (exit code 1)."""
 
@@ -62,6 +66,6 @@ class UsageError(RanksightError):
 
 
 class InsufficientError(RanksightError):
-    """The evidence cannot carry an answer (exit code 4)."""
+    """The data are insufficient for an answer (exit code 4)."""
 
     exit_code = 4

@@ -53,7 +53,7 @@ def executor(jobs: int, dask: str | None = None) -> Iterator[tuple[Executor, int
     try:
         client: Any = connect(dask, timeout=PATIENCE)
     except ValueError as error:
-        raise InputError(f"{dask!r} is no address: {error}", "write it like tcp://node1:8786") from error
+        raise InputError(f"{dask!r} is not an address: {error}", "write it like tcp://node1:8786") from error
     except OSError as error:
         raise _silent(dask) from error
     with client:
@@ -69,7 +69,7 @@ def reached(dask: str) -> None:
     Raises
     ------
     InputError
-        When it is no address.
+        When it is not an address.
     ToolError
         When nothing answers there.
     """
@@ -79,7 +79,7 @@ def reached(dask: str) -> None:
     except ValueError:
         host = port = None
     if not host or not port:
-        raise InputError(f"{dask!r} is no address", "write it like tcp://node1:8786")
+        raise InputError(f"{dask!r} is not an address", "write it like tcp://node1:8786")
     try:
         socket.create_connection((host, port), PATIENCE).close()
     except OSError as error:

@@ -77,6 +77,11 @@ class Experiment:
         ------
         InputError
             When something that is not an empty folder is there already, or the folder cannot be written.
+
+        Examples
+        --------
+        >>> rs.Experiment.create("new.exp", "heat", ["ranks", "size"])
+        <Experiment heat: 0 runs over ranks, size at new.exp>
         """
         path = Path(path)
         if path.exists() and not (path.is_dir() and _is_empty(path)):
@@ -240,6 +245,13 @@ class Experiment:
         ------
         InputError
             When a table lacks a column, has a kernel x rank twice, or the run exists already.
+
+        Examples
+        --------
+        >>> experiment = rs.Experiment.create("own.exp", "heat", ["ranks"])
+        >>> table = pd.DataFrame({"kernel": ["solve"], "rank": [0], "time": [1.5]})
+        >>> experiment.add(rs.Run({"ranks": 1}, provenance={"time": "measured"}), table).id
+        'ranks1-unknown-r0'
         """
         if set(run.configuration) != set(self.parameters):
             raise InputError(
@@ -353,6 +365,14 @@ class Experiment:
         DataFrame
             ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64
             column a metric; NaN where a run lacks it.
+
+        Examples
+        --------
+        >>> rs.read("heat.exp").counters(["time"]).groupby("kernel", observed=True)["time"].max()
+        kernel
+        exchange    0.000230
+        solve       0.221184
+        Name: time, dtype: float64
         """
         from ranksight.core.tables import stack_counters
 
@@ -374,7 +394,12 @@ class Experiment:
 
 
 def read(path: str | os.PathLike[str]) -> Experiment:
-    """Open the experiment at `path`; see :meth:`Experiment.read`."""
+    """Open the experiment at `path`; see :meth:`Experiment.read`.
+
+    >>> experiment = rs.read("heat.exp")
+    >>> experiment.parameters, len(experiment.runs), experiment.metrics()
+    (('ranks', 'size'), 12, ('time', 'instructions'))
+    """
     return Experiment.read(path)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ranksight.core.metrics import metric
+from ranksight.core.sampled import sampling_of
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ SHARE = 0.1
 """Share of what kernels hold from which ``other`` is too much to go unsaid. What MPI does is not counted: ranks that
 wait execute as many of its instructions as they have time for. Nor are samples of the system: few libraries keep the
 frame pointers that would show their callers, and starting MPI takes some 50 ms of them on every rank."""
+CERTAIN = 2.0
 NAMED = 3
 """Object files that a warning names; more are counted."""
 
@@ -57,7 +59,8 @@ def by_object(parts: pd.DataFrame, metric: str) -> pd.DataFrame:
 def warning(experiment: Experiment) -> str:
     """A sentence on the run whose kernels lack most, with the names of object files; empty where none lacks much.
 
-    A run lacks much where, of some metric, ``other`` is more than :data:`SHARE` of ``kept``, over all ranks.
+    A run lacks much where, of some metric, ``other`` is more than :data:`SHARE` of ``kept``, over all ranks. Of samples
+    it must be so by :data:`CERTAIN` standard errors.
     """
     worst, found = SHARE, ""
     for run in experiment.runs:
@@ -69,9 +72,19 @@ def warning(experiment: Experiment) -> str:
         for name, rows in table.groupby("metric", sort=True):
             kept, other = float(rows["kept"].sum()), float(rows["other"].sum())
             share = other / kept if kept > 0 else float("inf") if other > 0 else 0.0
-            if share > worst:
-                worst, found = share, _sentence(run, str(name), rows, share)
+            least = share * (1 - CERTAIN * _error(experiment, run, str(name), kept, other))
+            if least > worst:
+                worst, found = least, _sentence(run, str(name), rows, share)
     return found
+
+
+def _error(experiment: Experiment, run: Run, name: str, kept: float, other: float) -> float:
+    """Relative standard error of `other` over `kept`: both are Poisson counts where they are made of samples."""
+    table = sampling_of(experiment, run) if run.sampled(name) else None
+    if table is None or not kept > 0 or not other > 0 or not (table["metric"] == name).any():
+        return 0.0
+    worth = float(table.loc[table["metric"] == name, "worth"].median())
+    return float((worth / other + worth / kept) ** 0.5)
 
 
 def _sentence(run: Run, name: str, rows: pd.DataFrame, share: float) -> str:

@@ -20,7 +20,7 @@ TIMINGS = 1 << 31
 MODEL = 1 << 34
 """A model."""
 MODEL_HEAD = 1 << 30
-"""What of a model is text: names and what is no column of numbers."""
+"""What of a model is text: names and what is not a column of numbers."""
 JSON = 1 << 28
 """The head of an experiment or of a run."""
 TOML = 1 << 20

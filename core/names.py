@@ -9,9 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 
-UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
-)
+UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
 """Characters that steer a terminal, break a page, or change the direction of the text around them."""
 _GUARDED = re.compile(
     r"\boperator ?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)|\((?:anonymous namespace|lambda[^()]*)\)|"
@@ -20,9 +18,14 @@ _GUARDED = re.compile(
 """Brackets that enclose neither template arguments nor parameters."""
 _RETURNED = re.compile(r"^(?:[\w:\ue000-\uf8ff]+[*&]* )+(?=[\w:~\ue000-\uf8ff])(?<!operator )")
 _PARTED = re.compile(r"::|[<>()]")
+_PLACE = re.compile(r" \([^()]*:\d+\)$")
+"""Where a function of Python begins: ``(heat.py:24)``."""
 _NAMING = re.compile(r"[\w>)\ue000-\uf8ff]")
 _CLOSING = {"<": ">", "(": ")"}
 DOTS = "\u2026"
+CALLS = "->"
+"""Between the regions of a call path in a kernel's name."""
+_CALLS = re.compile(r"(?<!operator)->(?=.)")
 
 
 def printable(text: str) -> str:
@@ -48,6 +51,14 @@ def demangled(names: Sequence[str]) -> list[str]:
         return list(names)
     lines = done.stdout.split("\n")[:-1]
     return lines if len(lines) == len(names) else list(names)
+
+
+def call_path(name: str) -> list[str]:
+    """The regions of a kernel's call path, its own last: ``["main", "solve"]`` of ``main->solve``.
+
+    The operator ``->`` of C++ is no call.
+    """
+    return [part for part in _CALLS.split(name) if part] or [name]
 
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:
@@ -184,8 +195,9 @@ def _guard(text: str) -> tuple[str, Callable[[str], str]]:
 
 
 def _stripped(text: str, templates: bool, parameters: bool) -> str:
-    """A function's name without template arguments and without parameters and what it returns, unless they are kept."""
-    name, back = _guard(text)
+    """A function's name without template arguments and without parameters, what it returns and the place where it
+    begins, unless they are kept."""
+    name, back = _guard(text if parameters else _PLACE.sub("", text))
     if not templates:
         name = _without(name, "<")
     if not parameters:

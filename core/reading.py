@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import limits
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.metrics import METRICS
 from ranksight.core.registry import Registry
@@ -28,6 +28,9 @@ from ranksight.core.registry import Registry
 if TYPE_CHECKING:
     import pandas as pd
     from pandas.api.extensions import ExtensionArray
+
+
+_FAULT = "it breaks the contract of ranksight.core.reading.Reading: report it to the author of the reader or collector"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,53 @@ class Reading:
     raw: Sequence[Path] = ()
     warnings: tuple[str, ...] = ()
 
+    def validate(self, where: str) -> None:
+        """Raise an error unless the tables are what this class says, whichever reader or collector made them.
+
+        Parameters
+        ----------
+        where : str
+            The file, or what was measured, for messages.
+
+        Raises
+        ------
+        ContractError
+            When a table is of another kind or lacks a column: a fault of the reader.
+        InputError
+            When a kernel has no name, a rank or a value cannot be, or the number of ranks is not a whole number from 1
+            on: a fault of the file.
+        """
+        _kinds(self, where)
+        count = float(self.configuration.get("ranks", 1.0))
+        if not (1 <= count < limits.VALUE and count.is_integer()):
+            raise InputError(f"{where}: {count:g} is not a number of ranks", "ranks are whole numbers from 1 on")
+        if self.wall_time is not None and not 0 <= self.wall_time < limits.VALUE:
+            raise InputError(f"{where}: the run takes {self.wall_time:g} s", "no clock says this: the file is damaged")
+        if (table := self.counters) is not None:
+            _columns(table, COUNTER_KEYS, f"{where}: the counters")
+            numbers = {str(name): _numbers(table, name, where) for name in table.columns if name not in COUNTER_KEYS}
+            check_values(numbers, table["kernel"].array, table["rank"].array, where)
+        if (table := self.messages) is not None:
+            _columns(table, MESSAGE_COLUMNS, f"{where}: the messages")
+            for name in ("comm_size", "size_class", "count", "bytes", "seconds", "peers"):
+                values = _numbers(table, name, where)
+                wrong = (values < 0) | (values >= limits.VALUE) | (np.isnan(values) & (name != "seconds"))
+                if wrong.any():
+                    row = table.iloc[int(np.argmax(wrong))]
+                    place = f"messages of kernel {row['kernel']!r} on rank {row['rank']}"
+                    raise InputError(
+                        f"{where}: {place} have {row[name]:g} {name}",
+                        "the file is damaged, or the clocks of its ranks differ",
+                    )
+
+
+def validated(reading: object, where: str) -> Reading:
+    """The reading, after :meth:`Reading.validate`; ContractError where it is not even a :class:`Reading`."""
+    if not isinstance(reading, Reading):
+        raise ContractError(f"{where}: what was read is a {type(reading).__name__}, not a Reading", _FAULT)
+    reading.validate(where)
+    return reading
+
 
 class Reader(Protocol):
     """Reads one format. An instance is registered under the format's name."""
@@ -107,8 +157,10 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
         :data:`~ranksight.core.limits.READING_PER_MIB` allow.
     """
     timed = threading.current_thread() is threading.main_thread()
-    files = path.rglob("*") if path.is_dir() else [path]
-    size = sum(file.lstat().st_size for file in files)
+    try:
+        size = sum(file.lstat().st_size for file in (path.rglob("*") if path.is_dir() else [path]))
+    except OSError as error:
+        raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
     allowed = limits.READING + limits.READING_PER_MIB * size / (1 << 20)
     each = iter(readings)
     spent, since = 0.0, math.inf  # not reading
@@ -168,47 +220,28 @@ def check_values(
             )
 
 
-def check(reading: Reading, where: str) -> None:
-    """Refuse a reading whose tables are not what :class:`Reading` says, whichever reader made it.
+def _kinds(reading: Reading, where: str) -> None:
+    """Raise ContractError where an attribute is of another type, or a table names a column twice."""
+    import pandas as pd
 
-    Parameters
-    ----------
-    reading : Reading
-    where : str
-        The file, for messages.
-
-    Raises
-    ------
-    InputError
-        When a table lacks a column, a kernel has no name, a rank or a value cannot be, or the number of ranks is no
-        whole number from 1 on.
-    """
-    count = reading.configuration.get("ranks", 1.0)
-    if not (1 <= count < limits.VALUE and float(count).is_integer()):
-        raise InputError(f"{where}: {count:g} is not a number of ranks", "ranks are whole numbers from 1 on")
-    if reading.wall_time is not None and not 0 <= reading.wall_time < limits.VALUE:
-        raise InputError(f"{where}: the run takes {reading.wall_time:g} s", "no clock says this: the file is damaged")
-    if (table := reading.counters) is not None:
-        _columns(table, COUNTER_KEYS, f"{where}: the counters")
-        numbers = {str(name): _numbers(table, name, where) for name in table.columns if name not in COUNTER_KEYS}
-        check_values(numbers, table["kernel"].array, table["rank"].array, where)
-    if (table := reading.messages) is not None:
-        _columns(table, MESSAGE_COLUMNS, f"{where}: the messages")
-        for name in ("comm_size", "size_class", "count", "bytes", "seconds", "peers"):
-            values = _numbers(table, name, where)
-            wrong = (values < 0) | (values >= limits.VALUE) | (np.isnan(values) & (name != "seconds"))
-            if wrong.any():
-                row = table.iloc[int(np.argmax(wrong))]
-                raise InputError(
-                    f"{where}: messages of kernel {row['kernel']!r} on rank {row['rank']} have {row[name]:g} {name}",
-                    "the file is damaged, or the clocks of its ranks differ",
-                )
+    for name, value in reading.configuration.items():
+        if not isinstance(value, (int, float, np.number)):
+            raise ContractError(f"{where}: the configuration's {name} is {value!r:.60}, not a number", _FAULT)
+    tables = {"counters": reading.counters, "messages": reading.messages, **reading.tables}
+    for name, table in tables.items():
+        if table is None and name in ("counters", "messages"):
+            continue
+        if not isinstance(table, pd.DataFrame):
+            raise ContractError(f"{where}: {name} is a {type(table).__name__}, not a DataFrame", _FAULT)
+        if not table.columns.is_unique:
+            twice = table.columns[table.columns.duplicated()][0]
+            raise ContractError(f"{where}: {name} has the column {twice!r} twice", _FAULT)
 
 
 def _columns(table: pd.DataFrame, names: Sequence[str], where: str) -> None:
     """Refuse a table without the columns `names`, with nameless kernels, or with ranks that cannot be."""
     if missing := [name for name in names if name not in table.columns]:
-        raise InputError(f"{where} lack the column {missing[0]}", "the reader is at fault: report it to its author")
+        raise ContractError(f"{where} lack the column {missing[0]}", _FAULT)
     if table["kernel"].isna().any():
         raise InputError(f"{where} hold a kernel without a name", "the file is damaged")
     ranks = _numbers(table, "rank", where)

@@ -154,7 +154,7 @@ def beginning(path: str, address: int, offset: bool = False) -> int | None:
 def read_symbols(path: Path) -> SymbolTable | None:
     """Functions of the ELF file `path`: names from its symbol table, from a separate debug file (by build id, by
     ``.gnu_debuglink``, or fetched by debuginfod before), or, where all are stripped, from what it exports; beginnings
-    from its table for unwinding. None where `path` cannot be read or is no 64-bit ELF file of this byte order.
+    from its table for unwinding. None where `path` cannot be read or is not a 64-bit ELF file of this byte order.
 
     Paths come from traces, which others may have written: what is not a regular file, or larger than
     :data:`ranksight.core.limits.OBJECT_FILE`, is not read.

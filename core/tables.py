@@ -51,7 +51,7 @@ def open_table(file: Path) -> pq.ParquetFile:
     Raises
     ------
     InputError
-        When the file is no regular one, is damaged, lacks a column, names one twice or of another kind than its name
+        When the file is not a regular one, is damaged, lacks a column, names one twice or of another kind than its name
         says, or holds more than :mod:`ranksight.core.limits` allows.
     """
     regular_file(file)

@@ -44,7 +44,7 @@ def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"{origin}: byte {error.start} is not UTF-8", remedy) from error
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{origin} is no TOML: {error}", remedy) from error
+        raise InputError(f"{origin} is not TOML: {error}", remedy) from error
     except (RecursionError, ValueError) as error:  # nested too deeply, or a number of too many digits
         raise InputError(f"{origin} is not readable as TOML: {type(error).__name__}", remedy) from None
     _check_whole(found, origin, remedy)

@@ -135,7 +135,7 @@ class Parser:
             if text.startswith(_COMPRESSED_JUMPS):
                 return
             shown = text[:40].decode("utf-8", "replace")
-            self.fail(line, f"{shown!r} is no line of a callgrind profile")
+            self.fail(line, f"{shown!r} is not a line of a callgrind profile")
         value = rest.strip()[:4096].decode("utf-8", "replace")
         if name == "events":
             events = tuple(value.split())

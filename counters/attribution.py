@@ -46,7 +46,7 @@ class Attributed:
     kernels : DataFrame
         Index ``kernel``; ``visits`` and one float64 column an event.
     left_out : DataFrame
-        Cost that is no kernel's: index ``group`` (``mpi``: the MPI library's own and what served it; ``other``:
+        Cost that is not a kernel's: index ``group`` (``mpi``: the MPI library's own and what served it; ``other``:
         start-up, the loader and what no one is known to have called) and ``object`` (its short name); columns as
         `kernels`. Costs of `kernels` and `left_out` add up to the profile's.
     """

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.formula import Formula
 from ranksight.core.sampled import effective
 from ranksight.counters.names import fold
 from ranksight.platforms.events import EventTable
-from ranksight.platforms.events.formulas import Formula
 
 Values = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def derive(
     missing: dict[str, tuple[str, ...]] = {}
     worth: dict[str, Values] = {}
     for name, metric in table.metrics.items():
-        wanted = {event: given.get(fold(event)) for event in metric.formula.events}
+        wanted = {event: given.get(fold(event)) for event in metric.formula.names}
         absent = tuple(event for event, source in wanted.items() if source is None)
         if absent:
             missing[name] = absent
@@ -89,10 +89,10 @@ def derive(
             origin if isinstance(origin, str) else origin.get(source, "measured") for source in sources.values()
         )
         how = "; ".join(origins)
-        if metric.formula.text in metric.formula.events:
+        if metric.formula.text in metric.formula.names:
             said = f"{how} ({metric.formula.text})"
         else:
-            said = f"derived from {', '.join(metric.formula.events)}: {metric.formula.text} ({how})"
+            said = f"derived from {', '.join(metric.formula.names)}: {metric.formula.text} ({how})"
         provenance[name] = f"{said}; {metric.note}" if metric.note else said
     return Derived(columns, provenance, missing, worth)
 

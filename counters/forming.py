@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.experiment import COUNTER_KEYS
+from ranksight.core.formula import read_formula
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE, sampling
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold, metric_name
-from ranksight.platforms.events import EventTable, load, names, read_formula
+from ranksight.platforms.events import EventTable, load, names
 from ranksight.platforms.events.tables import Metric
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class _Columns:
         chosen: dict[str, Metric] = {}
         held: dict[str, str] = {}
         for name, metric in table.metrics.items():
-            events = metric.formula.events
+            events = metric.formula.names
             found = {event: column for event in events if (column := self.find(event)) is not None}
             if name in self.counters.columns or len(found) < len(events):
                 continue

@@ -1,7 +1,8 @@
 """Write docs/verbs.md and the manual page from the parsers, and the list in docs/platforms.md from the descriptions.
 
 Run ``python docs/generate.py``; a test holds the files against what they are written from. The pictures of README.md
-are drawn by ``python docs/generate.py --images FOLDER`` from the folder of ``ranksight demo --example``.
+and docs/gallery.md are drawn by ``python docs/generate.py --images FOLDER`` from the folder of
+``ranksight demo --example``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ import tempfile
 from pathlib import Path
 
 from ranksight.cli.main import GUIDE, VERBS, main, verb_parser
+from ranksight.core.experiment import read
+from ranksight.model.model import Model
 from ranksight.platforms import load, names
+from ranksight.reports import plots
+from ranksight.reports.sweep import sweep
+from ranksight.reports.validation import validate
 
 HERE = Path(__file__).resolve().parent
 
@@ -80,7 +86,17 @@ def manual() -> str:
 
 
 def images(demo: Path) -> None:
-    """Write the pictures of README.md, of the folder that 'ranksight demo --example' made; needs Chromium."""
+    """Write the pictures of README.md and docs/gallery.md, of the folder that 'ranksight demo --example' made; needs
+    Chromium."""
+    model = Model.load(demo / "heat.model.json")
+    asked = sweep(model, to=1024, at={"size": 24})
+    drawn = {"breakdown": plots.plot_breakdown(asked), "ranking": plots.plot_ranking(asked)}
+    drawn |= {
+        "roofline": plots.plot_roofline(asked),
+        "validation": plots.plot_validation(validate(model, read(demo / "check"))),
+    }
+    for name, ax in drawn.items():
+        plots.save_figure(ax.figure, HERE / "images" / f"{name}.svg")
     at = ["--ranks", "64..1024*4", "--size", "24", "--metric", "time", "--quiet", "--force"]
     main(["predict", str(demo / "heat.model.json"), *at, "--plot", str(HERE / "images" / "prediction.svg")])
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Write docs/papers.md: what the five papers print beside what this package computes from it.
+"""Write docs/papers.md: what the five papers print, next to what this package computes from it.
 
 Run ``python docs/papers.py``; a test holds the page against what is computed.
 """
@@ -21,7 +21,6 @@ import published as paper  # noqa: E402
 
 from ranksight.analysis.expectations.document import LEAST_R2  # noqa: E402
 from ranksight.analysis.expectations.grammar import growth  # noqa: E402
-from ranksight.analysis.expectations.judging import verdict_of  # noqa: E402
 from ranksight.analysis.expectations.match import limit_of, match  # noqa: E402
 from ranksight.analysis.phases.distant import distant_point  # noqa: E402
 from ranksight.analysis.phases.instructions import InstructionTable  # noqa: E402
@@ -74,7 +73,7 @@ def figure_8() -> pd.DataFrame:
 
 
 def ding() -> list[str]:
-    """Ding et al. 2018: work per rank, and the pair of kernels that CPI cannot tell apart."""
+    """Ding et al. 2018: work per rank, and the pair of kernels that CPI cannot distinguish."""
     lines = [
         "## Ding, Xu, Song, Zhang, Li, Zheng 2018",
         "Using hardware counter-based performance model to diagnose scaling issues of HPC applications. One equation:",
@@ -130,7 +129,7 @@ def shudler() -> list[str]:
         for name, (expected, *cells) in content.items():
             for machine, (model, r2, delta, rank) in zip(paper.MACHINES, cells, strict=True):
                 found = match(growth(model), growth(expected), limit_of(growth(expected), limit))
-                verdict = verdict_of(growth(model), growth(expected), found.limit, r2, LEAST_R2)
+                verdict = "insufficient" if r2 < LEAST_R2 else found.rank
                 rows.append([name, machine, expected, model, f"O({delta})", found.divergence, rank, verdict])
         head = ["function", "machine", "expected", "model", "divergence printed", "computed", "match printed", "computed"]
         lines += [f"Table {number}:", "", *table(head, rows)]

@@ -60,6 +60,7 @@ def api() -> str:
     """The Python API: what ``import ranksight`` offers and the public methods of what it returns, with docstrings."""
     import ranksight
     from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+    from ranksight.model.model import OFFERED
     from ranksight.model.prediction import Prediction
 
     lines = ["# Python API", "", "`import ranksight as rs`; see [In Python and notebooks](python.md) for examples.", ""]
@@ -68,7 +69,8 @@ def api() -> str:
         lines += _described(f"## {name}", thing)
         if inspect.isclass(thing):
             for each, member in inspect.getmembers(thing):
-                if not each.startswith("_") and (inspect.isfunction(member) or inspect.ismethod(member)):
+                public = each in OFFERED if thing is ranksight.Model else not each.startswith("_")
+                if public and (inspect.isfunction(member) or inspect.ismethod(member)):
                     lines += _described(f"### {name}.{each}", member)
     return "\n".join(lines) + "\n"
 

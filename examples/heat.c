@@ -11,7 +11,7 @@
  * Every kernel is one function that compilers neither inline, clone, split nor merge, and none of them does work that
  * depends on data: instructions and loads of a rank follow from its grid, the options and the number of ranks.
  *
- * Here are the solver and the program; its kernels, messages, check and options are headers beside it, compiled as one.
+ * Here are the solver and the program; its kernels, messages, check and options are headers next to it, compiled as one.
  *
  *   mpicc -O2 -g heat.c -o heat -lm && mpirun -n 8 ./heat --n 16
  */

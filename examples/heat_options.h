@@ -33,7 +33,7 @@ static const char HELP[] =
     "  --help             this text\n"
     "exit status: 0 results right, 1 results wrong or grid too small for the ranks, 2 bad options\n";
 
-/* Ends all ranks alike: one line from rank 0. */
+/* Ends all ranks: one line from rank 0. */
 static void quit(int status, const char *format, ...) {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -264,7 +264,7 @@ static size_t number(const char *text, size_t low, size_t high) {
     char *end;
     const unsigned long long value = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end != 0 || value < low || value > high) {
-        fprintf(stderr, "microkernels: '%s' is no whole number from %zu to %zu\n", text, low, high);
+        fprintf(stderr, "microkernels: '%s' is not a whole number from %zu to %zu\n", text, low, high);
         exit(2);
     }
     return (size_t)value;

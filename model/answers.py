@@ -1,4 +1,4 @@
-"""Answers of a model: values with their intervals and what carries them, kept as columns."""
+"""Answers of a model: values with their intervals and methods, kept as columns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Answer:
     form : float
         Share of the variance that comes from not knowing the form; NaN for sums.
     evidence : str
-        What carried it: the measurements, and the equation where it is not a function of the parameters alone.
+        The method: the measurements, and the equation where it is not a function of the parameters alone.
     """
 
     configuration: Mapping[str, float]
@@ -56,7 +56,7 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether the evidence carries the answer."""
+        """Whether the data suffice for the answer."""
         return self.status == OK
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Answers(Sequence[Answer]):
 
     @property
     def ok(self) -> NDArray[np.bool_]:
-        """Whether the evidence carries each answer."""
+        """Whether the data suffice for each answer."""
         return np.asarray(_flat(self.said.status) == OK)
 
     @cached_property

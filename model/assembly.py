@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from scipy.special import stdtrit
@@ -37,6 +37,7 @@ from ranksight.model.resource.resource import Machine
 from ranksight.model.resource.sampling import Sampled, settle
 from ranksight.model.resource.times import Clock, Timed
 from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.search.offer import Offer
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
@@ -57,11 +58,26 @@ OBSERVERS: Registry[Observer] = Registry("observer", packages=("ranksight.analys
 """What a fit keeps of the measurements in the model's extras, by name, for questions that the model does not know."""
 
 
+class Settings(TypedDict, total=False):
+    """Further settings of :func:`fit`: those of :func:`ranksight.model.fitting.fitting.fit_series`, and ``over_ranks``
+    of :func:`ranksight.model.series.series.series_from_experiment`."""
+
+    space: str | Offer
+    over_repetitions: str
+    over_ranks: Reduction | Mapping[str, Reduction] | None
+    guide: bool
+    intervals: bool
+    segments: bool
+    iterations: str | None
+    jobs: int
+    dask: str | None
+
+
 def fit(
     experiment: Experiment | str | os.PathLike[str],
     metrics: Sequence[str] | None = None,
     *,
-    platform: Any = "auto",
+    platform: Platform | str | None = "auto",
     placement: str = "compact",
     ranks_per_node: int | None = None,
     cores_per_domain: int | None = None,
@@ -72,7 +88,7 @@ def fit(
     equation: str = "closed",
     clock: float | None = None,
     all_kernels: bool = False,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
 
@@ -104,14 +120,25 @@ def fit(
         Keep every kernel; otherwise those that are too small to matter are summed into one
         (:mod:`ranksight.model.series.folding`).
     **settings
-        ``over_ranks``, ``iterations`` (:mod:`ranksight.model.fitting.iterations`) and what else
-        :func:`ranksight.model.fitting.fitting.fit_series` takes.
+        See :class:`Settings`.
+
+    Raises
+    ------
+    InputError
+        When `experiment` is not one, a name or formula is unknown, or the measurements are too few for any function.
+
+    Examples
+    --------
+    >>> model = rs.fit("heat.exp", metrics=["time", "instructions"])
+    >>> model
+    <Model heat: 4 functions of ranks, size; .table() shows them>
     """
     if isinstance(experiment, (str, os.PathLike)):
         experiment = read(experiment)
     if not isinstance(experiment, Experiment):
         raise InputError(
-            f"{type(experiment).__name__} is no experiment", "give one of rs.read(FOLDER), or its folder; import tables"
+            f"{type(experiment).__name__} is not an experiment",
+            "give one of rs.read(FOLDER), or its folder; import tables",
         )
     named = platform != "auto"
     if not named:
@@ -249,7 +276,7 @@ def assemble(
     log("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
-    log("functions chosen in space %s: %d carry no answer", model.fitted.space, int((model.fitted.status != 0).sum()))
+    log("functions chosen in space %s: %d without an answer", model.fitted.space, int((model.fitted.status != 0).sum()))
     functions = structured(
         experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
     )
@@ -272,8 +299,8 @@ def assemble(
     times = "" if counting is None else counting.remark()
     if counting is not None:
         extras["clock"] = counting.to_dict()
-    if remarks := [text for text in (times, remark, whole_units, sometimes(series)) if text]:
-        extras["remarks"] = remarks
+    if notes := [text for text in (times, remark, whole_units, sometimes(series)) if text]:
+        extras["notes"] = notes
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings
     )
@@ -286,9 +313,9 @@ def assemble(
         if seen := OBSERVERS[name](experiment, series, platform, machine):
             extras[name] = seen
     model = replace(model, extras=extras)
-    scale, unrest = _scale(model, sampled)
-    if application.resources is not None and (scale, unrest) != (1.0, 0.0):
-        application = replace(application, resources=replace(application.resources, scale=scale, unrest=unrest))
+    scale, run_to_run = _scale(model, sampled)
+    if application.resources is not None and (scale, run_to_run) != (1.0, 0.0):
+        application = replace(application, resources=replace(application.resources, scale=scale, run_to_run=run_to_run))
     inside = inside_weights(application, functions, series)
     if inside is not None:
         weights = application.weights
@@ -302,7 +329,7 @@ def assemble(
         application = replace(application, communication=communication)
         extras |= {"application": application.to_dict()}
         if remark:
-            extras["remarks"] = [*extras.get("remarks", []), remark]
+            extras["notes"] = [*extras.get("notes", []), remark]
         model = replace(model, extras=dict(extras))
     others = _others(model, series)
     if others is not None:
@@ -357,7 +384,7 @@ def _others(model: Model, series: Series) -> Others | None:
 def _whence(sampled: Sampled, platform: Platform | None) -> str:
     """Where times come from, in words."""
     taken = "sampled" if sampled.samples else "measured"
-    return f"{taken}, on platform {platform.name}" if platform is not None else f"{taken}, on no platform that is told"
+    return f"{taken}, on platform {platform.name}" if platform is not None else f"{taken}, on an unknown platform"
 
 
 def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
@@ -404,13 +431,13 @@ def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> S
 def _staircase(
     units: WholeUnits, series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None, **settings: Any
 ) -> Staircase:
-    """Functions of what the fullest rank carries, over the ranks that would all be as full."""
+    """Functions of what the busiest rank carries, over the ranks that would all be as full."""
     how = _reductions(series, over_ranks)
-    fullest = tuple(name for name, reduction in how.items() if reduction == "max")
-    rows = np.array([name in fullest for name in series.metrics], dtype=bool)
+    busiest = tuple(name for name, reduction in how.items() if reduction == "max")
+    rows = np.array([name in busiest for name in series.metrics], dtype=bool)
     if not rows.any():
-        return Staircase(units, fullest)
-    return Staircase(units, fullest, fit_varied(units.series(series.select(rows)), **settings))
+        return Staircase(units, busiest)
+    return Staircase(units, busiest, fit_varied(units.series(series.select(rows)), **settings))
 
 
 def _reductions(series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None) -> dict[str, Reduction]:

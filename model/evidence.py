@@ -1,4 +1,4 @@
-"""What carries each answer of a model: measurements, and the equation where it is no function of the parameters."""
+"""The method of each answer of a model: measurements, and the equation where it is not a function of the parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: R
     found = np.empty(refined.said.value.shape, dtype=object)
     found[:] = np.array(texts_of_series, dtype=object).reshape(-1, 1)
     for index, where, texts, by_function in refined.methods:
-        texts = np.where(by_function, texts + ": " + found[index], texts)
+        texts = np.where(by_function, np.where(texts == "", "", texts + ": ") + found[index], texts)
         found[index] = np.where(where, texts, found[index])
     return found
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
-from ranksight.platforms.events.formulas import Formula
+from ranksight.core.formula import Formula
 
 Array = NDArray[np.float64]
 
@@ -21,8 +21,8 @@ def check_names(formula: Formula, known: Sequence[str], what: str, constant: boo
     InputError
         Saying of `what`, and of which parameters it may be.
     """
-    unknown = [name for name in formula.events if name not in known]
-    if unknown or not (formula.events or constant):
+    unknown = [name for name in formula.names if name not in known]
+    if unknown or not (formula.names or constant):
         those = ", ".join(known) or ("numbers alone" if constant else "none")
         raise InputError(
             f"{what} = {formula.text} is of {', '.join(unknown) or 'no parameter'}", f"write a formula in {those}"

@@ -43,6 +43,9 @@ TIMED = ("time", "cycles")
 """Metrics that a contradiction between counters spoils."""
 REMEMBERED = 3
 """Answers that a model remembers."""
+OFFERED = ("application", "diagnose", "load", "messages", "parameters", "placed", "plot", "predict", "provenance",
+           "save", "table", "training", "with_algorithms", "with_units")  # fmt: skip
+"""What of a model is for users; its documentation and completion list this."""
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,13 +89,22 @@ class Model:
         over = ", ".join(self.parameters)
         return f"<Model {self.application}: {counted(len(self.fitted), 'function')} of {over}; .table() shows them>"
 
+    def __dir__(self) -> list[str]:
+        """What people ask a model, for completion; the other parts serve this package."""
+        return list(OFFERED)
+
     def _repr_html_(self) -> str:
         from ranksight.model.function_table import html
 
         return html(self)
 
     def table(self) -> pd.DataFrame:
-        """The functions, one row each; see :func:`ranksight.model.function_table.function_table`."""
+        """The functions, one row each; see :func:`ranksight.model.function_table.function_table`.
+
+        >>> rs.load("heat.model.json").table()[["kernel", "metric", "formula"]].head(1)
+             kernel metric         formula
+        0  exchange   time  1e-07 * size^2
+        """
         from ranksight.model.function_table import function_table
 
         return function_table(self)
@@ -131,6 +143,8 @@ class Model:
 
     def predict(
         self,
+        at: Mapping[str, float | Sequence[float]] | None = None,
+        /,
         *,
         level: float = 0.9,
         kernels: str | Sequence[str] | None = None,
@@ -141,6 +155,8 @@ class Model:
 
         Parameters
         ----------
+        at : mapping of str to float or sequence of float, optional
+            Values of parameters as in `values`; for names held in a variable, or that are those of other arguments.
         level : float
             Probability that the intervals hold.
         kernels, metrics : str or sequence of str, optional
@@ -153,8 +169,14 @@ class Model:
         ------
         InputError
             When a parameter, kernel or metric is unknown or a value is missing.
+
+        Examples
+        --------
+        >>> rs.load("heat.model.json").predict(ranks=[64, 256], size=48, metrics="time")
+        <Prediction heat: 6 predictions at ranks, size; .table() shows them>
         """
-        return self.predict_at(self.combinations(values), level=level, kernels=kernels, metrics=metrics)
+        asked = self.combinations({**(at or {}), **values})
+        return self.predict_at(asked, level=level, kernels=kernels, metrics=metrics)
 
     def diagnose(self, *, level: float = 0.9, **values: float | Sequence[float]) -> Diagnosis:
         """Return what bounds each kernel at all combinations of the values given, how it scales and what would help.
@@ -166,6 +188,14 @@ class Model:
         ------
         InputError
             When a parameter is unknown, a value is missing or no number of ranks, or no kernel has a time.
+
+        Examples
+        --------
+        >>> found = rs.load("heat.model.json").diagnose(ranks=64, size=48)
+        >>> found.verdicts()[["kernel", "ranks", "share"]].round(2)
+             kernel  ranks  share
+        0     solve   64.0   0.94
+        1  exchange   64.0   0.06
         """
         from ranksight.analysis.diagnosis.diagnosis import diagnose
 
@@ -276,9 +306,9 @@ class Model:
 
     def notes(self, points: NDArray[np.float64]) -> tuple[str, ...]:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
-        from ranksight.model.remarks import remarks
+        from ranksight.model.notes import notes
 
-        return remarks(self, points)
+        return notes(self, points)
 
     def forecast(self, points: NDArray[np.float64], level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m), kernels' times by the resource equation where counters carry it."""
@@ -308,13 +338,13 @@ class Model:
 
     def _without_contradictions(self, refined: Refined) -> Refined:
         """No time of a kernel whose counters contradict each other."""
-        refused = self.refused
-        rows = [row for (kernel, name), row in self.functions.rows.items() if kernel in refused and name in TIMED]
+        broken = self.contradictions
+        rows = [row for (kernel, name), row in self.functions.rows.items() if kernel in broken and name in TIMED]
         if not rows:
             return refined
         status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
         for row in rows:
-            status[row], reason[row] = NO_DATA, str(refused[self.fitted.kernels[row]])
+            status[row], reason[row] = NO_DATA, str(broken[self.fitted.kernels[row]])
         return replace(refined, said=replace(refined.said, status=status, reason=reason))
 
     def _without_nothing(self, refined: Refined) -> Refined:
@@ -329,7 +359,7 @@ class Model:
         return replace(refined, said=replace(refined.said, status=status, reason=reason))
 
     @property
-    def refused(self) -> Mapping[str, str]:
+    def contradictions(self) -> Mapping[str, str]:
         """Kernels whose counters contradict each other, and how."""
         given = self.extras.get("contradictions", {})
         if not isinstance(given, dict):
@@ -446,8 +476,8 @@ class Model:
         if text is None:
             return self
         units = WholeUnits.read(text, self.parameters)
-        fullest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
-        return replace(self, extras={**self.extras, "units": Staircase(units, fullest).to_dict()})
+        busiest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
+        return replace(self, extras={**self.extras, "units": Staircase(units, busiest).to_dict()})
 
     @cached_property
     def equation(self) -> Application:
@@ -481,7 +511,12 @@ class Model:
     # ---- the file ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the model to one file; see :func:`ranksight.model.modelfile.write`."""
+        """Write the model to one file; see :func:`ranksight.model.modelfile.write`.
+
+        >>> rs.fit("heat.exp").save("new.model.json")
+        >>> rs.load("new.model.json").parameters
+        ('ranks', 'size')
+        """
         write(
             Path(path),
             {
@@ -521,5 +556,9 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`."""
+    """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`.
+
+    >>> rs.load("heat.model.json")
+    <Model heat: 4 functions of ranks, size; .table() shows them>
+    """
     return Model.load(path)

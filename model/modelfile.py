@@ -8,9 +8,9 @@ is missing (an array from :data:`LISTED` numbers on), ``{"$texts": "3"}`` the li
 Nothing is compressed and columns begin at multiples of 64 bytes, so that they are mapped into memory, and only what is
 asked of a model is read from disk. ``numpy.load`` and ``unzip`` open the file as well.
 
-Files of schema version 2, one JSON object, are read too. The text names the version that wrote the file, and every part
-of the archive has a checksum: a file that cannot be read, and is as it was written, comes from another version and is
-to be fitted again; any other is damaged.
+Files of schema version 2, one JSON object, and of version 3, where some entries had other names, are read too. The text
+names the version that wrote the file, and every part of the archive has a checksum: a file that cannot be read, and is
+as it was written, comes from another version and is to be fitted again; any other is damaged.
 """
 
 from __future__ import annotations
@@ -40,6 +40,15 @@ from ranksight.model.plaindata import listed
 SCHEMA_VERSION = 4
 JSON_VERSION = 2
 """The last version whose files are one JSON object."""
+RENAMED = {
+    ("remarks",): "notes",
+    ("application", "resources", "unrest"): "run_to_run",
+    ("application", "sharing", "alike"): "same_active",
+    ("units", "fullest"): "busiest",
+    ("diagnosis", "calm"): "minimum_wait",
+    ("diagnosis", "balance", "kernels", "*", "fullest"): "busiest",
+}
+"""What schema version 4 calls entries of ``extras`` that had another name before, by their path; ``*`` is any name."""
 KIND = "ranksight model"
 HEAD = "model.json"
 MANY = 32
@@ -277,7 +286,7 @@ class _Columns:
             or size > limits.MODEL_NUMBERS
             or before + size * dtype.itemsize != entry.file_size
         ):
-            raise InputError(f"{self.path}: column {name} is no array of numbers", _DAMAGED)
+            raise InputError(f"{self.path}: column {name} is not an array of numbers", _DAMAGED)
         return np.frombuffer(self.map, dtype, size, start).reshape(shape)
 
 
@@ -296,6 +305,17 @@ def _checked(path: Path, content: Any, latest: int) -> dict[str, Any]:
     if version < JSON_VERSION:
         raise InputError(f"{path} was made by an older version of ranksight", _AGAIN)
     return content
+
+
+def _renamed(content: Any, place: tuple[str, ...], name: str) -> Any:
+    """The content with the entry at `place` under another name, where it is there."""
+    if not isinstance(content, dict):
+        return content
+    if len(place) == 1:
+        return {name if key == place[0] else key: value for key, value in content.items()}
+    return {
+        key: _renamed(value, place[1:], name) if place[0] in ("*", key) else value for key, value in content.items()
+    }
 
 
 def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
@@ -359,7 +379,10 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("training points, shares or correlations hold a number out of range", "fit the model again")
     provenance, extras = content.get("provenance", {}), content.get("extras", {})
     if not isinstance(provenance, dict) or not isinstance(extras, dict):
-        raise InputError("'provenance' or 'extras' is no object", "the file is damaged or not ours")
+        raise InputError("'provenance' or 'extras' is not an object", "the file is damaged or not ours")
+    if content.get("schema_version", SCHEMA_VERSION) < SCHEMA_VERSION:
+        for place, new in RENAMED.items():
+            extras = _renamed(extras, place, new)
     return {
         "application": str(content.get("application", "")),
         "parameters": fitted.parameters,

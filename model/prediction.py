@@ -72,7 +72,7 @@ class Prediction:
                 ]
             )
         level = f"{self.answers.said.level:.0%} interval"
-        heads = [*self.parameters, "kernel", "metric", "value", level, "remark"]
+        heads = [*self.parameters, "kernel", "metric", "value", level, "note"]
         return table(f"{self.application}: {len(rows)} predictions", heads, rows)
 
     def plot(self, ax: Any = None) -> Any:
@@ -84,5 +84,12 @@ class Prediction:
 
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
-        ``status``, ``reason``, ``evidence``."""
+        ``status``, ``reason``, ``evidence``.
+
+        >>> table = rs.load("heat.model.json").predict(ranks=[16, 64], size=48, metrics="time").table()
+        >>> table[table["kernel"].isna()][["ranks", "size", "value", "status"]].round(4)
+           ranks  size   value status
+        0   16.0  48.0  0.0141     ok
+        3   64.0  48.0  0.0037     ok
+        """
         return self.answers.table()

@@ -74,6 +74,9 @@ GROWTH_KEPT = 0.5
 goes on beyond a memory domain, 1, where one domain was measured: the rest is what sharing it did. Chosen by the mean
 error of SPEChpc programs on the further domains of a node, each also with the choice of the others
 (``python -m benchmarks shrinkage``)."""
+STALLS_UNCOUNTED = 0.2
+"""Part of a time, 1, that may be stalls at least where no counter shows them: Ding et al. 2018, figure 8, have kernels
+from 3 to 42 %, and a blocking factor that is fitted to times alone tells stalls from execution no better."""
 STALL_RESOLUTION = 0.002
 """Stall cycles over cycles, 1, below which a counter of stalls says nothing: skid, interrupts and the counter's own
 definition are larger."""
@@ -124,10 +127,17 @@ SLOPE_AFTER = {"node": (-0.6, 0.5), "divided": (0.0, 0.4), "growth": (0.0, 0.1)}
 node, anything between ideal scaling and none; of work that is divided among nodes, where the next ones bring no memory
 domain or cache that was not there, none; of growth along ranks or nodes, none."""
 SLOPE_PLACES = (1 / 6, 1 / 2, 5 / 6)
-"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law."""
-SLOPE_IN_MEDIAN = 0.4
-"""Largest probability of changes of slope that moves the value, 1: it stays within a standard deviation of the
-functions."""
+"""Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law; within a node it
+comes at once."""
+FULL_NODE = (0.2, 0.75)
+"""Probability that ranks of a node which were measured from one rank on have filled its memory domain, so that the
+cost per unit of work stays, 1: where a function holds exactly, as that of work with a serial part, and where it misses
+the times by :data:`FULL_NODE_MISFIT` or more. The latter is (2 + 1) / (2 + 2) by the rule of succession, as it stayed
+on both nodes with measurements beyond (SPEChpc by strong scaling, LULESH by weak scaling)."""
+FULL_NODE_MISFIT = 0.01
+"""Discrepancy of a function that meets the times of a domain that fills up, 1."""
+FULL_NODE_SPREAD = 0.15
+"""Standard deviation of the slope of ln y over ln x around it, 1: messages and caches that further domains add."""
 WHOLE_NODES = 128.0
 """Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""
 HIDDEN_DIVIDED = 0.03

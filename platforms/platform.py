@@ -233,7 +233,7 @@ def check(platform: Platform) -> None:
         if cache.level != place + 1:
             refuse(key, f"level {place + 1} is missing", "describe the levels from L1 on without a gap")
         if cache.size % (cache.line * cache.ways):
-            refuse(f"{key}.size", f"{cache.size} B is no multiple of {cache.ways} x {cache.line} B", "correct one")
+            refuse(f"{key}.size", f"{cache.size} B is not a multiple of {cache.ways} x {cache.line} B", "correct one")
         if cache.capacity > cache.size:
             refuse(f"{key}.effective", f"{cache.capacity} B is more than the size, {cache.size} B", "correct one")
         if cache.shared_by > platform.cores:

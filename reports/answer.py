@@ -10,8 +10,8 @@ import numpy as np
 from ranksight.core.metrics import metric
 from ranksight.reports.ideal import SMALL, Ideal, Loss
 from ranksight.reports.palette import NAMES
-from ranksight.reports.refusals import next_run
-from ranksight.reports.sweep import Sweep, carried, place
+from ranksight.reports.sweep import Sweep, place, sufficient
+from ranksight.reports.unpredicted import next_run
 
 MOST = 0.5
 """Share of what is lost from which one loss is most of it."""
@@ -29,7 +29,7 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
         return f"{program} was measured without times: its time at {where} is not predicted."
     total, seconds = sweep.total, metric("time")
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
-    if not carried(total):
+    if not sufficient(total):
         why = total.reason[0, -1] or "no time was fitted"
         said = f"Insufficient data for a prediction of {program} at {where}: "
         if sweep.supported is None:

@@ -13,61 +13,86 @@ from ranksight.model.model import Model
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.reports.validation import Validation
 
-SHOWN = ("instructions", "loads", "stores", "messages", "bytes_sent")
-SHORT = {"bytes_sent": "bytes"}
+NOTABLE = 0.1
+"""Relative errors above this are explained."""
 
 
 def tell_validation(validation: Validation, cores: int) -> list[Block]:
-    """Predicted and measured for every kernel and configuration, and how far off in all.
+    """Predicted and measured counts, cache levels and computing time of each configuration, and a reason per miss.
 
     Parameters
     ----------
     cores : int
         Of the machine that the runs were made on: more ranks share them.
     """
-    counts = validation.requirements()
-    said: list[Block] = ["", "Predicted / measured per rank, at configurations that were not trained on", ""]
-    held = [name for name in SHOWN if (counts["metric"] == name).any()]
-    # Without simulated counts the messages take the two wide columns.
-    names = held if len(held) > 2 and held[0] == SHOWN[0] else [*held, *("", "")][:2]
-    columns = [
-        Column("kernel", "name"),
-        Column(names[0]),
-        Column(names[1], spare=2),
-        Column("others' error", "text", spare=1, least=13),
-    ]
-    for ranks, size in counts[["ranks", "size"]].drop_duplicates().itertuples(index=False):
-        here = counts[(counts["ranks"] == ranks) & (counts["size"] == size)]
-        lines = []
-        for kernel in dict.fromkeys(here["kernel"]):
-            rows = here[here["kernel"] == kernel].set_index("metric")
-            rest = ", ".join(
-                f"{SHORT.get(name, name)} {_error(rows, name)}" for name in names[2:] if name in rows.index
-            )
-            lines.append([kernel, _pair(rows, names[0]), _pair(rows, names[1]), rest])
-        said += [Text(f"{ranks:g} ranks, size {size:g}", style="bold"), Table(columns, lines, 2), ""]
-    said.append(Text(_summary("counts (visits, instructions, loads, stores, messages, bytes)", counts), 0, 2))
-    levels = validation.cache_levels()
+    said: list[Block] = ["", "Predicted against measured, at configurations that were not trained on"]
+    counts, levels, timed = validation.requirements(), validation.cache_levels(), validation.compute()
+    levels = levels[levels["measured"] > 0]
+    said += ["", Text("counts per rank: instructions, loads, stores, messages, bytes, calls", style="bold")]
+    said += _counted(counts, "the configuration is outside of those measured, and the function is extrapolated")
     if len(levels):
-        said.append(Text(_summary("loads served by each level", levels[levels["measured"] > 0]), 0, 2))
-    timed: list[list[str | Cell]] = []
-    compared = validation.compute()
-    for row in compared.to_dict("records"):
-        predicted, lower, upper, measured = (
-            format_si(float(row[name]), "s") for name in ("predicted", "lower", "upper", "measured")
-        )
-        mark = "insufficient" if row["status"] != "ok" else "" if row["inside"] else "outside"
-        place = [f"{row['ranks']:g}", f"{row['size']:g}"]
-        ends = f"{lower} .. {upper}"
-        timed.append([*place, predicted, ends, measured, f"{row['error']:+.1%}", Cell(mark, "yellow")])
-    if timed:
-        heads = ("ranks", "size", "predicted", "90% interval", "measured", "error", "")
-        kinds = [Column(head, "word" if head in ("90% interval", "") else "number") for head in heads]
-        said += ["", Text("compute time per rank", style="bold"), Table(kinds, timed, 2)]
-        missed = compared[(compared["status"] == "ok") & ~compared["inside"]]
-        if len(missed):
-            said.append(Text(_missed(missed, len(compared), cores), 2))
+        said += ["", Text("loads served by each cache level and memory", style="bold")]
+        said += _counted(levels, "data that nearly fill a cache stay in it or leave it, in steps")
+    if len(timed):
+        said += ["", Text("compute time per rank", style="bold"), *_computed(timed, cores)]
     return said
+
+
+def _counted(rows: pd.DataFrame, cause: str) -> list[Block]:
+    """A line for each configuration: how many values, how far off; each large error with its values and `cause`.
+
+    The worst value is the one that moves the most of its metric: 100 % of a thousandth of the loads is no news.
+    """
+    if not len(rows):
+        return ["  none measured"]
+    lines: list[list[str | Cell]] = []
+    notes = []
+    for (ranks, size), here in rows.groupby(["ranks", "size"], sort=False):
+        ok = here[here["status"] == "ok"]
+        line: list[str | Cell] = [f"{ranks:g}", f"{size:g}", f"{len(ok)} of {len(here)}"]
+        if len(ok):
+            error = ok["error"].abs()
+            worst = ok.iloc[int((error * ok["share"]).to_numpy().argmax())]
+            line += [f"{error.median():.2%}", f"{worst['error']:+.1%}", f"{ok['inside'].mean():.0%}"]
+            if abs(worst["error"]) > NOTABLE:
+                notes.append(
+                    f"{worst['error']:+.1%} at {ranks:g} ranks, size {size:g}: {worst['metric']} of "
+                    f"{worst['kernel']}, {_amount(worst['predicted'])} predicted, {_amount(worst['measured'])} "
+                    f"measured; {cause}"
+                )
+        lines.append(line + [""] * (6 - len(line)))
+    heads = ("ranks", "size", "predicted", "median error", "largest", "inside 90% interval")
+    return [Table([Column(head) for head in heads], lines, 2), *(Text(note, 2) for note in notes)]
+
+
+def _computed(rows: pd.DataFrame, cores: int) -> list[Block]:
+    """The compute time of each configuration, and why some are outside of their interval or have none."""
+    lines: list[list[str | Cell]] = []
+    for row in rows.to_dict("records"):
+        ok = row["status"] == "ok"
+        mark = "insufficient" if not ok else "" if row["inside"] else "outside"
+        predicted, measured = (format_si(float(row[name]), "s") for name in ("predicted", "measured"))
+        place = [f"{row['ranks']:g}", f"{row['size']:g}"]
+        ends = _ends(row["lower"], row["upper"], ok)
+        lines.append([*place, predicted, ends, measured, f"{row['error']:+.1%}", Cell(mark, "yellow")])
+    heads = ("ranks", "size", "predicted", "90% interval", "measured", "error", "")
+    kinds = [Column(head, "word" if head in ("90% interval", "") else "number") for head in heads]
+    said: list[Block] = [Table(kinds, lines, 2)]
+    known = rows["status"] == "ok"
+    missed = rows[known & ~rows["inside"]]
+    if len(missed):
+        said.append(Text(_missed(missed, len(rows), cores), 2))
+    for row in rows[~known].to_dict("records"):
+        said.append(Text(f"insufficient at {row['ranks']:g} ranks, size {row['size']:g}: {row['reason']}", 2))
+    return said
+
+
+def _ends(lower: float, upper: float, ok: bool) -> str:
+    """An interval; of one that is too wide to be used only how wide it is."""
+    if ok:
+        return f"{format_si(float(lower), 's')} .. {format_si(float(upper), 's')}"
+    wide = np.inf if not lower > 0 else float(upper) / float(lower)
+    return f"a factor of {wide:.2g}" if np.isfinite(wide) and wide < 1e6 else "unbounded"
 
 
 def _missed(rows: pd.DataFrame, count: int, cores: int) -> str:
@@ -80,37 +105,6 @@ def _missed(rows: pd.DataFrame, count: int, cores: int) -> str:
         else ""
     )
     return f"{len(rows)} of {count} measured times are outside of the interval, 1 in 10 is expected{why}"
-
-
-def _pair(rows: pd.DataFrame, name: str) -> str:
-    if name not in rows.index:
-        return "-"
-    predicted, measured, error = (float(rows[column][name]) for column in ("predicted", "measured", "error"))
-    return f"{format_si(predicted)} / {format_si(measured)} {error:+.1%}"
-
-
-def _error(rows: pd.DataFrame, name: str) -> str:
-    return f"{float(rows['error'][name]):+.1%}" if rows["status"][name] == "ok" else "insufficient"
-
-
-def _summary(what: str, rows: pd.DataFrame) -> str:
-    if not len(rows):
-        return f"{what}: none measured"
-    carried = rows[rows["status"] == "ok"]
-    errors = np.abs(carried["error"])
-    refused = len(rows) - len(carried)
-    more = f"; {refused} marked insufficient" if refused else ""
-    if not len(carried):
-        return f"{what}: all {len(rows)} marked insufficient"
-    worst = carried.loc[errors.idxmax()]
-    where = (
-        f"{errors.max():.1%} at most ({worst['metric']} of {worst['kernel']} at {worst['ranks']:g} ranks, size "
-        f"{worst['size']:g}: {_amount(worst['predicted'])} predicted, {_amount(worst['measured'])} measured)"
-    )
-    return (
-        f"{what}: {len(carried)} values, error {errors.median():.2%} in the median, {where}, "
-        f"{carried['inside'].mean():.0%} inside the 90 % interval{more}"
-    )
 
 
 def _amount(value: float) -> str:
@@ -134,19 +128,38 @@ def tell_wall_time(
         if network
         else f"Predicted computation for as many cores as ranks{sizes} (platform {platform} describes no network)",
     ]
-    rows, refused = [], []
+    rows: list[list[str | Cell]] = []
+    total = broken.total
     for at, p in enumerate(ranks):
-        total = broken.total
-        value, low, high = (format_si(float(end[0, at]), "s") for end in (total.value, total.lower, total.upper))
         messages = format_si(float(broken.parts["communication"][at]), "s") if network else ""
-        refused += [Text(f"insufficient at {p} ranks: {total.reason[0, at]}", 2)] * bool(total.status[0, at])
-        rows.append([f"{p}", value, f"{low} .. {high}", messages])
-    columns = [Column("ranks"), Column("time"), Column("90% interval", "word"), Column("communication", spare=1)]
-    return [*said, Table(columns, rows, 2), *refused]
+        ok = not total.status[0, at]
+        ends = _ends(total.lower[0, at], total.upper[0, at], ok)
+        mark = Cell("" if ok else "insufficient", "yellow")
+        rows.append([f"{p}", format_si(float(total.value[0, at]), "s"), ends, messages, mark])
+    heads = ("ranks", "time", "90% interval", "communication", "")
+    kinds = [Column(head, "word" if head in ("90% interval", "") else "number") for head in heads]
+    said.append(Table(kinds, rows, 2))
+    if total.status[0].any():
+        first = int(np.flatnonzero(total.status[0])[0])
+        said.append(
+            Text(
+                f"insufficient at {ranks[first]} ranks: {total.reason[0, first]}. Short runs on a shared machine bound "
+                "time loosely; longer runs on a quiet one reach further.",
+                2,
+            )
+        )
+    return said
 
 
-def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
-    """The largest kernels at a scale and what bounds them, and those that grow with the ranks."""
+def supported(model: Model, ranks: Sequence[int], size: Mapping[str, float]) -> int:
+    """The largest of `ranks` (ascending) whose time the data suffice to predict; the smallest when none is."""
+    points = np.array([[p if name == "ranks" else size[name] for name in model.parameters] for p in ranks], dtype=float)
+    known = np.flatnonzero(model.breakdown(points).total.status[0] == 0)
+    return ranks[known[-1] if len(known) else 0]
+
+
+def tell_largest(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
+    """The largest kernels at a scale and what bounds them; none where no time was measured."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []
     found = diagnose(model, np.array([ranks if name == "ranks" else size[name] for name in model.parameters]))
@@ -162,15 +175,29 @@ def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Blo
     said: list[Block] = ["", Text(head, style="bold"), Table(columns, rows, 2)]
     if left := sorted(set(table["kernel"]) - set(kept["kernel"])):
         said.append(f"Insufficient data for the time of: {', '.join(left)}")
+    return said
+
+
+def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Block]:
+    """The kernels that grow with the ranks up to `ranks`, by the time added; none where no time was measured."""
+    if not any(name == "time" for name in model.fitted.metrics):
+        return []
+    found = diagnose(model, np.array([ranks if name == "ranks" else size[name] for name in model.parameters]))
+    said: list[Block] = []
     scaling = found.scaling()
-    growing = scaling[scaling["named"]].to_dict("records")
-    for row in growing:
+    table = found.verdicts()
+    bound = dict(zip(table["kernel"], table["verdict"], strict=True))
+    growing = scaling[scaling["named"]].eval("added = last * (1 - 1 / growth)")
+    for row in growing.sort_values("added", ascending=False).to_dict("records"):
         counted = model.functions.rows.get((row["kernel"], "instructions"))
-        why = "" if counted is None else f"; instructions per rank {model.functions.formula(counted)}"
+        if bound[row["kernel"]] == "communication-bound" or counted is None:
+            why = f" ({bound[row['kernel']]})"
+        else:
+            why = f"; instructions per rank {model.functions.formula(counted)}"
         said.append(
             f"Grows with the number of ranks: {row['kernel']}, from {row['at']:.0f} ranks on, {row['growth']:.0f} "
             f"times as long at {ranks}{why}"
         )
-    if not growing:
+    if growing.empty:
         said.append("No kernel grows with the number of ranks faster than their logarithm.")
     return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import format_factor, format_si, in_full
 from ranksight.model.application.communication import MEANINGS
-from ranksight.model.uncertainty.forecast import BORROWED, REASONS
+from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
@@ -101,10 +102,10 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
     ]
     said: list[Block] = [Text(f"{at}: {format_si(total, 's')} a rank", style="bold"), Text(f"spent on {spent}", 2)]
     said.append(Table(columns, rows, 2))
-    silent = shown.loc[shown["reason"] == REASONS[BORROWED], "kernel"].tolist()
+    silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
-        said.append(Text(f"{names}: {REASONS[BORROWED]}", 2))
+        said.append(Text(f"{names}: {REASONS[IMPUTED]}", 2))
     left = part.iloc[len(shown) :]
     if len(left):
         said.append(Text(f"{len(left)} more, {left['share'].sum():.0%} of the time; --format csv lists all", 2))
@@ -146,7 +147,7 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
     """How kernels scale, and who overtakes whom."""
     table = found.scaling()
     ranks = found.line.ranks
-    last = in_full(ranks[-1])
+    last, parts = in_full(ranks[-1]), float(ranks[-1] / ranks[0])
     work = "divided among the ranks (strong scaling)" if found.strong else "the same on every rank (weak scaling)"
     text: list[Block] = [Text(f"from {in_full(ranks[0])} to {last} ranks, work {work}", style="bold")]
     heavy = _heavy(table)
@@ -165,15 +166,29 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
                 proof = "" if row["named"] else ", by its times alone"
                 text.append(Text(f"{where}: {format_factor(row['growth'])} times as long at {last}{proof}", 2))
             else:
-                text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last)}", 2))
-    text += [Text(crossing(row, found.level, names), 2) for row in crossings]
-    return text
+                text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
+    return text + [Text(line, 2) for line in dict.fromkeys(crossing(row, found.level, names) for row in crossings)]
 
 
-def saturated(seconds: float, efficiency: float, last: str) -> str:
-    """What a kernel takes at the most ranks: against its share of the first, unless it took no time there."""
+GROWN = 1.1
+"""Time at the most ranks over that at the fewest from which a kernel has grown, rather than not been divided."""
+
+
+def saturated(seconds: float, efficiency: float, last: str, parts: float = math.inf) -> str:
+    """What a kernel takes at the most ranks: against its share of the first, unless that was next to nothing.
+
+    Parameters
+    ----------
+    seconds : float
+    efficiency : float
+        Time at the fewest ranks over `parts` and over `seconds`.
+    last : str
+        The most ranks.
+    parts : float
+        Into how many the work is divided: the most ranks over the fewest.
+    """
     taken = f"{format_si(seconds, 's')} at {last}"
-    if not efficiency > 0:
+    if not efficiency * parts > 1 / GROWN:
         return taken
     return f"{taken}, {format_factor(1 / efficiency)} times what dividing it would leave"
 
@@ -192,7 +207,10 @@ def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str
     else:
         ends = f"up to {upper:.0f}" if upper == upper else "anywhere"
     what = "becomes the largest" if row["largest"] else f"overtakes {names[str(row['over'])]}"
-    return f"{names[str(row['kernel'])]} {what} above {float(str(row['ranks'])):.0f} ranks, {level:.0%}: {ends}"
+    ranks = round(float(str(row["ranks"])))
+    said = f"{names[str(row['kernel'])]} {what} above {_ranks(ranks)}"
+    # Where it may be at the fewest ranks already, an upper end at the crossing itself adds nothing.
+    return said if lower != lower and upper <= ranks + 0.5 else f"{said}, {level:.0%}: {ends}"
 
 
 def _untroubled(found: Diagnosis) -> str:

@@ -16,9 +16,14 @@ UNITS = {CPI: None, BLOCKING: None, CLOCK: "Hz", OTHERS: "s"}
 HEADS = {CPI: "CPI_exec", BLOCKING: "BF_mem", CLOCK: "clock", OTHERS: "T_others"}
 
 
+ROUNDING = 1e-9
+"""Ratios below this are what rounding leaves of 0."""
+
+
 def number(term: str, value: float) -> str:
     """A term's value with its unit."""
     unit = UNITS[term]
+    value = 0.0 if unit is None and abs(value) < ROUNDING else value
     return format_factor(value) if unit is None else format_si(value, unit)
 
 

@@ -1,21 +1,23 @@
-"""Measurements and models in the formats of other tools: Extra-P, tables, OpenMetrics and LaTeX.
+"""Measurements and models in the formats of other tools: Extra-P, tables, xarray, Hatchet, OpenMetrics and LaTeX.
 
 Every exporter writes text or bytes from one :class:`Exported`; :data:`FORMATS` lists them.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
+from ranksight.core.names import call_path
 from ranksight.core.units import format_si, in_full
 from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.reports.formula import escaped, latex
@@ -23,6 +25,8 @@ from ranksight.reports.functions import functions
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray
+    from hatchet import GraphFrame
 
     from ranksight.model.model import Model
 
@@ -137,6 +141,148 @@ def _medians(series: Series, row: int) -> Iterator[tuple[int, float]]:
             yield at, float(np.median(known))
 
 
+def to_xarray(experiment: Experiment, metrics: Sequence[str] | None = None) -> xarray.Dataset:
+    """Measured values as an xarray data set, one variable a metric.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    metrics : sequence of str, optional
+        Only these.
+
+    Returns
+    -------
+    Dataset
+        Dimensions ``kernel``, one a parameter, and ``repetition``; NaN at configurations that were not measured. Values
+        are reduced over ranks in each metric's own way; ``units`` and ``long_name`` describe them.
+
+    Raises
+    ------
+    ToolError
+        When xarray is not installed.
+    """
+    xarray = _package("xarray")
+    series = series_from_experiment(experiment, list(metrics) if metrics else None)
+    axes = [np.unique(series.points[:, at]) for at in range(len(series.parameters))]
+    kernels = list(dict.fromkeys(series.kernels))
+    place: tuple[Any, ...] = tuple(np.searchsorted(axis, series.points[:, at]) for at, axis in enumerate(axes))
+    shape = (len(kernels), *map(len, axes), series.values.shape[2])
+    dimensions = ("kernel", *series.parameters, "repetition")
+    variables = {}
+    for name in dict.fromkeys(series.metrics):
+        values = np.full(shape, np.nan)
+        for row in (row for row, held in enumerate(series.metrics) if held == name):
+            values[(kernels.index(series.kernels[row]), *place)] = series.values[row]
+        about = {"units": described(name).unit or "1", "long_name": described(name).text}
+        variables[name] = (dimensions, values, about)
+    coordinates = {"kernel": kernels, **dict(zip(series.parameters, axes, strict=True))}
+    return xarray.Dataset(variables, coordinates, {"application": experiment.application})
+
+
+def netcdf(what: Exported) -> bytes:
+    """The data set of :func:`to_xarray` as NetCDF."""
+    what.series()  # a model is refused
+    assert what.experiment is not None
+    return bytes(to_xarray(what.experiment, what.metrics or None).to_netcdf(engine="scipy"))
+
+
+def graphs(experiment: Experiment, metrics: Sequence[str] | None = None) -> list[tuple[dict[str, float], list[Any]]]:
+    """For every configuration the call tree in Hatchet's literal form, with medians over repetitions.
+
+    Values are exclusive, as they are measured; a region that was not measured itself has zeros. Kernels that are no
+    call paths are roots of their own.
+    """
+    series = series_from_experiment(experiment, list(metrics) if metrics else None)
+    names = list(dict.fromkeys(series.metrics))
+    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    medians = {(row, at): value for row in range(len(series)) for at, value in _medians(series, row)}
+    kernels = [kernel for kernel in dict.fromkeys(series.kernels) if kernel != WHOLE]
+    found = []
+    for at, point in enumerate(series.points):
+        roots: dict[str, Any] = {}
+        for kernel in kernels:
+            children, node = roots, None
+            for part in call_path(kernel):
+                node = children.setdefault(part, {"values": {}, "children": {}})
+                children = node["children"]
+            assert node is not None
+            node["values"] = {
+                name: medians[rows[kernel, name], at]
+                for name in names
+                if (kernel, name) in rows and (rows[kernel, name], at) in medians
+            }
+        configuration = dict(zip(series.parameters, point.tolist(), strict=True))
+        found.append((configuration, _literal(roots, names)))
+    return found
+
+
+def _literal(nodes: dict[str, Any], names: Sequence[str]) -> list[Any]:
+    """Nodes as Hatchet's ``GraphFrame.from_literal`` takes them."""
+    made = []
+    for part, node in nodes.items():
+        entry: dict[str, Any] = {
+            "frame": {"name": part, "type": "region"},
+            "metrics": {name: node["values"].get(name, 0.0) for name in names},
+        }
+        if node["children"]:
+            entry["children"] = _literal(node["children"], names)
+        made.append(entry)
+    return made
+
+
+def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **configuration: float) -> GraphFrame:
+    """One configuration of an experiment as a GraphFrame of Hatchet.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    metrics : sequence of str, optional
+        Only these.
+    **configuration
+        A value for each parameter: ``to_hatchet(experiment, ranks=8, size=24)``.
+
+    Raises
+    ------
+    ToolError
+        When Hatchet is not installed.
+    InputError
+        When the configuration was not measured.
+    """
+    hatchet = _package("hatchet")
+    asked = {name: float(value) for name, value in configuration.items()}
+    for where, literal in graphs(experiment, metrics):
+        if where == asked:
+            frame = hatchet.GraphFrame.from_literal(literal)
+            frame.metadata.update(where)
+            frame.exc_metrics = [name for name in frame.dataframe.columns if name not in ("name", "type")]
+            frame.inc_metrics = []
+            return frame
+    measured = "; ".join(_words(where) for where, _ in graphs(experiment, metrics)[:4])
+    raise InputError(f"{experiment.path} holds no run at {_words(asked) or 'no value'}", f"measured are {measured}")
+
+
+def _words(where: dict[str, float]) -> str:
+    return ", ".join(f"{name} {in_full(value)}" for name, value in where.items())
+
+
+def hatchet(what: Exported) -> str:
+    """JSON: ``profiles``, each with its ``configuration`` and the ``graph`` that ``GraphFrame.from_literal`` takes."""
+    what.series()  # a model is refused
+    assert what.experiment is not None
+    profiles = [
+        {"configuration": where, "graph": literal} for where, literal in graphs(what.experiment, what.metrics or None)
+    ]
+    return json.dumps({"application": what.experiment.application, "profiles": profiles}) + "\n"
+
+
+def _package(name: str) -> Any:
+    """An optional package; ToolError where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ToolError(f"{name} is not installed", f"pip install 'ranksight[{name}]'") from error
+
+
 def _label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
@@ -192,6 +338,8 @@ FORMATS: dict[str, tuple[str, Callable[[Exported], str | bytes]]] = {
     "csv": ("measured values, one a row, for pandas and spreadsheets", csv),
     "parquet": ("the same as Parquet, for pandas, DuckDB, Spark", parquet),
     "openmetrics": ("medians as OpenMetrics gauges, for dashboards of CI", openmetrics),
+    "netcdf": ("a NetCDF file for xarray: kernel x parameters x repetition (extra xarray)", netcdf),
+    "hatchet": ("JSON with call trees that Hatchet's GraphFrame.from_literal takes", hatchet),
     "latex": ("a table for LaTeX: a model's functions, or an experiment's medians", latex_table),
 }
 """What each format holds, and what writes it."""

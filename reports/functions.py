@@ -51,15 +51,15 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
     """
     fitted = model.fitted
     which = range(len(fitted)) if chosen is None else chosen
-    remarks = fitted.remarks(frozenset(fitted.kernels[i] for i in which))
+    notes = fitted.notes(frozenset(fitted.kernels[i] for i in which))
     for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
-        remarks[i] = "; ".join(filter(None, (remarks.get(i), text)))
+        notes[i] = "; ".join(filter(None, (notes.get(i), text)))
     rows = []
     for i in which:
         if fitted.samples[i] < MANY:
             number = max(float(fitted.samples[i]), HALF)
             samples_text = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
-            remarks[i] = "; ".join(filter(None, (remarks.get(i), samples_text)))
+            notes[i] = "; ".join(filter(None, (notes.get(i), samples_text)))
         reason = REASONS[fitted.status[i]].format(points=fitted.count[i], parameters=len(fitted.parameters))
         rows.append(
             {
@@ -74,7 +74,7 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
                 "repetitions_needed": float(fitted.repetitions[i]),
                 "points": int(fitted.count[i]),
                 "samples": float(fitted.samples[i]) if np.isfinite(fitted.samples[i]) else float("nan"),
-                "remark": remarks.get(i, ""),
+                "remark": notes.get(i, ""),
                 "note": _two_values(model, i),
                 "share": float(model.shares[i]),
                 "status": "insufficient" if fitted.status[i] else "ok",
@@ -117,7 +117,7 @@ def shown(model: Model) -> list[int]:
 
 
 def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
-    """A table for each metric, the largest kernels first; what is refused stands below, by its reason.
+    """A table for each metric, the largest kernels first; what is not predicted follows, by its reason.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.scaling import is_strong
+from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.sweep import RANKS, Sweep
 
 Array = NDArray[np.float64]
@@ -32,7 +33,7 @@ class Ideal:
     Attributes
     ----------
     kind : {"strong", "weak"}
-    told_by : str
+    compared_by : str
         What the kind follows from.
     reference : int
         Position of the fewest ranks measured in the sweep.
@@ -43,7 +44,7 @@ class Ideal:
     """
 
     kind: Literal["strong", "weak"]
-    told_by: str
+    compared_by: str
     reference: int
     ratio: Array
     time: Array
@@ -83,9 +84,9 @@ def ideal(sweep: Sweep) -> Ideal | None:
     first = int(np.argmin(np.abs(sweep.values - low)))
     kind: Literal["strong", "weak"] = "strong" if is_strong(sweep.evidence) else "weak"
     counted = np.isfinite(sweep.evidence.instructions).all(axis=1).any()
-    told_by = "instructions per rank" if counted else "time"
+    compared_by = "instructions per rank" if counted else "time"
     ratio = sweep.values[first] / sweep.values if kind == "strong" else np.ones(len(sweep.values))
-    return Ideal(kind, told_by, first, ratio, ratio * sweep.total.value[0, first])
+    return Ideal(kind, compared_by, first, ratio, ratio * sweep.total.value[0, first])
 
 
 def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
@@ -109,3 +110,59 @@ def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
             break
         found.append(Loss(kernels[kernel], names[part], seconds, float(seconds / lost)))
     return found
+
+
+THRESHOLD = 0.7
+"""Least parallel efficiency where none is named; sites commonly ask for 0.7 to 0.8 of allocations."""
+HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """The largest rank count of a sweep with enough efficiency.
+
+    Attributes
+    ----------
+    ranks : float
+    threshold, efficiency : float
+        The least efficiency asked for and that predicted there, 0 to 1.
+    seconds, core_hours : float
+        Of one run there.
+    target_hours : float
+        Core-hours of one run at the sweep's target; NaN where the data do not support its time.
+    last : bool
+        Whether it is the largest rank count that the data support: more might still be worth it.
+    """
+
+    ranks: float
+    threshold: float
+    efficiency: float
+    seconds: float
+    core_hours: float
+    target_hours: float
+    last: bool
+
+
+def recommended(sweep: Sweep, against: Ideal | None, threshold: float = THRESHOLD) -> Recommended | None:
+    """The recommendation; None along another parameter than ranks, or where no supported rank count is so efficient.
+
+    Ranks count as cores, one each. Rank counts are those of the sweep, measured ones among them.
+    """
+    if against is None or not sweep.timed:
+        return None
+    efficiency, seconds = against.efficiency(sweep), sweep.total.value[0]
+    known = (sweep.total.status[0] == OK) & np.isfinite(seconds) & np.isfinite(efficiency)
+    fine = np.flatnonzero(known & (efficiency >= threshold))
+    if not len(fine):
+        return None
+    at = int(fine[-1])
+    hours = sweep.values * seconds / HOUR
+    return Recommended(
+        float(sweep.values[at]),
+        threshold,
+        float(efficiency[at]),
+        float(seconds[at]),
+        float(hours[at]),
+        float(hours[-1]) if known[-1] else float("nan"),
+        at == int(np.flatnonzero(known)[-1]),
+    )

@@ -77,12 +77,12 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
     for at, target in enumerate(goal.targets):
         where = ", ".join(f"{name} {in_full(value)}" for name, value in zip(names, target, strict=True))
         said.append(Text(f"{goal.what} at {where}, {goal.now.level:.0%} interval", style="bold"))
-        carried = goal.now.status[0, at] in (OK, WIDE)
-        said.append(Text("now       " + (_interval(unit, goal.now, at) if carried else "no answer"), 2, 10))
+        sufficient = goal.now.status[0, at] in (OK, WIDE)
+        said.append(Text("now       " + (_interval(unit, goal.now, at) if sufficient else "no answer"), 2, 10))
         if goal.now.status[0, at]:
             said.append(Text(f"insufficient: {goal.now.reason[0, at]}", 12, 0, "yellow"))
         if choice.runs:
-            hoped = _interval(unit, choice.after, at) if carried else _width(choice.after, at)
+            hoped = _interval(unit, choice.after, at) if sufficient else _width(choice.after, at)
             said.append(Text("expected  " + hoped, 2, 10))
     rules = [
         f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {in_full(choice.candidates.limits[name][1])}"
@@ -137,8 +137,8 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
 
 def _promised(choice: Choice, run: PlannedRun) -> str:
     """The interval expected after a run; none where all targets still have no answer."""
-    carried = np.isin(choice.goal.now.status[0], (OK, WIDE))
-    if not carried.any() and (run.factor**2 > WIDEST).all():
+    sufficient = np.isin(choice.goal.now.status[0], (OK, WIDE))
+    if not sufficient.any() and (run.factor**2 > WIDEST).all():
         return "no answer"
     return percent(float(run.factor.mean()))
 

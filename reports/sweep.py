@@ -265,6 +265,6 @@ def place(name: str, value: float) -> str:
     return f"{number} rank{'' if value == 1 else 's'}" if name == RANKS else f"{name} {number}"
 
 
-def carried(forecast: Forecast) -> bool:
-    """Whether the evidence carries the answer of the first series at the last point."""
+def sufficient(forecast: Forecast) -> bool:
+    """Whether the data suffice for the answer of the first series at the last point."""
     return bool(forecast.status[0, -1] == OK and np.isfinite(forecast.value[0, -1]))

@@ -10,7 +10,7 @@ import numpy as np
 from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.measured import Measured
-from ranksight.reports.sweep import Sweep, carried, place
+from ranksight.reports.sweep import Sweep, place, sufficient
 
 Grade = Literal["good", "fair", "poor"]
 FEW = 100.0
@@ -50,7 +50,7 @@ def trust(sweep: Sweep, found: Measured | None = None) -> list[Fact]:
 def _interval(sweep: Sweep) -> Fact:
     total = sweep.total
     value, low, high = (float(getattr(total, end)[0, -1]) for end in ("value", "lower", "upper"))
-    if not sweep.timed or not carried(total) or not value > 0:
+    if not sweep.timed or not sufficient(total) or not value > 0:
         return Fact("poor", "Interval", f"Insufficient: {total.reason[0, -1] or 'the model has no time'}.")
     wide = max(high / value, value / low) - 1 if low > 0 else float("inf")
     text = f"{sweep.level:.0%} of such intervals hold the value: {low / value - 1:+.0%} to {high / value - 1:+.0%}."
@@ -114,7 +114,7 @@ def _by_part(share: float) -> Grade:
 
 
 def _parts(sweep: Sweep) -> list[Fact]:
-    """Kernels whose time the evidence does not carry at the target."""
+    """Kernels without a predicted time at the target."""
     rows = [(kernel, row) for (kernel, name), row in sweep.model.functions.rows.items() if name == "time"]
     kernels = [(kernel, row) for kernel, row in rows if kernel != WHOLE]
     if not kernels:
@@ -138,7 +138,7 @@ def _parts(sweep: Sweep) -> list[Fact]:
 
 
 def _fit(sweep: Sweep) -> list[Fact]:
-    """Leave-one-out error of the functions of time, weighted by what they carry."""
+    """Leave-one-out error of the functions of time, weighted by their share."""
     fitted, shares = sweep.model.fitted, sweep.model.shares
     index = np.array([row for (_, name), row in sweep.model.functions.rows.items() if name == "time"], dtype=np.intp)
     known = index[np.isfinite(fitted.press[index])]
@@ -169,20 +169,20 @@ def _sources(sweep: Sweep) -> list[Fact]:
 
 
 def _samples(sweep: Sweep) -> list[Fact]:
-    """On how many samples what was sampled rests, weighted by what it carries of its metric."""
+    """On how many samples what was sampled rests, weighted by its share of its metric."""
     samples, shares = sweep.model.fitted.samples, sweep.model.shares
     sampled = np.isfinite(samples)
     if not sampled.any():
         return []
     few = sampled & (samples < FEW)
     names = np.array(sweep.model.fitted.metrics, dtype=object)
-    carried = max((float(shares[few & (names == name)].sum()) for name in set(names[few])), default=0.0)
+    few_share = max((float(shares[few & (names == name)].sum()) for name in set(names[few])), default=0.0)
     return [
         Fact(
-            _by_part(carried),
+            _by_part(few_share),
             "Samples",
             f"{int(few.sum())} of {int(sampled.sum())} functions of sampled values rest on fewer than {FEW:.0f} "
-            f"samples a configuration, {carried:.1%} of their metric at most.",
+            f"samples a configuration, {few_share:.1%} of their metric at most.",
         )
     ]
 

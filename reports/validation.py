@@ -34,7 +34,7 @@ class Validation:
     table : DataFrame
         One row a configuration, kernel and metric: the parameters, ``kernel``, ``metric``, ``predicted``, ``lower``,
         ``upper``, ``measured``, ``error`` (relative), ``inside`` (the interval holds), ``share`` of the kernel in the
-        measured total, ``status``.
+        measured total, ``status`` and ``reason`` (why data are insufficient; empty otherwise).
     """
 
     table: pd.DataFrame
@@ -81,10 +81,10 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     mine = np.array([at for at in every if keys[at] in place], dtype=np.intp)
     rows = np.array([place[keys[at]] for at in mine], dtype=np.intp)
     value, lower, upper = (getattr(said, which)[rows] for which in ("value", "lower", "upper"))
-    carried = said.status[rows] == OK
+    carried, reason = said.status[rows] == OK, said.reason[rows].astype(object)
     if model.equation.resources is not None:
         for at in np.flatnonzero([keys[i] == (WHOLE, COMPUTE) for i in mine]):
-            value[at], lower[at], upper[at], carried[at] = _computed(breakdown)
+            value[at], lower[at], upper[at], carried[at], reason[at] = _computed(breakdown)
     found = measured[mine]
     tiny = 1e-9 * np.abs(found)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -101,6 +101,7 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
         "inside": (lower - tiny <= found) & (found <= upper + tiny),
         "share": _shares(series, measured)[mine],
         "status": np.where(carried, "ok", "insufficient"),
+        "reason": np.where(carried, "", reason),
     }
     places = {name: np.tile(series.points[:, at], len(mine)) for at, name in enumerate(model.parameters)}
     table = pd.DataFrame({**places, **{name: np.asarray(column).reshape(-1) for name, column in columns.items()}})
@@ -129,4 +130,4 @@ def _computed(breakdown: object) -> list[np.ndarray]:
     value = total.value[0] - breakdown.parts["imbalance"] - breakdown.parts["communication"]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = value / total.value[0]
-    return [value, total.lower[0] * ratio, total.upper[0] * ratio, total.status[0] == 0]
+    return [value, total.lower[0] * ratio, total.upper[0] * ratio, total.status[0] == 0, total.reason[0]]

@@ -22,7 +22,7 @@ from ranksight.core.experiment import WHOLE
 Array = NDArray[np.float64]
 
 SAME, CHANGED, UNSURE, NEW, GONE = range(5)
-"""Within the noise; more than that; a side's evidence does not carry it; only after; only before."""
+"""Within the noise; more than that; insufficient data on a side; only after; only before."""
 NAMES = ("same", "changed", "insufficient", "new", "gone")
 
 

@@ -231,7 +231,7 @@ def _check_parameters(before: Subject, after: Subject) -> None:
         )
     if before.model.parameters != after.model.parameters:
         raise InputError(
-            f"the parameters of {before.name} and {after.name} stand in another order",
+            f"the parameters of {before.name} and {after.name} are in another order",
             "measure or import both over the same parameters in the same order",
         )
 
@@ -259,9 +259,9 @@ def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Si
 def _timed(side: Side, model: Model) -> Side:
     """The side with the times of kernels without samples marked: they were not measured."""
     resources = model.equation.resources
-    if resources is None or not resources.borrowed.any():
+    if resources is None or not resources.imputed.any():
         return side
-    short = {kernel for kernel, borrowed in zip(resources.kernels, resources.borrowed, strict=True) if borrowed}
+    short = {kernel for kernel, imputed in zip(resources.kernels, resources.imputed, strict=True) if imputed}
     sound = side.sound.copy()
     sound[[row for (kernel, name), row in side.rows.items() if name == "time" and kernel in short]] = False
     return replace(side, sound=sound)

@@ -57,7 +57,7 @@ class Side:
     freedom : (s, k)
         Its degrees of freedom.
     sound : (s, k) bool
-        Whether the evidence carries the value.
+        Whether the data suffice for the value.
     """
 
     name: str

@@ -31,13 +31,13 @@ def table(
     teams: pd.DataFrame,
     waits: pd.DataFrame,
     saturation: pd.DataFrame,
-    fullest: Set[tuple[tuple[float, ...], int]] = frozenset(),
+    busiest: Set[tuple[tuple[float, ...], int]] = frozenset(),
     layout: tuple[str, float] | None = None,
     memory: str = "",
 ) -> pd.DataFrame:
     """Troubles that are named and what helps, those that save most first.
 
-    `fullest` are configurations and the ranks that have most of an uneven kernel there, whose late arrival is reported
+    `busiest` are configurations and the ranks that have most of an uneven kernel there, whose late arrival is reported
     with it; `layout` is another one of the ranks in words and the seconds that it saves, `memory` of :func:`memory`.
 
     Returns
@@ -58,18 +58,18 @@ def table(
     rows += undivided(evidence, scaling[~scaling["kernel"].isin(balance.loc[balance["named"], "kernel"])])
     for row in balance[balance["named"]].to_dict("records"):
         if row["having"] == 1:
-            text = f"rank {row['fullest']} alone runs it, and the others wait ({row['metric']}, {row['ranks']} ranks)"
+            text = f"rank {row['busiest']} alone runs it, and the others wait ({row['metric']}, {row['ranks']} ranks)"
             rows.append(("serial section", str(row["kernel"]), row["lost"], text))
             continue
-        text = f"rank {row['fullest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
+        text = f"rank {row['busiest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
         if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
-            text += f", the fullest {row['ahead']:.2f} times at {ranks}"
+            text += f", the busiest rank {row['ahead']:.2f} times at {ranks}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
     for row in teams[teams["named"].astype(bool)].to_dict("records"):
         where = f"{row['metric']}, {row['ranks']} ranks of {row['threads']} threads"
         text = f"thread {row['thread']} does {row['ratio']:.2f} times the mean of its team ({where})"
         rows.append(("team imbalance", str(row["kernel"]), row["lost"], text))
-    rows += late_or_in_turn(waits, fullest)
+    rows += late_or_in_turn(waits, busiest)
     for row in saturation.to_dict("records"):
         text = f"the memory domain saturates at {row['ranks']} of {row['cores']} ranks"
         rows.append(("saturation", str(row["kernel"]), float("nan"), text))
@@ -120,12 +120,12 @@ def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[tuple[str, str,
 
 
 def late_or_in_turn(
-    waits: pd.DataFrame, fullest: Set[tuple[tuple[float, ...], int]]
+    waits: pd.DataFrame, busiest: Set[tuple[tuple[float, ...], int]]
 ) -> list[tuple[str, str, float, str]]:
-    """One row a kernel and state, where it waits most; not where a rank is late that is the fullest there."""
+    """One row a kernel and state, where it waits most; not where a rank is late that is the busiest there."""
     named = waits[waits["state"].isin(["serialisation", "late arrival"])].sort_values("part", ascending=False)
     places = zip(named["configuration"], named["late"], strict=True)
-    known = np.array([(tuple(point), int(late)) in fullest for point, late in places], dtype=bool)
+    known = np.array([(tuple(point), int(late)) in busiest for point, late in places], dtype=bool)
     named = named[(named["state"] == "serialisation") | ~known]
     rows = []
     for worst in named.drop_duplicates(["kernel", "state"]).to_dict("records"):

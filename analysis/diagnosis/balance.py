@@ -1,4 +1,4 @@
-"""Load balance: how much more the fullest rank does than the mean, kernel by kernel, as measured.
+"""Load balance: how much more the busiest rank does than the mean, kernel by kernel, as measured.
 
 A superstep ends with its slowest rank, so max / mean of what ranks compute, less one, is what they wait for it (load
 imbalance factor; Calotoiu et al. 2013 reduce by the maximum for the same reason). Instructions measure it without the
@@ -36,7 +36,7 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     dict
         ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (that measured it),
         ``ratio`` (a number or None for each configuration), ``having`` (ranks that have the kernel, likewise) and
-        ``fullest`` (the rank that did most, likewise). Empty where no run has several ranks.
+        ``busiest`` (the rank that did most, likewise). Empty where no run has several ranks.
     """
     tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
     for run in experiment.runs:
@@ -62,13 +62,13 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     kernels: dict[str, dict[str, Any]] = {}
     for name in MEASURES:
         for at, point in enumerate(points):
-            for kernel, ratio, having, fullest in _ratios(tables[point].get(name, []), name):
+            for kernel, ratio, having, busiest in _ratios(tables[point].get(name, []), name):
                 none = [None] * len(points)
                 entry = kernels.setdefault(
-                    kernel, {"metric": name, "ratio": none, "having": [*none], "fullest": [*none]}
+                    kernel, {"metric": name, "ratio": none, "having": [*none], "busiest": [*none]}
                 )
                 if entry["metric"] == name:
-                    entry["ratio"][at], entry["having"][at], entry["fullest"][at] = round(ratio, 6), having, fullest
+                    entry["ratio"][at], entry["having"][at], entry["busiest"][at] = round(ratio, 6), having, busiest
     return {"configurations": [list(point) for point in points], "kernels": kernels}
 
 
@@ -81,9 +81,9 @@ def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int,
     grouped = each.groupby("kernel", observed=True)
     # A rank without a row did nothing in the kernel.
     mean, most = grouped.sum() / ranks, grouped.max()
-    fullest, having = grouped.idxmax(), grouped.count()
+    busiest, having = grouped.idxmax(), grouped.count()
     return [
-        (str(kernel), float(most[kernel] / mean[kernel]), int(having[kernel]), int(fullest[kernel][1]))
+        (str(kernel), float(most[kernel] / mean[kernel]), int(having[kernel]), int(busiest[kernel][1]))
         for kernel in mean.index
         if mean[kernel] > 0
     ]
@@ -98,10 +98,10 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         ``kernel``, ``ranks`` (of the measured configuration with most ranks), ``ratio`` (largest over mean there),
         ``before`` (the same at the one with fewest), ``ahead`` (largest over mean as predicted at the last
         configuration asked for; NaN where it is not), ``having`` (ranks that have the kernel where it was measured),
-        ``fullest`` (rank), ``metric`` (that measured it), ``lost`` (part of the program's predicted time there that
-        ranks wait for the fullest of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
+        ``busiest`` (rank), ``metric`` (that measured it), ``lost`` (part of the program's predicted time there that
+        ranks wait for the busiest rank of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
     """
-    columns = ["kernel", "ranks", "ratio", "before", "ahead", "having", "fullest", "metric", "lost", "named"]
+    columns = ["kernel", "ranks", "ratio", "before", "ahead", "having", "busiest", "metric", "lost", "named"]
     points = np.array(observed.get("configurations", []), dtype=np.float64)
     if not len(points) or "ranks" not in evidence.parameters:
         return pd.DataFrame(columns=columns)
@@ -119,24 +119,24 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         ahead, lost = _predicted(evidence, place.get(kernel), last, total)
         named = last >= UNEVEN and lost >= HEAVY
         most, metric = count[order][known[-1]], str(entry["metric"])
-        having, fullest = (int(np.array(entry[name])[order][known[-1]]) for name in ("having", "fullest"))
-        rows.append((kernel, int(most), last, first, ahead, having, fullest, metric, lost, named))
+        having, busiest = (int(np.array(entry[name])[order][known[-1]]) for name in ("having", "busiest"))
+        rows.append((kernel, int(most), last, first, ahead, having, busiest, metric, lost, named))
     found = pd.DataFrame(rows, columns=columns)
     return found.sort_values("lost", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def fullest_ranks(observed: Mapping[str, Any], kernels: Collection[str]) -> set[tuple[tuple[float, ...], int]]:
+def busiest_ranks(observed: Mapping[str, Any], kernels: Collection[str]) -> set[tuple[tuple[float, ...], int]]:
     """The configurations measured, each with a rank that did most in one of `kernels`."""
     return {
         (tuple(point), int(rank))
         for kernel in kernels
-        for point, rank in zip(observed["configurations"], observed["kernels"][kernel]["fullest"], strict=True)
+        for point, rank in zip(observed["configurations"], observed["kernels"][kernel]["busiest"], strict=True)
         if rank is not None
     }
 
 
 def _predicted(evidence: Evidence, at: int | None, measured: float, total: float) -> tuple[float, float]:
-    """Largest over mean at the last configuration, and what waiting for the fullest takes of `total`.
+    """Largest over mean at the last configuration, and what waiting for the busiest rank takes of `total`.
 
     The imbalance is the model's where the model has one for the kernel; otherwise the last that was measured.
     """

@@ -1,6 +1,6 @@
 """What bounds a kernel: shares of its time by cause, and the verdict where one cause stands out.
 
-A kernel's time on the wall is what its mean rank computes, what the fullest rank computes beyond that, and its
+A kernel's time on the wall is what its mean rank computes, what the busiest rank computes beyond that, and its
 messages. What it computes is execution or waiting for a level of memory. Two things show the waiting: the stalls that
 are left when execution is known (:mod:`ranksight.analysis.diagnosis.execution`), and the time that the bytes through a
 level take at the bandwidth of that level, which no faster execution can undercut (roofline; Williams, Waterman and
@@ -113,8 +113,8 @@ def judge(
     busy = computing / scale
     with np.errstate(invalid="ignore", divide="ignore"):
         fill = used / np.where(computing > 0, computing, np.nan)
-    fullest = np.nan_to_num(fill, nan=-1.0).argmax(axis=0)
-    wide = slack[fullest]
+    busiest = np.nan_to_num(fill, nan=-1.0).argmax(axis=0)
+    wide = slack[busiest]
     floor, least, last = (
         np.nan_to_num(np.fmax.reduce(np.minimum(fill * factor, 1.0), axis=0))
         for factor in (1.0, 1 / slack[:, None, None], slack[:, None, None])
@@ -180,7 +180,7 @@ def _levels(exposed: Array, fill: Array, held: Array) -> Array:
     wait = np.where(np.isfinite(exposed), exposed, 0.0)
     total = wait.sum(axis=0)
     part = wait / np.where(total > 0, total, 1.0) * held
-    # Bytes pass through the levels before the fullest one while that one is waited for: only it holds up by them.
+    # Bytes pass through the levels before the busiest one while that one is waited for: only it holds up by them.
     top = np.arange(3)[:, None, None] == full.argmax(axis=0)[None]
     most = np.where(top, np.maximum(part, np.minimum(full, held)), 0.0)
     others = np.where(top, 0.0, part)

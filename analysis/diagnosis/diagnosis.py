@@ -106,7 +106,7 @@ class Diagnosis:
         if self.given is not None:
             return self.given
         if "ranks" not in self.model.parameters:
-            raise InputError("the model has no parameter ranks", "how kernels scale is told over ranks")
+            raise InputError("the model has no parameter ranks", "fit runs of several rank counts")
         points = line_of(self.model.training, self.model.parameters, self.target)
         return gather(self.model, points, self.level)
 
@@ -118,7 +118,13 @@ class Diagnosis:
     # Tables; each is made when it is first asked for.
 
     def verdicts(self) -> pd.DataFrame:
-        """What bounds each kernel at each configuration; see :func:`ranksight.analysis.diagnosis.verdicts.table`."""
+        """What bounds each kernel at each configuration; see :func:`ranksight.analysis.diagnosis.verdicts.table`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).verdicts()[["kernel", "verdict"]]
+             kernel    verdict
+        0     solve  undecided
+        1  exchange  undecided
+        """
         return self._table("verdicts", self._verdicts)
 
     def _verdicts(self) -> pd.DataFrame:
@@ -203,9 +209,9 @@ class Diagnosis:
         measured = float(self.model.training[:, self.model.parameters.index("ranks")].max())
         memory, layout, uneven = advice.memory(self.line, measured), self._layout(), self.balance()
         named = uneven.loc[uneven["named"].astype(bool), "kernel"].tolist()
-        fullest = self._read("balance", lambda: balance.fullest_ranks(self._observed.get("balance", {}), named))
+        busiest = self._read("balance", lambda: balance.busiest_ranks(self._observed.get("balance", {}), named))
         found = self.evidence, self.causes, self.scaling(), uneven, self.teams(), self.waits(), self.saturation()
-        return advice.table(*found, fullest, layout, memory)
+        return advice.table(*found, busiest, layout, memory)
 
     def _layout(self) -> tuple[str, float] | None:
         """A layout of the ranks that saves time at the last configuration, where grid and network are known."""
@@ -316,7 +322,7 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
 def causes_of(evidence: Evidence) -> Causes:
     """Shares and verdicts of what is known.
 
-    Where the evidence does not carry a kernel's time, a verdict stands only if both ends of its interval give it too,
+    Where the data are insufficient for a kernel's time, a verdict stands only if both ends of its interval give it too,
     and none stands where the interval is no more than the value of other configurations;
     where counts or times were sampled, only if it is sure over all that their samples may mean.
     """
@@ -344,7 +350,7 @@ def _causes(evidence: Evidence) -> Causes:
     counted = np.isfinite(evidence.instructions) & np.isfinite(evidence.frequency)
     instructions = np.where(counted, evidence.instructions, np.nan)
     longest = evidence.longest * f
-    known = execution(evidence.computing * f, instructions, longest, evidence.cpi, evidence.calm, stalls, error)
+    known = execution(evidence.computing * f, instructions, longest, evidence.cpi, evidence.minimum_wait, stalls, error)
     waiting = evidence.waiting
     # Top-down levels without loads by level: all that memory holds up is put to memory.
     bare = np.isfinite(evidence.stalled) & ~np.isfinite(waiting).any(axis=0)

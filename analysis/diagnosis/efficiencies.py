@@ -1,6 +1,6 @@
 """Efficiencies after the POP method: where the processor time goes that more ranks do not turn into speed.
 
-With C the mean computing time of all ranks, I what the fullest rank computes beyond it, M the messages' time, O that
+With C the mean computing time of all ranks, I what the busiest rank computes beyond it, M the messages' time, O that
 outside of kernels and messages (T_others: start, files, halted cycles) and T = C + I + M + O,
 
     parallel efficiency = load balance x communication efficiency x outside efficiency,

@@ -17,7 +17,7 @@ from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.resource.resource import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.sharing.demand import loads_of
-from ranksight.model.uncertainty.forecast import BORROWED, INSUFFICIENT, OK, Forecast
+from ranksight.model.uncertainty.forecast import IMPUTED, INSUFFICIENT, OK, Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.model import Model
@@ -56,7 +56,7 @@ class Evidence:
         Whether the interval of the kernel's time is usable: there are enough runs, of the parameters asked for, or runs
         of the very configuration.
     counted_ok : (K, k) bool
-        Whether the evidence carries the kernel's count of instructions.
+        Whether the data suffice for the kernel's count of instructions.
     instructions, flops : (K, k)
         A rank.
     fetched : (3, K, k)
@@ -69,7 +69,7 @@ class Evidence:
         Part of the slots bound by memory, by the top-down method.
     cpi : (K, k)
         CPI without the stalls of the equation, at each configuration.
-    calm : (K,)
+    minimum_wait : (K,)
         Cycles that loads may wait, per instruction, where memory asked least.
     factor, factor_error : (K, k)
         BF_mem and its standard error.
@@ -111,7 +111,7 @@ class Evidence:
     stores: Array
     stalled: Array
     cpi: Array
-    calm: Array
+    minimum_wait: Array
     factor: Array
     factor_error: Array
     counted: NDArray[np.bool_]
@@ -146,7 +146,7 @@ class Evidence:
 
     @property
     def lost(self) -> Array:
-        """Seconds that the fullest rank computes beyond the mean of all ranks, (K, k)."""
+        """Seconds that the busiest rank computes beyond the mean of all ranks, (K, k)."""
         return self.imbalance + self.computing * (1 - self.having)
 
     @property
@@ -167,7 +167,7 @@ class Evidence:
 
     @property
     def bounded(self) -> NDArray[np.bool_]:
-        """Whether a kernel's time is carried, or at least lies between two ends that can be compared, (K, k)."""
+        """Whether a kernel's time is predicted, or lies between two ends that can be compared, (K, k)."""
         ends = (self.low > 0) & (self.high <= FARTHEST * self.low)
         return np.asarray(self.ok | ends)
 
@@ -235,7 +235,7 @@ def gather(
         down, up = (np.nan_to_num(end / time, nan=1.0) for end in (lower, upper))
     status, reason = answers.state("time")
     measured = (points[:, None] == model.training[None]).all(axis=2).any(axis=1)
-    least, calm, factor, error, stalls, source = _equation(model, broken)
+    least, minimum_wait, factor, error, stalls, source = _equation(model, broken)
     instructions = count("instructions")
     given = extras.get("ceilings")
     found = Evidence(
@@ -250,10 +250,10 @@ def gather(
         shared=_shared(equation, kernels, each),
         low=computing * np.minimum(down, 1.0),
         high=computing * np.maximum(up, 1.0),
-        ok=np.isin(status, (OK, BORROWED)),  # what is known within its interval alone still ranks among the others
+        ok=np.isin(status, (OK, IMPUTED)),  # what is known within its interval alone still ranks among the others
         reason=reason,
         sufficient=~np.isin(status, INSUFFICIENT) | measured[None],
-        counted_ok=answers.carried("instructions"),
+        counted_ok=answers.sufficient("instructions"),
         instructions=instructions,
         flops=_first(count("flops"), _sum(count("flops_dp"), count("flops_sp"))),
         # Lines that go back to a cache came from it: what passes both ways is read for a half at least.
@@ -264,7 +264,7 @@ def gather(
         stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
         stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
         cpi=np.where(np.isfinite(least), least, _pace(each["execution"], instructions, extras)),
-        calm=calm,
+        minimum_wait=minimum_wait,
         factor=factor,
         factor_error=error,
         counted=stalls,
@@ -313,8 +313,8 @@ class _Answers:
         status = np.where(there, self.said.status[index], OK)
         return status, np.where(there & (status != OK), self.said.reason[index], "").astype(object)
 
-    def carried(self, name: str) -> NDArray[np.bool_]:
-        """Whether the evidence carries a metric (K, k); not where a kernel has no such metric."""
+    def sufficient(self, name: str) -> NDArray[np.bool_]:
+        """Whether the data suffice for a metric (K, k); not where a kernel has no such metric."""
         index = self._index(name)
         if not len(self.said.status):
             return np.zeros((len(index), len(self.points)), dtype=bool)
@@ -375,25 +375,25 @@ def _equation(model: Model, broken: Breakdown) -> tuple[Array, Array, Array, Arr
     """
     kernels, terms = broken.kernels, broken.terms
     count, k = len(kernels), broken.total.value.shape[1]
-    least, calm = np.full((count, k), np.nan), np.full(count, np.nan)
+    least, minimum_wait = np.full((count, k), np.nan), np.full(count, np.nan)
     factor, error = np.full((count, k), np.nan), np.full((count, k), np.nan)
     counted = np.zeros(count, dtype=bool)
     source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
     if terms is None:
-        return least, calm, factor, error, counted, tuple(source)
+        return least, minimum_wait, factor, error, counted, tuple(source)
     place = {kernel: at for at, kernel in enumerate(kernels)}
     mine = [(at, place[kernel]) for at, kernel in enumerate(terms.kernels) if kernel in place and kernel != WHOLE]
     if not mine:
-        return least, calm, factor, error, counted, tuple(source)
+        return least, minimum_wait, factor, error, counted, tuple(source)
     theirs, here = (np.array(column) for column in zip(*mine, strict=True))
     factor[here] = terms.blocking.value[theirs]
     error[here] = (terms.blocking.upper - terms.blocking.lower)[theirs] / 3.29
     least[here] = terms.cpi.value[theirs]
     counted[here] = terms.counted[theirs]
     extras = model.extras.get("diagnosis", {})
-    smallest = extras.get("calm", {}) if isinstance(extras, dict) else {}
+    smallest = extras.get("minimum_wait", {}) if isinstance(extras, dict) else {}
     for at, to in mine:
         source[to] = terms.method[at]
         value = smallest.get(terms.kernels[at])
-        calm[to] = float(value) if isinstance(value, (int, float)) else np.nan
-    return least, calm, factor, error, counted, tuple(source)
+        minimum_wait[to] = float(value) if isinstance(value, (int, float)) else np.nan
+    return least, minimum_wait, factor, error, counted, tuple(source)

@@ -77,8 +77,8 @@ def execution(
     cycles: Array,
     instructions: Array,
     waiting: Array,
-    calm: Array,
-    calm_waiting: Array,
+    minimum_cpi: Array,
+    minimum_wait: Array,
     stalls: Array,
     error: Array,
 ) -> Execution:
@@ -89,9 +89,9 @@ def execution(
     cycles, instructions : (K, k)
     waiting : (K, k)
         M: cycles that loads would wait one after another; infinite where loads by level were not counted.
-    calm : (K, k)
+    minimum_cpi : (K, k)
         CPI where memory asked least, as the model has it at each configuration; NaN where it is not known.
-    calm_waiting : (K,)
+    minimum_wait : (K,)
         M per instruction there; NaN where it is not known.
     stalls : (K, k)
         Stall cycles by the kernel's own counters; NaN where none were counted.
@@ -99,10 +99,10 @@ def execution(
         Standard error of `stalls`.
     """
     each = np.divide(cycles, instructions, out=np.full(cycles.shape, np.nan), where=instructions > 0)
-    top = np.fmin(each, calm)
+    top = np.fmin(each, minimum_cpi)
     with np.errstate(invalid="ignore"):
         here = each - np.divide(waiting, instructions, out=np.full(cycles.shape, np.inf), where=instructions > 0)
-        bottom = np.fmax(np.fmax(calm - calm_waiting[:, None], here), 1 / WIDTH)
+        bottom = np.fmax(np.fmax(minimum_cpi - minimum_wait[:, None], here), 1 / WIDTH)
     # Rounding, and times and counts of different runs: bounds that cross meet where they do.
     bottom = np.fmin(bottom, top)
     share = np.divide(instructions, cycles, out=np.ones(cycles.shape), where=cycles > 0)

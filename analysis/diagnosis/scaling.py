@@ -32,9 +32,9 @@ NOTICED = 1.1
 
 
 def is_strong(line: Evidence) -> bool:
-    """Whether a rank's work falls with the ranks: its instructions where counted, its computing time where not."""
+    """Whether the work of all ranks' mean falls with the ranks: instructions where counted, computing time where not."""
     counted = np.isfinite(line.instructions).all(axis=1)
-    work = (line.instructions[counted] if counted.any() else line.computing).sum(axis=0)
+    work = ((line.instructions * line.having)[counted] if counted.any() else line.mean).sum(axis=0)
     ranks = line.ranks
     # At many ranks the work that every rank repeats outweighs the divided work: the fewest ranks decide.
     last = max(int(np.searchsorted(ranks, EARLY * ranks[0], side="right")) - 1, min(1, len(ranks) - 1))
@@ -175,8 +175,8 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     use &= (work > 0).any(axis=1)
     # The first rank count at which both are known; the first at all where the time nowhere is.
     both = (times > 0) & (work > 0)
-    carried = both & line.ok
-    start = np.where(carried.any(axis=1), carried.argmax(axis=1), both.argmax(axis=1))
+    sufficient = both & line.ok
+    start = np.where(sufficient.any(axis=1), sufficient.argmax(axis=1), both.argmax(axis=1))
     at = start[:, None]
     base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
     pace = np.divide(base, counts, out=np.zeros_like(base), where=counts > 0)

@@ -55,7 +55,7 @@ class Sides:
         known = np.isfinite(given).all(axis=1) & np.isfinite(second).all(axis=1)
         if known.sum() < given.shape[1]:
             raise InputError(
-                f"{int(known.sum())} kernels with all top-down levels do not tell {given.shape[1]} coefficients",
+                f"{int(known.sum())} kernels with all top-down levels are too few for {given.shape[1]} coefficients",
                 "give at least as many kernels, or measure level 2",
             )
         return cls(np.asarray(np.linalg.lstsq(given[known], second[known], rcond=None)[0], dtype=np.float64))

@@ -1,4 +1,4 @@
-"""The table of verdicts: one row a kernel and configuration, with the figures that carry it."""
+"""The table of verdicts: one row a kernel and configuration, with the figures behind it."""
 
 from __future__ import annotations
 
@@ -120,6 +120,6 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> N
         reason[lacking] = one[lacking[rest]] + f"; {REST_UNKNOWN}"
     if evidence.samples is not None:
         mine = open_ & (evidence.samples < FEW)
-        counts = [f", told by {number:.2g} samples" for number in evidence.samples[mine]]
+        counts = [f", from {number:.2g} samples" for number in evidence.samples[mine]]
         reason[mine] = reason[mine] + np.array(counts, dtype=object)
     return reason

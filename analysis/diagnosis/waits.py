@@ -186,8 +186,8 @@ def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The entries of :func:`observe_waits` with ``state``: ``serialisation``, ``late arrival``, ``not told`` (ranks
-        shared cores) or empty where nothing is waited for.
+        The entries of :func:`observe_waits` with ``state``: ``serialisation``, ``late arrival``,
+        ``undetermined`` (ranks shared cores) or empty where nothing is waited for.
     """
     frame = pd.DataFrame([dict(row) for row in observed])
     if frame.empty:
@@ -199,6 +199,6 @@ def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
     certain: pd.Series[float] = each["score"].transform("sum") / np.sqrt(np.maximum(trials, 1))
     chain = heavy & ~frame["collective"] & (certain >= CERTAIN) & (frame["order"] >= ORDERED)
     late = heavy & ~chain & (frame["waiting"] > frame["least"]) & (frame["late"] >= 0) & (frame["calls"] >= OFTEN)
-    state = np.where(frame["shared"], "not told", "late arrival")
+    state = np.where(frame["shared"], "undetermined", "late arrival")
     frame["state"] = np.where(chain, "serialisation", np.where(late, state, ""))
     return frame.sort_values(["ranks", "part"], ascending=False, kind="stable").reset_index(drop=True)

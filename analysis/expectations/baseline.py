@@ -101,7 +101,7 @@ def status_quo(
         if finding.status == "ok":
             found[key] = expectation
         else:
-            missing[key] = f"the baseline carries no model: {finding.reason}"
+            missing[key] = f"the baseline has no model: {finding.reason}"
     return found, missing
 
 

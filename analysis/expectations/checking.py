@@ -63,7 +63,7 @@ class Result:
 
     @property
     def insufficient(self) -> bool:
-        """Whether a verdict had to be refused."""
+        """Whether some function got no verdict."""
         return any(each.status != "ok" for each in self.findings) or any(
             each.state == "insufficient" for each in self.rules
         )

@@ -15,7 +15,7 @@
     [search]
     deviation = "O(p^0.5)"  # limit of all expectations that state none (default: each one's own, halved)
     depth = 2               # times that intervals of the generated search space are halved
-    least_r2 = 0.5          # adjusted R2 below which a model carries no verdict
+    least_r2 = 0.5          # adjusted R2 below which a model gets no verdict
     least_settings = 5      # values of a parameter without which there is no verdict
     upper = true            # expectations are upper bounds: slower growth violates none
     [search.terms.p]        # terms of one's own, in place of the generated ones
@@ -47,6 +47,7 @@ from typing import Any, TypeVar
 from ranksight.analysis.expectations import grammar
 from ranksight.analysis.expectations.inequality import Inequality, inequality
 from ranksight.core.errors import InputError
+from ranksight.core.formula import FormulaError
 from ranksight.core.toml import decode, read
 from ranksight.model.search.growth import NONE, Growth
 from ranksight.model.spaces.rulers import DEPTH, Ruler
@@ -158,17 +159,9 @@ def read_study(path: Path) -> Study:
     InputError
         Naming file, line and column of what cannot be read or contradicts itself.
     """
-    return _study(read(path), str(path))
-
-
-def parse_study(text: str, source: str = "expectations") -> Study:
-    """Read expectations from text; see :func:`read_study`."""
-    return _study(text.encode("utf-8", "surrogatepass"), source)
-
-
-def _study(content: bytes, source: str) -> Study:
-    tables = decode(content, source, "mend it; an example stands in docs/expectations.md")
-    return _Document(content.decode("utf-8"), source, tables).study()
+    content = read(path)
+    tables = decode(content, str(path), "correct it; docs/expectations.md has an example")
+    return _Document(content.decode("utf-8"), str(path), tables).study()
 
 
 class _Document:
@@ -271,7 +264,7 @@ class _Document:
             values = ()
         if not values or len(values) > 200 or any(abs(value) > grammar.LARGEST for value in values):
             raise InputError(
-                f"{self.at(table, key)}: {key} is no list of exponents", 'write it like ["0", "1/4", "1/3", 0.5]'
+                f"{self.at(table, key)}: {key} is not a list of exponents", 'write it like ["0", "1/4", "1/3", 0.5]'
             )
         return values
 
@@ -281,14 +274,14 @@ class _Document:
         text = entries[key]
         if not isinstance(text, str):
             raise InputError(
-                f"{self.at(table, owner or key)}: {text!r} is no expectation", 'write it like "O(p^0.5 log p)"'
+                f"{self.at(table, owner or key)}: {text!r} is not an expectation", 'write it like "O(p^0.5 log p)"'
             )
         return self.parsed(grammar.growth, text, table, owner or key).renamed(self.symbols)
 
     def parsed(self, read: Callable[[str], T], text: str, table: str, key: str) -> T:
         try:
             return read(text)
-        except grammar.ParseError as error:
+        except FormulaError as error:
             line, column = locate(self.text, table, key, text, error.at)
             raise InputError(f"{self.source}:{line}:{column}: {error.plain}", error.remedy) from error
 
@@ -313,7 +306,7 @@ class _Document:
 
     def string(self, entries: Mapping[str, Any], key: str, table: str) -> str:
         if not isinstance(entries[key], str) or not entries[key]:
-            raise InputError(f"{self.at(table, key)}: {key} is no text", f'write {key} = "..."')
+            raise InputError(f"{self.at(table, key)}: {key} is not text", f'write {key} = "..."')
         return str(entries[key])
 
     def number(self, entries: Mapping[str, Any], key: str) -> float:

@@ -12,14 +12,14 @@ letter, so that most kernels need no quotes.
 
 from __future__ import annotations
 
-import re
+import ast
 from dataclasses import dataclass
 
-from ranksight.analysis.expectations.grammar import LONGEST, ParseError, Token, tokenise
+from ranksight.core.formula import FormulaError, Tree, read_tree
 
-_TOKEN = re.compile(
-    r'\s*(?:(?P<number>\d+(?:\.\d+)?)|(?P<name>[A-Za-z_~][\w:.\[\]~]*)|"(?P<quoted>[^"]+)"|(?P<sign><=|>=|[-+*<>=]))'
-)
+LONGEST = 4000
+"""Characters of a rule."""
+_REMEDY = "write it like Allreduce <= Reduce + Bcast"
 
 Sum = tuple[tuple[str, float], ...]
 
@@ -51,45 +51,41 @@ def inequality(text: str) -> Inequality:
 
     Raises
     ------
-    ParseError
+    FormulaError
         With the column of what does not fit.
     """
-    if len(text) > 10 * LONGEST:
-        raise ParseError(f"a rule has {len(text)} characters, more than {10 * LONGEST}", 10 * LONGEST)
-    tokens = tokenise(text, _TOKEN, "put names with other signs between double quotes")
-    left, at = _sum(tokens, 0)
-    sign = tokens[at]
-    if sign.text not in ("<=", ">="):
-        what = "the end" if sign.kind == "end" else repr(sign.text)
-        raise ParseError(f"expected <= or >=, found {what}", sign.at, "write it like Allreduce <= Reduce + Bcast")
-    right, end = _sum(tokens, at + 1)
-    if tokens[end].kind != "end":
-        raise ParseError(f"expected the end, found {tokens[end].text!r}", tokens[end].at, "a rule is one inequality")
-    smaller, larger = (left, right) if sign.text == "<=" else (right, left)
+    tree = read_tree(text, (), _REMEDY, implied=True, longest=LONGEST)
+    root = tree.root
+    if not isinstance(root, ast.Compare):
+        raise FormulaError("expected <= or >=, found the end", len(text), _REMEDY)
+    if len(root.ops) > 1:
+        second = tree.sign(root.comparators[1])
+        raise FormulaError(f"expected the end, found {second}", second.at, "a rule is one inequality")
+    left, right = _sum(tree, root.left), _sum(tree, root.comparators[0])
+    smaller, larger = (left, right) if isinstance(root.ops[0], ast.LtE) else (right, left)
     both = dict(smaller)
     if all(both.get(name, 0.0) >= factor for name, factor in larger):
-        raise ParseError(
+        raise FormulaError(
             "the rule contradicts itself or says nothing", 0, "one side holds all of the other: no measurement decides"
         )
     return Inequality(smaller, larger, " ".join(text.split()))
 
 
-def _sum(tokens: list[Token], at: int) -> tuple[Sum, int]:
+def _sum(tree: Tree, node: ast.expr) -> Sum:
     total: dict[str, float] = {}
-    while True:
+    items = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        items.append(node.right)
+        node = node.left
+    for item in (node, *reversed(items)):
         factor = 1.0
-        if tokens[at].kind == "number":
-            factor = float(tokens[at].text)
+        if isinstance(item, ast.BinOp) and isinstance(item.op, ast.Mult) and isinstance(item.left, ast.Constant):
+            token = tree.token(item.left)
+            factor, item = float(token.text), item.right
             if not 0 < factor < 1e100:
-                raise ParseError(f"the factor {tokens[at].text} is not positive", tokens[at].at)
-            at += 1
-            at += tokens[at].text == "*"
-        name = tokens[at]
-        if name.kind not in ("name", "quoted"):
-            what = "the end" if name.kind == "end" else repr(name.text)
-            raise ParseError(f"expected a function, found {what}", name.at, "write it like Allreduce <= Reduce + Bcast")
-        total[name.text] = total.get(name.text, 0.0) + factor
-        at += 1
-        if tokens[at].text != "+" or tokens[at].kind != "sign":
-            return tuple(total.items()), at
-        at += 1
+                raise FormulaError(f"the factor {token.text} is not positive", token.at)
+        if not isinstance(item, ast.Name):
+            token = tree.token(item)
+            raise FormulaError(f"expected a function, found {token}", token.at, _REMEDY)
+        total[tree.name(item)] = total.get(tree.name(item), 0.0) + factor
+    return tuple(total.items())

@@ -1,4 +1,4 @@
-"""From a model to a verdict, or to the refusal of one where the evidence is poor.
+"""From a model to a verdict, or to the reason why there is none.
 
 A match that nothing supports is none: a model with an adjusted R2 of 0.23 says little about growth, whatever its
 leading term (the paper's Table 3, MPI memory on Piz Daint, prints it as a total match). A verdict needs
@@ -87,13 +87,6 @@ class Finding:
         if self.status != "ok" or self.match is None:
             return "insufficient"
         return "slower" if self.upper and self.match.rank == "none" and not self.match.exceeds else self.match.rank
-
-
-def verdict_of(found: Growth, expected: Growth, limit: Growth, adjusted_r2: float, least: float) -> str:
-    """The verdict on a model that somebody else fitted: its growth and its adjusted R2 (NaN for constants)."""
-    if adjusted_r2 < least:
-        return "insufficient"
-    return match(found, expected, limit).rank
 
 
 def judge(function: str, metric: str, expectation: Expectation, model: Model, study: Study) -> Finding:

@@ -173,7 +173,7 @@ def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd
     sums = calls[added].groupby(key, sort=False).sum(min_count=1)
     found = calls[kept].copy()
     found[added] = sums.reindex(pd.MultiIndex.from_arrays([ranks[kept], after[kept]])).to_numpy()
-    # Finalising takes what it takes once: it is no part of a phase.
+    # Finalising takes what it takes once: it is not part of a phase.
     found.loc[found["operation"].astype(str) == END, "communication"] = 0.0
     if found.empty or set(found["operation"].astype(str)) == {END}:
         raise InsufficientError(f"run {run.id} makes no call that communicates: it has no phases")

@@ -34,7 +34,7 @@ MOST_SERIES = 64
 MOST_LOST = 1 - 1e-9
 """Largest part of a sum that errors take away."""
 REACH = float(np.log(WIDEST))
-"""Half-width, in logarithms, of an answer that the evidence does not carry, and the most that any is taken for."""
+"""Half-width, in logarithms, of an answer with insufficient data, and the most that any is taken for."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
     rule        = alternative { "," alternative }
     alternative = number | number ".." number [ ":" step ] | name of a rule | formula in one name
 
-A formula counts with its name n = 1, 2, 3, ... and is read by :mod:`ranksight.platforms.events.formulas`: into a tree,
+A formula counts with its name n = 1, 2, 3, ... and is read by :mod:`ranksight.core.formula`: into a tree,
 never evaluated as code. Programs restrict their ranks so (six faces of a cubed sphere, cubes of ranks, hypercubes), and
 a plan must not ask for runs that the program refuses (checklist D23 of Ding et al. 2018: ``P = 6 n^2``).
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
-from ranksight.platforms.events.formulas import read_formula
+from ranksight.core.formula import read_formula
 
 Array = NDArray[np.float64]
 
@@ -90,19 +90,19 @@ def _alternative(text: str, rule: str, low: float, high: float) -> Array:
         count = np.floor((min(last, high) - first) / step + 1e-9) - start + 1
         return np.asarray(first + step * (start + np.arange(max(0, int(min(count, COUNTED))))))
     formula = read_formula(NAMED.get(text, text), f"rule '{rule[:80]}'")
-    if len(formula.events) > 1:
+    if len(formula.names) > 1:
         raise InputError(
-            f"the rule '{text[:80]}' has {len(formula.events)} names: {', '.join(formula.events[:4])}",
+            f"the rule '{text[:80]}' has {len(formula.names)} names: {', '.join(formula.names[:4])}",
             f"a rule counts with one, such as 6*n^2; rules with a name are {', '.join(NAMED)}",
         )
-    if not formula.events:
+    if not formula.names:
         return np.atleast_1d(formula({}))
-    if formula.text == formula.events[0] and text not in NAMED and text != "n":
+    if formula.text == formula.names[0] and text not in NAMED and text != "n":
         raise InputError(f"no rule is named '{text[:80]}'", remedy)
     count = FIRST_COUNTED
     while True:
         with np.errstate(all="ignore"):
-            found = np.asarray(formula({formula.events[0]: np.arange(1.0, count + 1)}))
+            found = np.asarray(formula({formula.names[0]: np.arange(1.0, count + 1)}))
         if found[-1] > high or not found[-1] > found[0] or count >= COUNTED:
             return found
         count *= 8

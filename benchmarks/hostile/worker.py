@@ -54,7 +54,7 @@ class Late(BaseException):
 def _read(reader: str, path: Path) -> str:
     """Read a file as ``import`` does."""
     from ranksight.core.errors import InputError
-    from ranksight.core.reading import READERS, check, in_time
+    from ranksight.core.reading import READERS, in_time, validated
 
     try:
         if path.is_file():
@@ -63,7 +63,7 @@ def _read(reader: str, path: Path) -> str:
         else:
             READERS[reader].recognises(path, b"")
         for reading in in_time(path, READERS[reader].read(path)):
-            check(reading, str(path))
+            validated(reading, str(path))
         return "read"
     except InputError as error:
         return "refused" if "\n" not in str(error) else f"a message of several lines: {error}"

@@ -18,7 +18,7 @@ from ranksight.model.series.series import Series
 class Engine:
     """fit_series and predict, nothing chosen by hand.
 
-    The engine learns noise and habits of programs from the series that are fitted together. With `alone` every series
+    The engine learns noise, and what functions share, from the series fitted together. With `alone` every series
     is fitted by itself: what it says of a program with a single kernel.
     """
 

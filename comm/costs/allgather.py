@@ -22,7 +22,7 @@ def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """``sum_j T(2^j m)``; source as for the ring.
 
-    Where ``p`` is no power of two, Open MPI takes Bruck's algorithm instead and MPICH does not choose this one: a
+    Where ``p`` is not a power of two, Open MPI takes Bruck's algorithm instead and MPICH does not choose this one: a
     further round brings the missing blocks, which costs what Bruck's does.
     """
     rounds, time = floor_log2(ranks), np.zeros(size.shape)

@@ -20,7 +20,7 @@ def dissemination(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     return time
 
 
-@algorithm("barrier/recursive_doubling", equation="log2 p' a, and 2 a where p is no power of two")
+@algorithm("barrier/recursive_doubling", equation="log2 p' a, and 2 a where p is not a power of two")
 def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """Pairwise exchanges at doubling distance; surplus ranks report before and are released after.
 
@@ -32,7 +32,7 @@ def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 def recursive_exchange(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """Exchange the whole vector at doubling distance and combine: ``log2 p' (T(m) + y m)``, ``p' = 2^floor(log2 p)``.
 
-    Where ``p`` is no power of two, ``p - p'`` ranks first send theirs to a neighbour and get the result at the end:
+    Where ``p`` is not a power of two, ``p - p'`` ranks first send theirs to a neighbour and get the result at the end:
     ``2 T(m) + y m`` more.
     """
     rounds, time = floor_log2(ranks), np.zeros(size.shape)

@@ -103,7 +103,7 @@ def operation_name(text: str) -> str:
 
 
 def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Floats]:
-    """Broadcast and check ranks and sizes; InputError where one is no rank count or no size."""
+    """Broadcast and check ranks and sizes; InputError where one is not a rank count or size."""
     ranks, size = np.broadcast_arrays(np.asarray(ranks, dtype=float), np.asarray(size, dtype=float))
     bad = ~np.isfinite(ranks) | (ranks < 1) | (ranks != np.floor(ranks))
     if bool(np.any(bad)):

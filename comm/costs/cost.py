@@ -42,7 +42,7 @@ def cost(
     Raises
     ------
     InputError
-        When the operation, selector or algorithm is unknown, or a value is no rank count or size.
+        When the operation, selector or algorithm is unknown, or a value is not a rank count or size.
     """
     fabric = Fabric.flat(network) if isinstance(network, NetworkParameters) else network
     if isinstance(choice, str):

@@ -38,7 +38,7 @@ def rabenseifner(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """Reduce-scatter by recursive halving, then binomial gather.
 
     Source: Rabenseifner, ICCS 2004, LNCS 3036, 1; Thakur, Rabenseifner and Gropp 2005, section 4.4. Surplus ranks of a
-    count that is no power of two first send their vector to a neighbour.
+    count that is not a power of two first send their vector to a neighbour.
     """
     core = 1 << floor_log2(ranks)
     halved = reduce_scatter.nearest_halving(core, size, fabric, fabric.combine(size))

@@ -40,8 +40,8 @@ def nearest_halving(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats
 def recursive_halving(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     """Halve the vector and the ranks in each round.
 
-    Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.3. Surplus ranks of a count that is no power
-    of two give their whole vector to a neighbour before and get their block after.
+    Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.3. Surplus ranks of a count that is not a
+    power of two give their whole vector to a neighbour before and get their block after.
     """
     core = 1 << floor_log2(ranks)
     whole = ranks * size

@@ -14,8 +14,8 @@ from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2, floor_l
 def binomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Floats:
     """``ceil(log2 p) (T(m) + y m)``: the ranks that hold the data double in each round.
 
-    No path in the tree is longer than ``floor(log2 p)``: where ``p`` is no power of two, the root's first send delays
-    the longest path only until the next can be sent, ``spacing(m)``; from the eager limit on that is ``T(m)``.
+    No path in the tree is longer than ``floor(log2 p)``: where ``p`` is not a power of two, the root's first send
+    delays the longest path only until the next can be sent, ``spacing(m)``; from the eager limit on that is ``T(m)``.
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.2.
     """
     rounds, depth, time = ceil_log2(ranks), floor_log2(ranks), np.zeros(size.shape)
@@ -28,7 +28,7 @@ def binomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Fl
 def k_nomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats, radix: int = 4) -> Floats:
     """``sum_j (T(m) + (r - 2) spacing(m))``: each level serves ``r - 1`` children in a train, ``ceil(log_r p)`` levels.
 
-    The last level has fewer children where ``p`` is no power of the radix. Open MPI's radix is 4
+    The last level has fewer children where ``p`` is not a power of the radix. Open MPI's radix is 4
     (coll_tuned_bcast_knomial_radix).
     """
     time, reach = np.zeros(size.shape), 1

@@ -25,7 +25,7 @@ class Fraction(Rule):
 
     def __post_init__(self) -> None:
         if self.parts < 2 or self.sign not in (-1, 1):
-            raise ValueError(f"{self.sign} / {self.parts} of the ranks is no distance")
+            raise ValueError(f"{self.sign} / {self.parts} of the ranks is not a distance")
 
     def links(self, ranks: int) -> Links:
         """One link a rank; none where the ranks do not divide."""

@@ -45,7 +45,7 @@ class Step(Rule):
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.vector) <= MOST_DIMENSIONS or not any(self.vector) or set(self.vector) - {-1, 0, 1}:
-            raise ValueError(f"{self.vector} is no step on a grid")
+            raise ValueError(f"{self.vector} is not a step on a grid")
 
     @property
     def straight(self) -> bool:

@@ -118,7 +118,7 @@ def _rank(tally: _messages.Tally, rank: int, file: Path, ranks: int, blind: set[
         where = f"{file}:{line_number}"
         name, *fields = line.strip().split(":")
         if not name.startswith("MPI_") or len(fields) < 2:
-            raise InputError(f"{where}: {line[:60]!r} is no call", "the trace is damaged")
+            raise InputError(f"{where}: {line[:60]!r} is not a call", "the trace is damaged")
         start = _messages.number(fields[0], where, "the start")
         # MPI_Finalize has no end: the tracer closes its file in it.
         end = start if fields[-1] == "-" else _messages.number(fields[-1], where, "the end")

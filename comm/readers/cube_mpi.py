@@ -39,7 +39,7 @@ class CubeMpi:
         Raises
         ------
         InputError
-            When it is no CUBE4 archive, or has no MPI functions, visits or times.
+            When it is not a CUBE4 archive, or has no MPI functions, visits or times.
         ToolError
             When pycubexr is not installed.
         """

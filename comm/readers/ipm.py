@@ -110,7 +110,7 @@ class Ipm:
         Raises
         ------
         InputError
-            When it is no well-formed XML, declares a document type or entities, lacks ranks, or holds senseless values.
+            When it is not well-formed XML, declares a document type or entities, lacks ranks, or has senseless values.
         """
         regular_file(path)
         profile = _Profile(path)

@@ -124,7 +124,7 @@ def _parse(path: Path) -> _Report:
         elif section in (_TIMES, _SENT, _RMA):
             _site(report, section, line, where)
     if not report.tasks:
-        raise InputError(f"{path} has no section 'MPI Time (seconds)'", "it is no mpiP report, or cut off")
+        raise InputError(f"{path} has no section 'MPI Time (seconds)'", "it is not an mpiP report, or cut off")
     if not ended:
         raise InputError(f"{path} ends before 'End of Report'", "the report is cut off: copy it again")
     return report

@@ -65,7 +65,7 @@ class Otf2:
             raise
         except Exception as error:  # the package raises its own, C-level and built-in errors
             raise InputError(
-                f"{anchor} is no OTF2 archive that can be read: {type(error).__name__} {error}"[:400],
+                f"{anchor} is not an OTF2 archive that can be read: {type(error).__name__} {error}"[:400],
                 "copy the whole folder with traces.def and traces/",
             ) from error
         yield reading

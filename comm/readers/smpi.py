@@ -145,7 +145,7 @@ def _ranks(files: list[Path]) -> set[int]:
             if line.strip() and not line.startswith("#"):
                 match = _LINE.fullmatch(line.strip())
                 if match is None:
-                    raise InputError(f"{file}:{line_number}: {line[:60]!r} is no action", "the trace is damaged")
+                    raise InputError(f"{file}:{line_number}: {line[:60]!r} is not an action", "the trace is damaged")
                 found.add(int(match[1]))
                 if len(files) > 1:
                     break  # a rank's own file names no other
@@ -155,7 +155,7 @@ def _ranks(files: list[Path]) -> set[int]:
 def _action(trace: _Trace, line: str, where: str) -> None:
     match = _LINE.fullmatch(line.strip())
     if match is None or int(match[1]) >= trace.ranks:
-        raise InputError(f"{where}: {line[:60]!r} is no action of one of {trace.ranks} ranks")
+        raise InputError(f"{where}: {line[:60]!r} is not an action of one of {trace.ranks} ranks")
     _Action(trace, where, int(match[1]), match[2].lower(), match[3].split()).enter()
 
 

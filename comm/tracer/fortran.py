@@ -176,7 +176,7 @@ def _by_descriptor(function: Prototype, name: str) -> str:
     if (RS_UNLIKELY(real == NULL)) *(void **)&real = rs_real("{name}");
     if (t != NULL && t->depth == 0) t->outer = RS_PC;
     real({passed});
-    if (t != NULL) t->outer = 0;
+    if (t != NULL) t->outer = rs_state.outer;
 }}
 """
 

@@ -212,6 +212,7 @@ static void begin(const rs_call *c, unsigned operation, MPI_Group world)
     rs_thread *t;
     choose_cpu_clock();
     choose_events();
+    rs_python_begin();
     if (rs_output_begin(rs_gather_leads()) != 0 || (t = rs_thread_new()) == NULL) {
         rs_gather_leave();
         return;
@@ -224,7 +225,7 @@ static void begin(const rs_call *c, unsigned operation, MPI_Group world)
 #endif
     rs_state.init_cpu = rs_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     both_clocks(&rs_state.init_end, &rs_state.init_mono);
-    t->last = rs_record_find(t, 0, c->pc, rs_key(operation, 0, 0));
+    t->last = rs_record_find(t, 0, t->outer == 0 ? c->pc : rs_caller(t, c->pc), rs_key(operation, 0, 0));
     t->last->count++;
     t->last->inside = rs_state.init_end - rs_state.init_begin;
     t->last_end = rs_state.init_end;

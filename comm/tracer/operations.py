@@ -7,7 +7,7 @@ all of the communicator, or the remote group of an intercommunicator; `m` = coun
 operation                             bytes of one call
 ====================================  ================================================================================
 sends of all modes                    m at the sender, at the call (persistent and partitioned: at each start);
-                                      none to ``MPI_PROC_NULL``, which is no message
+                                      none to ``MPI_PROC_NULL``, which is not a message
 receives                              what arrived, from the status, counted at completion
 Sendrecv                              m sent under ``Sendrecv``; what arrived under ``Sendrecv_recv``
 Bcast                                 m on every rank: the message that each one receives or gives

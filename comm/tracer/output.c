@@ -2,8 +2,8 @@
  *
  * Layout of one rank's content, of which a file holds one or, gathered, several, in the machine's byte order: 16 bytes of magic and version, then chunks: four letters, the size of an item
  * (u32), the size of the chunk (u64), the items, zeros to the next multiple of 8. HEAD holds the rank's numbers, OPER the
- * names of the operations, MAPS the executable mappings of /proc/self/maps, THRD, RECS, PEER and, where asked for, EVNT the
- * state and the tables of each thread, and DONE, empty, ends it. */
+ * names of the operations, MAPS the executable mappings of /proc/self/maps, PYTH the functions of Python that are call
+ * sites, THRD, RECS, PEER and, where asked for, EVNT the state and the tables of each thread, and DONE, empty, ends it. */
 #define _GNU_SOURCE
 #include "tracer.h"
 
@@ -221,6 +221,8 @@ static int content(int how, int number)
     enum { THREADS = 64 };
     static uint64_t states[THREADS][6];
     const rs_thread *t;
+    const void *functions;
+    uint32_t item, known = rs_python_sites(&functions, &item);
     unsigned n = 0;
     uint64_t head[] = {
         (uint64_t)rs_state.rank,    (uint64_t)rs_state.size,     (uint64_t)how,       (uint64_t)number,
@@ -232,7 +234,8 @@ static int content(int how, int number)
     listed = 0;
     memcpy(&head[sizeof head / sizeof *head - 1], &rs_state.ns_per_tick, sizeof rs_state.ns_per_tick);
     if (put(magic, sizeof magic) != 0 || chunk("HEAD", 8, head, sizeof head) != 0
-        || chunk("OPER", 1, rs_operations, rs_operations_length) != 0 || chunk("MAPS", 1, maps, maps_used) != 0)
+        || chunk("OPER", 1, rs_operations, rs_operations_length) != 0 || chunk("MAPS", 1, maps, maps_used) != 0
+        || (known > 0 && chunk("PYTH", item, functions, (uint64_t)item * known) != 0))
         return -1;
     for (t = rs_state.threads; t != NULL; t = t->next, n++) {
         uint64_t *state = states[n % THREADS];

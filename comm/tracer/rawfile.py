@@ -38,6 +38,8 @@ EVENT = np.dtype(
 )
 NO_PEER = -(2**31)
 
+PYTHON_SITE = np.dtype([("code", "u8"), ("passed", "u8"), ("text", "S496")])
+
 Array = NDArray[Any]
 
 
@@ -67,6 +69,8 @@ class RankTrace:
         Executable mappings: begin, end, offset in the file, path.
     threads : list of ThreadTables
         The thread that called ``MPI_Init`` first.
+    python : tuple of str
+        Functions of Python that are call sites, by number: name, file and first line, between tabs.
     """
 
     head: dict[str, int]
@@ -74,6 +78,7 @@ class RankTrace:
     operations: tuple[tuple[str, str], ...]
     maps: tuple[tuple[int, int, int, str], ...]
     threads: list[ThreadTables]
+    python: tuple[str, ...] = ()
 
     @property
     def ended(self) -> str:
@@ -126,7 +131,7 @@ def _mapping(path: Path, line: str) -> tuple[int, int, int, str]:
         begin, end = (int(word, 16) for word in fields[0].split("-"))
         return begin, end, int(fields[2], 16), fields[5]
     except (ValueError, IndexError):
-        raise _damaged(path, 0, f"{line!r} is no mapping") from None
+        raise _damaged(path, 0, f"{line!r} is not a mapping") from None
 
 
 def read(path: Path) -> list[RankTrace]:
@@ -151,7 +156,7 @@ def read(path: Path) -> list[RankTrace]:
 def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]:
     """The trace that begins at byte `begin`, and the byte after it."""
     if bytes(content[begin : begin + 8]) != MAGIC or len(content) < begin + 16:
-        raise _damaged(path, begin, "is no trace") if begin else InputError(f"{path} is no trace of this tracer")
+        raise _damaged(path, begin, "is not a trace") if begin else InputError(f"{path} is not a trace of this tracer")
     version, order = struct.unpack_from("=II", content, begin + 8)
     if order != 0x01020304:
         raise InputError(f"{path} is from a machine of the other byte order than {sys.byteorder} endian")
@@ -162,6 +167,7 @@ def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]
     tick, threads = 1e-9, list[ThreadTables]()
     operations: tuple[tuple[str, str], ...] = ()
     maps: tuple[tuple[int, int, int, str], ...] = ()
+    python: tuple[str, ...] = ()
     for tag, item, part in chunks:
         if tag == b"HEAD":
             head = dict(zip(HEAD, _numbers(path, part, HEAD, 1), strict=True))
@@ -171,6 +177,9 @@ def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]
             operations = tuple((name, kind) for name, _, kind in (line.partition("\t") for line in lines))
         elif tag == b"MAPS":
             maps = tuple(_mapping(path, line) for line in bytes(part).decode("utf-8", "replace").splitlines())
+        elif tag == b"PYTH":
+            texts = _table(path, tag, item, part, PYTHON_SITE)["text"].tolist()
+            python = tuple(text.decode("utf-8", "replace") for text in texts)
         elif tag == b"THRD":
             threads.append(ThreadTables(dict(zip(THREAD, _numbers(path, part, THREAD), strict=True))))
         elif tag == b"RECS" and threads:
@@ -181,7 +190,7 @@ def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]
             threads[-1].events = _table(path, tag, item, part, EVENT)
     if not head or not threads or not operations:
         raise _damaged(path, end, "lacks its head, its operations or its tables")
-    trace = RankTrace(head, tick, operations, maps, threads)
+    trace = RankTrace(head, tick, operations, maps, threads, python)
     _check(path, trace)
     return trace, end
 

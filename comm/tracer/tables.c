@@ -147,6 +147,7 @@ rs_thread *rs_thread_new(void)
     nobody->rank = INT64_MIN;
     nobody->next = nobody;
     t->last = none;
+    t->outer = rs_state.outer;
     if (rs_state.event_limit > 0)
         t->events = pages(sizeof *t->events * rs_state.event_limit); /* pages cost nothing before they are written */
     t->cpu_at = t->last_end = rs_now(); /* a thread's first call ends no stretch that is known to be computation */

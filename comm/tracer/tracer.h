@@ -83,7 +83,7 @@ typedef struct rs_thread {
     uint64_t last_end; /* when it ended */
     int64_t lost;      /* ticks without a processor since then */
     int depth;
-    uint64_t outer; /* call site of a Fortran binding that calls the function of C, which is recorded */
+    uint64_t outer; /* call site of a Fortran binding that calls the function of C, which is recorded; else the state's */
     uint64_t cpu_value, cpu_at; /* the processor clock's last reading in ns, and the time of that reading */
     rs_table records, peers;
     rs_event *events; /* NULL: no event trace is wanted */
@@ -111,6 +111,7 @@ typedef struct {
     uint64_t cpu_gap;
     uint64_t event_limit; /* events a thread may keep */
     double ns_per_tick;
+    uint64_t outer; /* 0, or RS_ASK in a program of Python */
     uint64_t init_begin, init_end, final_begin; /* ticks */
     uint64_t init_mono, final_mono;                        /* CLOCK_MONOTONIC in ns at init_end and final_begin */
     uint64_t init_cpu, final_cpu;                          /* CLOCK_PROCESS_CPUTIME_ID in ns, same places */
@@ -136,6 +137,13 @@ static inline void rs_unlock(void)
     if (RS_UNLIKELY(rs_state.threaded))
         rs_unlock_now();
 }
+
+/* Call sites that are functions of Python (python.c): RS_PYTHON, which no address has, and a number. */
+#define RS_PYTHON (UINT64_C(1) << 63)
+#define RS_ASK 1 /* `outer`: the interpreter knows */
+RS_HIDDEN void rs_python_begin(void);
+RS_HIDDEN uint64_t rs_caller(const rs_thread *t, uint64_t pc);
+RS_HIDDEN uint32_t rs_python_sites(const void **items, uint32_t *item); /* how many, and where and how large they are */
 
 RS_HIDDEN rs_thread *rs_thread_new(void);
 RS_HIDDEN rs_record *rs_record_find(rs_thread *thread, uint64_t from, uint64_t pc, uint64_t key);
@@ -198,7 +206,7 @@ RS_HOT void rs_enter(rs_call *c, uint64_t pc)
         return;
     }
     c->thread = t;
-    c->pc = RS_LIKELY(t->outer == 0) ? pc : t->outer;
+    c->pc = RS_LIKELY(t->outer == 0) ? pc : rs_caller(t, pc);
     c->begin = rs_now();
     if (RS_UNLIKELY(c->begin - t->cpu_at >= rs_state.cpu_gap))
         t->lost += rs_lost(t, c->begin);

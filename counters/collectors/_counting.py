@@ -13,10 +13,19 @@ from ranksight.core.linking import linked_libraries
 
 _MPI = re.compile(r"^\s*lib(?:mpi|mpich|mpi_\w+|mpicxx|mpifort|fmpich)[\w-]*\.so", re.MULTILINE)
 
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+
 
 def uses_shared_mpi(program: str) -> bool:
-    """Whether `program` is linked, itself or through its libraries, to a shared MPI library."""
-    return _MPI.search(linked_libraries(program)) is not None
+    """Whether `program` is linked, itself or through its libraries, to a shared MPI library, or is an interpreter of
+    Python, whose modules load one."""
+    return _MPI.search(linked_libraries(program)) is not None or is_python(program)
+
+
+def is_python(program: str) -> bool:
+    """Whether `program` is an interpreter of Python, by the name of its file."""
+    found = shutil.which(program)
+    return found is not None and _PYTHON.fullmatch(Path(found).resolve().name) is not None
 
 
 def build(folder: Path, *more: str) -> Path | None:

@@ -40,7 +40,7 @@ class Chosen:
     def rare(self, event: Event) -> bool:
         """Whether `event` is one that a rare metric is formed from."""
         metrics = self.table.metrics
-        return any(event.name in metrics[name].formula.events for name in RARE & set(metrics))
+        return any(event.name in metrics[name].formula.names for name in RARE & set(metrics))
 
 
 def choose(table: EventTable | None, metrics: Sequence[str], unsupported: Sequence[str] = ()) -> Chosen:

@@ -80,7 +80,7 @@ def has_hardware(devices: Path = DEVICES) -> Availability:
     return Availability(
         False,
         "the processor's counters cannot be reached: the kernel lists no unit of them (common in virtual machines)",
-        "measure on a node that is no virtual machine or has a virtual PMU; callgrind counts, perf-clock times here",
+        "measure on a node that is not a virtual machine or has a virtual PMU; callgrind counts, perf-clock times here",
     )
 
 

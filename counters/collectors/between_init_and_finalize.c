@@ -17,14 +17,22 @@
 
 typedef void (*function)(void);
 
-static function next(const char *name) {
+/* The library of MPI may be known to the extension of an interpreter alone that called: it is then looked up from there. */
+static function next_for(const char *name, void *caller) {
     function found = (function)dlsym(RTLD_NEXT, name);
+    Dl_info from;
+    if (found == NULL && dladdr(caller, &from) != 0) {
+        void *library = dlopen(from.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+        found = library == NULL ? NULL : (function)dlsym(library, name);
+    }
     if (found == NULL) {
         fprintf(stderr, "ranksight: the MPI library has no %s\n", name);
         abort();
     }
     return found;
 }
+
+#define next(name) next_for(name, __builtin_return_address(0))
 
 /* A Fortran binding may call C's: the count nests. */
 static int depth;
@@ -49,10 +57,14 @@ static void end(void) {
 
 static void stop(void) { CALLGRIND_STOP_INSTRUMENTATION; }
 
+/* Who calls it at the exit of an interpreter is not the extension: it is kept from the beginning. */
+static int (*finalize)(void);
+
 int MPI_Init(int *argc, char ***argv) {
     int (*real)(int *, char ***) = (int (*)(int *, char ***))next("PMPI_Init");
     begin();
     int status = real(argc, argv);
+    finalize = (int (*)(void))next("PMPI_Finalize");
     end();
     return status;
 }
@@ -61,12 +73,13 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
     int (*real)(int *, char ***, int, int *) = (int (*)(int *, char ***, int, int *))next("PMPI_Init_thread");
     begin();
     int status = real(argc, argv, required, provided);
+    finalize = (int (*)(void))next("PMPI_Finalize");
     end();
     return status;
 }
 
 int MPI_Finalize(void) {
-    int (*real)(void) = (int (*)(void))next("PMPI_Finalize");
+    int (*real)(void) = finalize != NULL ? finalize : (int (*)(void))next("PMPI_Finalize");
     stop();
     return real();
 }

@@ -11,8 +11,9 @@ Dirty lines thrown out of the last level are simulated too (``--simulate-wb``), 
 It counts and does not time. Every rank has the caches for itself: a last level that cores share is not divided.
 
 The MPI library is left out, as the instructions of its waiting differ from run to run; the run's notes hold their
-number. With a shared MPI library only the code between MPI_Init and MPI_Finalize is simulated, which halves the time of
-short runs. A program without a launcher may never initialise MPI, and is simulated from when the library was loaded.
+number. With a shared MPI library, and in programs of Python, only the code between MPI_Init and MPI_Finalize is
+simulated, which halves the time of short runs. A program without a launcher may never initialise MPI, and is simulated
+from when the library was loaded.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ class Callgrind:
             libraries.append(large.rows("Ir", "instructions", rank))
         counters = pd.concat(tables, ignore_index=True)
         if counters.empty:
-            raise ToolError(f"callgrind saw no function of {launch.program}", "build it with symbols (no -s, no strip)")
+            remedy = "check that it calls MPI_Init, and build it with symbols (no -s, no strip)"
+            raise ToolError(f"callgrind saw no function of {launch.program}", remedy)
         parents = _parents(self.refine, counters["kernel"].tolist())
         lost = sorted(set(self.refine) - set(parents["parent"]))
         if lost:

@@ -57,7 +57,7 @@ class Likwid:
         """
         for group in groups:
             if not _GROUP.fullmatch(group):
-                raise InputError(f"{group!r} is no performance group", "'likwid-perfctr -a' lists them")
+                raise InputError(f"{group!r} is not a performance group", "'likwid-perfctr -a' lists them")
         return replace(self, groups=groups)
 
     def available(self) -> Availability:

@@ -24,7 +24,7 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
 from ranksight.counters.collectors._ranks import ranks_in_words
 from ranksight.counters.installing import how_to_install
-from ranksight.counters.readers.papi_json import Papi as Reader
+from ranksight.counters.readers.papi_json import READER
 
 ALWAYS = ("PAPI_TOT_CYC", "PAPI_TOT_INS")
 AT_ONCE = 4
@@ -60,7 +60,7 @@ class Papi:
         """
         for event in events:
             if not _EVENT.fullmatch(event):
-                raise InputError(f"{event!r} is no event", "'papi_avail -a' and 'papi_native_avail' list them")
+                raise InputError(f"{event!r} is not an event", "'papi_avail -a' and 'papi_native_avail' list them")
         return replace(self, events=events)
 
     def available(self) -> Availability:
@@ -110,7 +110,7 @@ class Papi:
                     f"PAPI left nothing in {place.name} for {shlex.join(events)}",
                     "the program must call PAPI_hl_region_begin and PAPI_hl_region_end",
                 )
-            for reading in Reader().read(found[-1]):
+            for reading in READER.read(found[-1]):
                 if reading.counters is None:
                     raise ToolError(f"{found[-1]} holds no counters", "measure this run again")
                 missing = sorted(set(range(launch.ranks)) - set(reading.counters["rank"]))

@@ -51,7 +51,7 @@ def _pmu(machine: Machine) -> Iterator[Finding]:
         "the kernel lists no counters of the processor",
         "no cycles, stalls or hardware cache events; callgrind simulates counts, perf-clock samples time. "
         "'perf record -e cycles' would record a software clock here without a word",
-        "use a node that is no virtual machine, or let its administrator give it a virtual PMU "
+        "use a node that is not a virtual machine, or let its administrator give it a virtual PMU "
         "(KVM: <cpu mode='host-passthrough'/> and <pmu state='on'/>)",
     )
 

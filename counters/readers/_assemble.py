@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -337,3 +337,38 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
         ),
         source=tuple(name for rank in ranks for name in readings[rank].source),
     )
+
+
+@dataclass
+class FilePerRank:
+    """A reader of files that are of one rank each: of one, or of a folder with one a rank, which is one run.
+
+    Attributes
+    ----------
+    text : str
+    is_one : callable
+        Whether a file, with its first bytes, is of the format.
+    read_one : callable
+        The reading of a file, and of its rank where its name holds one.
+    """
+
+    text: str
+    is_one: Callable[[Path, bytes], bool]
+    read_one: Callable[[Path, int | None], Reading]
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is of the format, or a folder with one such file a rank."""
+        return is_run_folder(path, self.is_one) if path.is_dir() else self.is_one(path, head)
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Where a file is damaged, the names in a folder hold no rank, or a rank is missing.
+        """
+        if path.is_dir():
+            yield merge_ranks({rank: self.read_one(file, rank) for rank, file in run_folder(path).items()}, path)
+        else:
+            yield self.read_one(path, rank_in(path))

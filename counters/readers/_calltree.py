@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.experiment import WHOLE
+from ranksight.core.names import CALLS
 
-SEPARATOR = "->"
-"""Between the regions of a call path in a kernel's name."""
+SEPARATOR = CALLS
 
 Path = tuple[str, ...]
 

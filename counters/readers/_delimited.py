@@ -76,7 +76,7 @@ def decode(path: Path) -> tuple[str, tuple[str, ...]]:
     Raises
     ------
     InputError
-        When the file cannot be read, is empty, is no text, or unpacks to more than :data:`limits.UNPACKED`.
+        When the file cannot be read, is empty, is not text, or unpacks to more than :data:`limits.UNPACKED`.
     """
     encoding, notes = _encoding(path)
     with _text(path, encoding, newline="") as stream:
@@ -118,7 +118,7 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
                     decoder = codecs.getincrementaldecoder(name)("replace")
                     text = decoder.decode(piece)
                 if "\x00" in text:
-                    raise InputError(f"{path} holds NUL bytes: it is no text", "name a text table")
+                    raise InputError(f"{path} holds NUL bytes: it is not text", "name a text table")
                 blank = blank and not text.strip()
             if name and decoder.getstate()[0] and name == "utf-8-sig":  # ends within a letter
                 name, notes, blank = "cp1252", ("is not UTF-8: read as Windows-1252",), False

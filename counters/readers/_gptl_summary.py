@@ -55,7 +55,7 @@ def summary(path: Path, lines: Sequence[str]) -> Reading:
             row = _ROW.match(line)
             if row is None or at == len(lines) - 1:
                 raise InputError(
-                    f"{path}:{at + 1} is no complete row of GPTL's summary", "the file is truncated or damaged"
+                    f"{path}:{at + 1} is not a complete row of GPTL's summary", "the file is truncated or damaged"
                 )
             name = row["name"].strip('"')
             if name in rows:

@@ -56,7 +56,7 @@ def tables(path: Path, lines: Sequence[str]) -> Iterator[Block]:
         if start == "T" and line.startswith("TABLE,"):
             header = _HEADER.match(line)
             if header is None:
-                raise InputError(f"{path}:{at + 1} is no complete table header of LIKWID", "the file is damaged")
+                raise InputError(f"{path}:{at + 1} is not a complete table header of LIKWID", "the file is damaged")
             at = yield from _delimited(path, lines, at, header)
             continue
         if start == "+" and at + 1 < count and line.rstrip().strip("+-") == "" and lines[at + 1][:1] == "|":
@@ -127,7 +127,7 @@ def _after(lines: Sequence[str], block: Block) -> int:
 
 
 def _is_text(line: str) -> bool:
-    """Whether a line between two tables belongs to neither: it is no heading."""
+    """Whether a line between two tables belongs to neither: it is not a heading."""
     bare = line.strip()
     return bool(bare.strip("+-|, ")) and not (_GROUP.match(bare) or _REGION.match(bare) or bare.startswith("TABLE,"))
 

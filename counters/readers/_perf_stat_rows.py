@@ -102,7 +102,7 @@ def separated_rows(path: Path, lines: Sequence[str], separator: str) -> Iterator
         row = fields_of(line, separator)
         if row is None:
             if line.strip() and not line.startswith("#") and _begins(line, separator):
-                raise InputError(f"{path}:{number} is no complete row of perf stat", "the file is truncated or damaged")
+                raise InputError(f"{path}:{number} is not a complete row of perf stat", "the file is damaged")
             continue
         yield _row(path, number, rank, row["event"], row["value"], row["unit"], row["share"], bool(row["interval"]))
 

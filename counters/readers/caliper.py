@@ -150,7 +150,7 @@ def _json(path: Path) -> _Source:
     if not isinstance(content, dict) or not all(
         isinstance(content.get(key), list) for key in ("data", "columns", "nodes")
     ):
-        raise InputError(f"{path} is no profile of Caliper: data, columns or nodes is missing", "the file is damaged")
+        raise InputError(f"{path} is not a Caliper profile: data, columns or nodes is missing", "the file is damaged")
     columns, nodes = [str(name) for name in content["columns"]], content["nodes"]
     details = content.get("column_metadata") or [{}] * len(columns)
     if len(details) != len(columns) or not all(isinstance(detail, dict) for detail in details):

@@ -187,7 +187,7 @@ def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[st
         children = _added(values[inner], tree.parents[inner], len(values))
         own = values - children
         negative = own < 0
-        # rounding of times is no finding, an unsigned counter below its children's sum is
+        # rounding of times is not a finding, an unsigned counter below its children's sum is
         if (own[negative] < -1e-6 * values[negative]).any():
             notes.append(f"{metric.name} of callees exceeds the caller's in {int(negative.sum())} places: 0 there")
         values = np.where(negative, 0.0, own)

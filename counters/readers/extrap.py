@@ -42,7 +42,7 @@ class Measurements:
         """Add the values of one kernel and metric at one configuration; `where` names the place in messages."""
         place = f"{self.path}:{where}" if isinstance(where, int) else f"{self.path}: {where}"
         if not isinstance(kernel, str) or not isinstance(metric, str):
-            raise InputError(f"{place}: the name of a kernel or metric is no text")
+            raise InputError(f"{place}: the name of a kernel or metric is not text")
         listed = values if isinstance(values, list) else [values]
         self.at(point, place).setdefault(_key(kernel, metric), []).extend(_numbers(listed, place))
 

@@ -6,7 +6,7 @@ Source: GNU gprof manual, "The Flat Profile".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ranksight.core.errors import InputError
@@ -25,37 +25,20 @@ _ROW = re.compile(
 _NOTHING = "no time accumulated"
 
 
-class Gprof:
-    """Reads gprof's flat profiles; see the module's text."""
-
-    text = "gprof: flat profile, text; functions"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is text of gprof, or a folder with one such file a rank."""
-        if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises)
-        text = _assemble.head_text(head)
-        return "Flat profile:" in text and ("Each sample counts as" in text or _NOTHING in text)
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file, or a folder with one file a rank.
-
-        Raises
-        ------
-        InputError
-            Naming file and line: no flat profile, a damaged row, a function given twice, a rank missing.
-        """
-        if path.is_dir():
-            files = _assemble.run_folder(path)
-            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
-        else:
-            yield _read(path, _assemble.rank_in(path))
-
-
-READERS.register("gprof")(Gprof())
+def _is_one(path: Path, head: bytes) -> bool:
+    """Whether `path` is text of gprof."""
+    text = _assemble.head_text(head)
+    return "Flat profile:" in text and ("Each sample counts as" in text or _NOTHING in text)
 
 
 def _read(path: Path, rank: int | None) -> Reading:
+    """One file, of a rank where it is one.
+
+    Raises
+    ------
+    InputError
+        Naming file and line: no flat profile, a damaged row, a function given twice.
+    """
     lines, notes = _assemble.read_text(path)
     begins = [number for number, line in enumerate(lines) if line.startswith("Flat profile:")]
     if not begins:
@@ -94,7 +77,7 @@ def _rows(path: Path, lines: Sequence[str], begin: int) -> tuple[float, dict[str
             row = _ROW.match(line)
             if row is None or (at == len(lines) - 1):
                 raise InputError(
-                    f"{path}:{at + 1} is no complete row of a flat profile", "the file is truncated or damaged"
+                    f"{path}:{at + 1} is not a complete row of a flat profile", "the file is truncated or damaged"
                 )
             name = row["name"].strip()
             own = _number(path, at, row["self"])
@@ -114,5 +97,8 @@ def _number(path: Path, at: int, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < _assemble.LARGEST:
-        raise InputError(f"{path}:{at + 1}: {text!r} is no time or count", "the file is damaged")
+        raise InputError(f"{path}:{at + 1}: {text!r} is not a time or count", "the file is damaged")
     return value
+
+
+READERS.register("gprof")(_assemble.FilePerRank("gprof: flat profile, text; functions", _is_one, _read))

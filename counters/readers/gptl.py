@@ -151,7 +151,7 @@ def _exclusive(
         # a timer's name may hold blanks; the columns are counted from the right
         named = 0 if row and row["quoted"] is not None else max(1, len(words) - len(heads))
         if row is None or len(words) <= named:
-            raise InputError(f"{path}:{at + 1} is no row of GPTL's table", "the file is damaged")
+            raise InputError(f"{path}:{at + 1} is not a row of GPTL's table", "the file is damaged")
         name = row["quoted"] if row["quoted"] is not None else " ".join(words[:named])
         depth = len(row["star"]) + len(row["indent"])
         while above and above[-1][0] >= depth:
@@ -211,7 +211,7 @@ def _values(path: Path, at: int, words: Sequence[str], heads: Sequence[str]) -> 
         except ValueError:
             value = -1.0
         if not 0 <= value < _assemble.LARGEST:
-            raise InputError(f"{path}:{at + 1}: {word!r} is no time or count", "the file is damaged")
+            raise InputError(f"{path}:{at + 1}: {word!r} is not a time or count", "the file is damaged")
         values[name] = value
     return values
 

@@ -148,7 +148,7 @@ def _parse(file: Path) -> _Tree:
         elif tag in _STATEMENTS and "i" in attributes:
             node = int(attributes["i"])
             if not scopes:
-                raise fail("a statement stands outside of all procedures")
+                raise fail("a statement is outside of all procedures")
             tree.statements.append((node, scopes[-1]))
         elif tag == "M" and elements and elements[-1][0] in _STATEMENTS:
             tree.sums.setdefault(attributes["n"], {})[elements[-1][1]] = float(attributes["v"])
@@ -258,7 +258,7 @@ def _values(store: Path, metrics: int) -> NDArray[np.float64]:
     regular_file(store)
     head = _assemble.head_of(store, _HEADER)
     if len(head) < _HEADER or not head.startswith(_MAGIC):
-        raise InputError(f"{store} is no .metric-db of HPCToolkit", "the file is damaged")
+        raise InputError(f"{store} is not a .metric-db of HPCToolkit", "the file is damaged")
     order = ">" if head[23:24] == b"b" else "<"
     nodes, width = (int(number) for number in np.frombuffer(head[24:32], dtype=f"{order}i4"))
     if width != metrics or nodes < 1 or store.stat().st_size != _HEADER + 8 * nodes * width:

@@ -68,7 +68,7 @@ class Likwid:
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether `path` is output of LIKWID: a table anywhere in a text file, or files of this kind, one a rank."""
         if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises) and not _tells_ranks(path)
+            return _assemble.is_run_folder(path, self.recognises) and not _names_ranks(path)
         text = _assemble.head_text(head)
         return "\x00" not in text and (_MARKS.search(text) is not None or _holds_table(path))
 
@@ -98,7 +98,7 @@ class Likwid:
 READERS.register("likwid")(Likwid())
 
 
-def _tells_ranks(folder: Path) -> bool:
+def _names_ranks(folder: Path) -> bool:
     """Whether the files are of likwid-mpirun, each of all ranks: then they are runs, not ranks of one run."""
     file = next(iter(_assemble.run_folder(folder).values()))
     try:
@@ -176,7 +176,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
     threads = np.tile(np.array([columns[column].thread for column in place], dtype=object), len(kernels))[measured]
     reduced = reduce_threads(flat_kernels, flat_ranks, threads, values, _REDUCED)
     if by == "threads" and len(columns) > 1:
-        said.append("columns are hardware threads: each stands as a rank, in the order of the columns")
+        said.append("columns are hardware threads: each is taken as a rank, in the order of the columns")
     if kernels != [WHOLE]:
         said.append("regions that lie inside one another are counted in both: LIKWID does not report which do")
     if any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,37 +31,20 @@ _NANOSECONDS = frozenset({"real_time_nsec", "perf::TASK-CLOCK"})
 _NOT_EVENTS = frozenset({"name", "parent_region_id"})
 
 
-class Papi:
-    """Reads the output of PAPI's high-level interface; see the module's text."""
-
-    text = "PAPI high-level output: rank_*.json; regions, a rank a file"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is such a file, or the folder PAPI wrote them to."""
-        if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises)
-        text = _assemble.head_text(head)
-        return _MARK.match(text) is not None
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file, or a folder with one file a rank.
-
-        Raises
-        ------
-        InputError
-            Naming file (and line, where it is not valid JSON): damaged, no region, a rank missing.
-        """
-        if path.is_dir():
-            files = _assemble.run_folder(path)
-            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
-        else:
-            yield _read(path, _assemble.rank_in(path))
-
-
-READERS.register("papi")(Papi())
+def _is_one(path: Path, head: bytes) -> bool:
+    """Whether `path` is such a file."""
+    text = _assemble.head_text(head)
+    return _MARK.match(text) is not None
 
 
 def _read(path: Path, rank: int | None) -> Reading:
+    """One file, of a rank where it is one.
+
+    Raises
+    ------
+    InputError
+        Naming file (and line, where it is not valid JSON): damaged, or no region.
+    """
     lines, said = _assemble.read_text(path)
     try:
         content = json.loads("\n".join(lines))
@@ -183,3 +166,7 @@ def _values(path: Path, region: Mapping[str, Any], instant: set[str]) -> dict[st
             raise InputError(f"{path}: {event} of {region['name']!r} is {value:g}, which no counter holds")
         values[event] = value * (1e-9 if event in _NANOSECONDS else 1.0)
     return values
+
+
+READER = _assemble.FilePerRank("PAPI high-level output: rank_*.json; regions, a rank a file", _is_one, _read)
+READERS.register("papi")(READER)

@@ -9,7 +9,7 @@ Source: perf-report(1); linux ``tools/perf/ui/stdio/hist.c``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,37 +47,20 @@ class _Section:
     rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
 
 
-class PerfReport:
-    """Reads what perf report prints; see the module's text."""
-
-    text = "perf report --stdio: the tables of all events; functions"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is text of perf report, or a folder with one such file a rank."""
-        if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises)
-        text = _assemble.head_text(head)
-        return re.search(r"(?m)^# Samples:\s+[\d.]+[KMG]?\s+of events? '", text) is not None and "\x00" not in text
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file, or a folder with one file a rank.
-
-        Raises
-        ------
-        InputError
-            Naming file and line: a table without columns, a row that is damaged, no sample, a rank missing.
-        """
-        if path.is_dir():
-            files = _assemble.run_folder(path)
-            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
-        else:
-            yield _read(path, _assemble.rank_in(path))
-
-
-READERS.register("perf-report")(PerfReport())
+def _is_one(path: Path, head: bytes) -> bool:
+    """Whether `path` is text of perf report."""
+    text = _assemble.head_text(head)
+    return re.search(r"(?m)^# Samples:\s+[\d.]+[KMG]?\s+of events? '", text) is not None and "\x00" not in text
 
 
 def _read(path: Path, rank: int | None) -> Reading:
+    """One file, of a rank where it is one.
+
+    Raises
+    ------
+    InputError
+        Naming file and line: a table without columns, a row that is damaged, no sample.
+    """
     lines, notes = _assemble.read_text(path)
     sections = _sections(path, lines)
     if not sections:
@@ -163,7 +146,7 @@ def _columns(path: Path, number: int, heading: str, dots: str) -> list[tuple[str
     # a column's own width ends where the next begins; numbers are right-aligned in it
     names = [heading[start:end].strip() for (start, _), end in zip(places, ends, strict=True)]
     if not names or names[0] not in ("Overhead", "Children", "Self"):
-        raise InputError(f"{path}:{number} does not stand under names of columns", "the report is damaged")
+        raise InputError(f"{path}:{number} has no names of columns above it", "the report is damaged")
     starts = [0, *(start for start, _ in places[1:])]
     return [(name, start, end) for name, start, end in zip(names, starts, ends, strict=True)]
 
@@ -193,3 +176,8 @@ def _kernel(row: dict[str, str]) -> str:
         return MPI
     known = kernel_name(name, place)
     return known if known and not system else OTHER
+
+
+READERS.register("perf-report")(
+    _assemble.FilePerRank("perf report --stdio: the tables of all events; functions", _is_one, _read)
+)

@@ -7,7 +7,6 @@ the sum over kernels is the number of all samples' periods.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,40 +29,23 @@ _SAMPLE = re.compile(
 _FRAME = re.compile(r"^\s+[0-9a-f]{4,16} .*\(.*\)\s*$|^.*\s[0-9a-f]{4,16} \S.*\(\S.*\)\s*$", re.MULTILINE)
 
 
-class PerfScript:
-    """Reads what perf script prints; see the module's text."""
-
-    text = "perf script: samples with or without call chains; functions, a rank a file or a process"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is text of perf script, or a folder with one such file a rank."""
-        if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises)
-        if b"\x00" in head or path.suffix == ".json":
-            return False
-        lines = [line for line in _assemble.head_text(head).splitlines() if line.strip() and not line.startswith("#")]
-        first = lines[0] if lines else ""
-        return _SAMPLE.match(first[:1000]) is not None and _FRAME.search("\n".join(lines[:64])) is not None
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file in blocks, or a folder with one file a rank.
-
-        Raises
-        ------
-        InputError
-            Naming file and line: a line is no sample, a rank is missing, there is no sample.
-        """
-        if path.is_dir():
-            files = _assemble.run_folder(path)
-            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
-        else:
-            yield _read(path, _assemble.rank_in(path))
-
-
-READERS.register("perf-script")(PerfScript())
+def _is_one(path: Path, head: bytes) -> bool:
+    """Whether `path` is text of perf script."""
+    if b"\x00" in head or path.suffix == ".json":
+        return False
+    lines = [line for line in _assemble.head_text(head).splitlines() if line.strip() and not line.startswith("#")]
+    first = lines[0] if lines else ""
+    return _SAMPLE.match(first[:1000]) is not None and _FRAME.search("\n".join(lines[:64])) is not None
 
 
 def _read(path: Path, rank: int | None) -> Reading:
+    """One file, of a rank where it is one.
+
+    Raises
+    ------
+    InputError
+        Naming file and line: a line is no sample, or there is no sample.
+    """
     regular_file(path)
     try:
         with path.open("rb") as stream:
@@ -118,7 +100,7 @@ def _by_process(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     own = sorted(int(pid) for pid in table.loc[table["group"] == "application", "pid"].unique())
     ranks = {pid: place for place, pid in enumerate(own)}
     left = int(table.loc[~table["pid"].isin(own), "samples"].sum())
-    notes.append(f"each of {len(own)} processes stands as a rank, in the order of process ids")
+    notes.append(f"each of {len(own)} processes is taken as a rank, in the order of process ids")
     if left:
         notes.append(f"{left} samples of processes without application code are left out")
     return table[table["pid"].isin(own)].assign(rank=lambda rows: rows["pid"].map(ranks))
@@ -150,3 +132,10 @@ def _worth(values: pd.DataFrame, samples: pd.DataFrame) -> dict[str, np.ndarray[
         usual = value.sum() / hit.sum()
         worth[name] = np.where((hit > 0) & (value > 0), value / np.where(hit > 0, hit, 1.0), usual)
     return worth
+
+
+READERS.register("perf-script")(
+    _assemble.FilePerRank(
+        "perf script: samples with or without call chains; functions, a rank a file or a process", _is_one, _read
+    )
+)

@@ -9,7 +9,7 @@ Source: Intel VTune Profiler user guide, "Command Line Report" and "Hardware Eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,38 +37,21 @@ _DELIMITERS = ("\t", ",", "^", ";", "|")
 _PREFIX = {None: 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
-class Vtune:
-    """Reads VTune's CSV reports; see the module's text."""
-
-    text = "VTune: -report hw-events or hotspots -format csv; functions, sampled events"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is such a report, or a folder with one a rank."""
-        if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises)
-        text = _assemble.head_text(head)
-        first = next((line for line in text.splitlines() if line.strip()), "")
-        return "\x00" not in text and _TABLE.search(first) is not None
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a report, or a folder with one report a rank.
-
-        Raises
-        ------
-        InputError
-            Naming file and line: no function or event among the columns, ragged rows, a value that is not a number.
-        """
-        if path.is_dir():
-            files = _assemble.run_folder(path)
-            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
-        else:
-            yield _read(path, _assemble.rank_in(path))
-
-
-READERS.register("vtune")(Vtune())
+def _is_one(path: Path, head: bytes) -> bool:
+    """Whether `path` is such a report."""
+    text = _assemble.head_text(head)
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return "\x00" not in text and _TABLE.search(first) is not None
 
 
 def _read(path: Path, rank: int | None) -> Reading:
+    """One file, of a rank where it is one.
+
+    Raises
+    ------
+    InputError
+        Naming file and line: no function or event among the columns, ragged rows, a value that is not a number.
+    """
     lines, _ = _assemble.read_text(path)
     first = next((line for line in lines if line.strip()), "")
     delimiter = max(_DELIMITERS, key=first.count)
@@ -131,3 +114,8 @@ def _numbers(path: Path, name: str, texts: Sequence[str], lines: Sequence[int]) 
         at = int(np.argmax(bad))
         raise InputError(f"{path}:{lines[at]}: {name} is {values[at]:g}, which no counter holds", "the file is damaged")
     return values
+
+
+READERS.register("vtune")(
+    _assemble.FilePerRank("VTune: -report hw-events or hotspots -format csv; functions, sampled events", _is_one, _read)
+)

@@ -5,7 +5,7 @@
  *
  * Time: all ranks start a repetition at the same moment of rank 0's clock (windows; offsets of clocks from ping-pongs,
  * the one of the shortest round trip).  A repetition takes as long as its slowest rank; repetitions that some rank
- * started late are dropped, and windows grow until most are kept.  Of the repetitions the first quartile is told.
+ * started late are dropped, and windows grow until most are kept.  Of the repetitions the first quartile is reported.
  * Bcast_tree is a broadcast along a binary tree by point-to-point messages, whose behaviour is known: a litmus test.
  *
  * Memory: malloc and its kin are wrapped, so that what a call keeps is counted to the byte; the largest over ranks,
@@ -76,7 +76,7 @@ static double heap(void) { return (double)__atomic_load_n(&held, __ATOMIC_RELAXE
 static double heap(void) { return 0.0; }
 #endif
 
-/* Proportional set size of this process in bytes, -1 where the system does not tell. */
+/* Proportional set size of this process in bytes, -1 where the system does not report it. */
 static double proportional_set(void) {
     char line[512];
     double total = 0.0, part;
@@ -122,7 +122,7 @@ static double first_quartile(double *values, int n) {
     return low + 1 < n ? values[low] + (at - low) * (values[low + 1] - values[low]) : values[low];
 }
 
-/* Offset of every rank's clock to that of rank 0: of PINGS round trips the shortest one tells it best. */
+/* Offset of every rank's clock to that of rank 0: of PINGS round trips the shortest one gives the best estimate. */
 static void synchronise(Study *s) {
     double reply, best = 1e30;
     s->offset = 0.0;
@@ -243,7 +243,7 @@ static double timed(Study *s, void (*run)(Study *), int *late) {
     }
     if (s->rank == 0) {
         /* Where most were late the start cannot be synchronised here: all are taken, from the first rank's start to the
-         * last one's end, and their number is told. */
+         * last one's end, and their number is reported. */
         int kept = 0, all = 2 * *late >= s->repetitions;
         for (int i = 0; i < s->repetitions; i++)
             if (all || !any[i]) last[kept++] = last[i] - first[i];

@@ -20,7 +20,7 @@ runs = [rs.read(f"{folder}/experiment"), rs.read(f"{folder}/check")]
 asked = sweep(model, to=ranks)  # the other parameters stay at their largest measured value
 best = ideal(asked)
 assert best is not None  # the demonstration varies the ranks
-table = model.predict(ranks=asked.values.tolist(), **asked.held, metrics=["time"]).table()
+table = model.predict({**asked.held, "ranks": asked.values.tolist()}, metrics=["time"]).table()
 print(table[table["kernel"].isna()][["ranks", "value", "lower", "upper", "status"]].to_string(index=False))
 
 print(f"\n{best.kind} scaling, {best.efficiency(asked)[-1]:.0%} efficient at {ranks:g} ranks; lost to")

@@ -2,7 +2,7 @@
 
     T_app = sum_k T_k + T_imbalance + BF_comm T_comm + T_others
 
-(Ding et al. 2018, equation 1). T_k are means per rank; T_imbalance is what the fullest rank computes beyond the mean,
+(Ding et al. 2018, equation 1). T_k are means per rank; T_imbalance is what the busiest rank computes beyond the mean,
 as the slowest rank ends a superstep; T_comm is the messages' time on the described network. T_others is what the
 program takes outside of all that (:mod:`ranksight.model.application.others`).
 """
@@ -133,12 +133,12 @@ class Application:
             Of the functions.
         points : (k, m)
         share : Share, optional
-            What the fullest rank works on, where work comes in whole units.
+            What the busiest rank works on, where work comes in whole units.
         """
         rows = functions.rows
         laws = self.laws_at(said, functions, points, level, share)
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        uneven = np.ones(len(points)) if share is None or "time" in share.fullest else share.unevenness
+        uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
         parts, times = laws.given_parts, laws.given_times
         if not timed:
             return Refined(said, parts, uneven=uneven)
@@ -184,7 +184,7 @@ class Application:
     ) -> Laws:
         """What every law predicts of the kernels' times; parameters as of :meth:`refine`."""
         rows = functions.rows
-        at, counts = (share.points, share.said) if share is not None and "time" in share.fullest else (points, said)
+        at, counts = (share.points, share.said) if share is not None and "time" in share.busiest else (points, said)
         laws = Laws(level, given_parts=self.parts(at, counts, rows, level))
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
         if timed:
@@ -192,7 +192,8 @@ class Application:
         if self.counted is not None:
             laws.add_counted(self.counted, self.counted.at(points, counts, rows, at))
         if self.resources is not None and laws.given_parts is not None:
-            laws.add_resources(self.resources, laws.given_parts)
+            regime = None if self.counted is None else self.counted.regime(self.counted.where.inputs(points, at))
+            laws.add_resources(self.resources, laws.given_parts, regime)
         if self.exchange is not None:
             laws.add_exchange(self.exchange, points)
         for name, law in ((BANDWIDTH, self.sharing), (CACHE, self.cached)):
@@ -200,12 +201,12 @@ class Application:
                 found = law.forecast(points, level, at)
                 laws.add_shared(name, law, found, self._applies(name, law, found.time, points))
         if self.resources is not None:
-            borrowed = {name for name, yes in zip(self.resources.kernels, self.resources.borrowed, strict=True) if yes}
-            laws.no_narrower(self.resources.unrest)
+            imputed = {name for name, yes in zip(self.resources.kernels, self.resources.imputed, strict=True) if yes}
+            laws.no_narrower(self.resources.run_to_run)
             if self.resources.equation == "literal":
                 laws.leave((CONSTANT_CPI,), np.ones(len(points), dtype=bool))
-            if borrowed and laws.given_parts is not None:
-                laws.only(CONSTANT_CPI, borrowed, laws.given_parts.forecast())
+            if imputed and laws.given_parts is not None:
+                laws.only(CONSTANT_CPI, imputed, laws.given_parts.forecast())
         return laws
 
     def _applies(self, name: str, law: Sharing, time: Forecast, points: Array) -> NDArray[np.bool_]:
@@ -287,7 +288,7 @@ class Application:
         summed = whole.add(said, times, shares[times], rho)
         (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
         if self.resources is not None:  # the pace of a run is that of all of its kernels
-            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.resources.unrest)
+            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.resources.run_to_run)
             own = (high - low) ** 2
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
             form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
@@ -300,11 +301,11 @@ class Application:
         place = {kernel: at for at, kernel in enumerate(kernels)}
         names = functions.fitted.parameters
         ranks = points[:, names.index("ranks")] if "ranks" in names else np.full(len(points), np.inf)
-        fullest, least, most = self._fullest(refined, timed, points, np.maximum(ranks, 1.0))
-        each = self._each(refined, timed, place, points, fullest)
+        busiest, least, most = self._busiest(refined, timed, points, np.maximum(ranks, 1.0))
+        each = self._each(refined, timed, place, points, busiest)
         with np.errstate(invalid="ignore", divide="ignore"):
-            down, up = (np.log(total / low), np.log(fullest / least)), (np.log(high / total), np.log(most / fullest))
-            total = total * fullest
+            down, up = (np.log(total / low), np.log(busiest / least)), (np.log(high / total), np.log(most / busiest))
+            total = total * busiest
             low, high = total * np.exp(-np.hypot(*down)), total * np.exp(np.hypot(*up))
         if messages is not None and self.communication is not None:
             np.add.at(each["communication"], [place[name] for name in callers], messages.value)
@@ -332,10 +333,10 @@ class Application:
             summed = replace(summed, status=codes[None], reason=reasons[None])
         return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
 
-    def _fullest(
+    def _busiest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
     ) -> tuple[Array, Array, Array]:
-        """What the fullest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
+        """What the busiest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
         uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
         if self.imbalances is not None:
             # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
@@ -347,14 +348,14 @@ class Application:
         return value, low, high
 
     def _each(
-        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array, fullest: Array
+        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array, busiest: Array
     ) -> dict[str, Array]:
         """The parts of every kernel at `points`, without messages."""
         each = {name: np.zeros((len(place), len(points))) for name in PARTS}
         times = np.array(list(timed.values()), dtype=np.intp)
         own = np.nan_to_num(refined.said.value[times])
         each["direct"][: len(timed)] = own
-        each["imbalance"][: len(timed)] = own * (fullest - 1.0)
+        each["imbalance"][: len(timed)] = own * (busiest - 1.0)
 
         for name, part in (refined.split or {}).items():
             each[name][: len(timed)] = np.array([part[kernel] for kernel in timed])
@@ -386,7 +387,7 @@ class Application:
         alone = not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)
         if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
-                "the model does not tell what ranks on a node share",
+                "the model does not know what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",
             )
         sharing, cached = (

@@ -71,7 +71,7 @@ class Balance:
     metric: str
 
     def imbalance(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
-        """Work of the fullest rank over the mean at `points` (k, m), with the ends of its interval; each (k,)."""
+        """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,)."""
         said = self.fitted.predict(points, level)
         rows = {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
         row = rows[ALL, RATIO]
@@ -99,23 +99,23 @@ class Balance:
                 ]
             good &= np.isfinite(ratio)
             value = np.where(good, ratio, value)
-            fullest = np.argmax(np.nan_to_num(work), axis=0)
-            down, up = (np.nan_to_num(ends[fullest, np.arange(len(points))]) for ends in spread)
+            busiest = np.argmax(np.nan_to_num(work), axis=0)
+            down, up = (np.nan_to_num(ends[busiest, np.arange(len(points))]) for ends in spread)
             low, high = np.where(good, ratio * np.exp(down), low), np.where(good, ratio * np.exp(up), high)
         value = np.maximum(np.nan_to_num(value, nan=1.0), 1.0)
         return value, np.clip(np.nan_to_num(low, nan=1.0), 1.0, value), np.fmax(high, value)
 
-    def remarks(self, points: Array) -> list[str]:
+    def notes(self, points: Array) -> list[str]:
         """Which special ranks the wall waits for at `points`, where it does by :data:`TELLING` or more."""
         if not self.roles:
             return []
         work, ratio = self.of_roles(points), self.imbalance(points)[0]
         found = []
         for k, point in enumerate(points):
-            fullest = max(self.roles, key=lambda role: float(np.nan_to_num(work[role][k])))
-            if fullest != MOST and ratio[k] >= TELLING:
+            busiest = max(self.roles, key=lambda role: float(np.nan_to_num(work[role][k])))
+            if busiest != MOST and ratio[k] >= TELLING:
                 where = ", ".join(f"{n} = {x:g}" for n, x in zip(self.fitted.parameters, point, strict=True))
-                found.append(f"at {where} all wait for the {fullest}, which has {ratio[k]:.3g} times the mean work")
+                found.append(f"at {where} all wait for the {busiest}, which has {ratio[k]:.3g} times the mean work")
         return found
 
     def of_roles(self, points: Array) -> dict[str, Array]:

@@ -97,8 +97,11 @@ def fit_exchange(series: Series) -> Exchange | None:
     work = work_per_rank(series)
     tree = [term(series.parameters, {"ranks": factor}) for factor in TREE]
     surface = [
-        term(series.parameters, {name: (float(p * share), 0.0, 0.0) for name, p in zip(work.parameters, work.powers,
-        strict=True)}) for share in SHARES
+        term(
+            series.parameters,
+            {name: (float(p * share), 0.0, 0.0) for name, p in zip(work.parameters, work.powers, strict=True)},
+        )
+        for share in SHARES
         if work.powers.any()
     ]
     middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]

@@ -1,8 +1,8 @@
-"""The imbalance of each kernel, and of the program: what the fullest rank takes over the mean, by the parameters.
+"""The imbalance of each kernel, and of the program: what the busiest rank takes over the mean, by the parameters.
 
     r_k = max over ranks T_k / mean over ranks T_k
 
-The program's fullest rank is the fullest of every kernel, of some, or of none: what falls together on one rank,
+The program's busiest rank is the busiest of every kernel, of some, or of none: what falls together on one rank,
 
     c = max over ranks sum_k T_k (w_kr / mean w_k - 1) / sum_k T_k (r_k - 1),
 
@@ -67,7 +67,7 @@ class Imbalances:
     Attributes
     ----------
     fitted : Fitted
-        Work of the fullest rank of each of K uneven kernels, then that of the mean rank.
+        Work of the busiest rank of each of K uneven kernels, then that of the mean rank.
     seen : (K, 2)
         Smallest and largest ratio measured.
     held : bool
@@ -111,7 +111,7 @@ class Imbalances:
         return np.clip(value, 1.0, np.maximum(ranks, 1.0))
 
     def parts(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """Seconds of each kernel that are waiting for the fullest rank, (K, k).
+        """Seconds of each kernel that are waiting for the busiest rank, (K, k).
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Imbalances:
         return "kernels' times are those of their slowest ranks, which differ: the program takes less than their sum"
 
     def _beyond(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """What the fullest rank of each kernel has over the mean of all, (K, k)."""
+        """What the busiest rank of each kernel has over the mean of all, (K, k)."""
         ratio = self.of(kernels, points)
         return np.asarray(times * ((1 - 1 / ratio) if self.held else (ratio - 1)))
 
@@ -150,7 +150,7 @@ class Imbalances:
         return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
 
     def program(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """The program's fullest rank over the sum of the kernels' times, (k,): 1 and more where these are means, 1 and
+        """The program's busiest rank over the sum of the kernels' times, (k,): 1 and more where these are means, 1 and
         less where they are those of slowest ranks."""
         total = times.sum(axis=0)
         more = -self.left(kernels, times, points) if self.held else self.parts(kernels, times, points)
@@ -307,7 +307,7 @@ def _together(tables: Tables, measured: Collection[tuple[str, str]], weights: Ma
 
 
 def _slowest_together(tables: list[tuple[Run, pd.DataFrame]], measured: Collection[tuple[str, str]]) -> float:
-    """c of times of slowest ranks, the median over runs: with it, their sum is the program's fullest rank's time."""
+    """c of times of slowest ranks, the median over runs: with it, their sum is the program's busiest rank's time."""
     uneven = [kernel for kernel, _ in measured]
     found = []
     for _, table in tables:

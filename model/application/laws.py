@@ -26,7 +26,7 @@ from ranksight.model.kernel_time.stacking import (
     mix,
     places,
 )
-from ranksight.model.priors import SHOWN, VAGUE
+from ranksight.model.priors import SHOWN, STALLS_UNCOUNTED, VAGUE
 from ranksight.model.resource.resource import LEVELS, Parts, Resources
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import READ, Shared, Sharing
@@ -120,11 +120,21 @@ class Laws:
             loads = {name: times.loads[..., at] for at, name in enumerate(LEVELS)}
             self.quantities[COUNTED] = counted.kernels, {**loads, BUSY: times.busy}
 
-    def add_resources(self, resources: Resources, parts: Parts) -> None:
-        """The equation of kernels whose stalls were not counted."""
+    def add_resources(self, resources: Resources, parts: Parts, regime: Array | None = None) -> None:
+        """The equation of kernels whose stalls were not counted.
+
+        Which part of a time is stalls rests on one blocking factor for all runs; `regime` (k,) is the standard
+        deviation of the logarithm by which that may change at each configuration.
+        """
         said = parts.forecast()
         missing = np.isin(said.status, forecast.INSUFFICIENT)
-        self.laws[CONSTANT_CPI] = Law.of(resources.kernels, said, ~missing, resources.evidence)
+        law = Law.of(resources.kernels, said, ~missing, resources.evidence)
+        if regime is not None:
+            waits = np.nan_to_num(parts.memory.sum(axis=2) / np.where(said.value > 0, said.value, np.nan))
+            waits = np.clip(waits, STALLS_UNCOUNTED, 1.0)
+            down, up = (np.hypot(side, waits * regime) for side in (law.spread.down, law.spread.up))
+            law = replace(law, spread=Spread(law.spread.centre, down, up))
+        self.laws[CONSTANT_CPI] = law
         levels = {name: parts.memory[..., at] for at, name in enumerate(LEVELS)}
         self.parts[CONSTANT_CPI] = resources.kernels, {"execution": parts.execution, **levels}
 

@@ -29,7 +29,7 @@ class Refined:
     methods : tuple of ((r,) intp, (r, k) bool, (r, k) object, (r, k) bool)
         Rows, the configurations at which laws predict them, those laws, and where a function of time comes first.
     uneven : (k,) or None
-        What the fullest rank has of whole units of work over the mean, where times are means.
+        What the busiest rank has of whole units of work over the mean, where times are means.
     terms : Terms or None
         CPI, blocking factor and clock of the kernels that an equation describes.
     split : mapping of str to {kernel: (k,)}

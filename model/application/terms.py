@@ -26,6 +26,9 @@ CPI, BLOCKING, CLOCK, OTHERS = "cpi_exec", "bf_mem", "clock", "t_others"
 """Cycles per instruction without memory stalls; share of the loads' latencies that the core waits for; cycles a
 second; seconds outside of kernels and messages."""
 
+ROUNDING = 1e-15
+"""Values below this are zero: a CPI, blocking factor, clock in Hz and seconds are all far above it."""
+
 
 @dataclass(frozen=True)
 class EquationTerms:
@@ -70,7 +73,7 @@ def _rows(
     where: Sequence[dict[str, Any]], kernel: str | None, term: str, said: Forecast, at: int, method: str
 ) -> list[dict[str, Any]]:
     """Rows of one term of one kernel; values that are not known are left out, and no term is below zero."""
-    values, lower, upper = (np.maximum(getattr(said, end)[at], 0.0) for end in ("value", "lower", "upper"))
+    values, lower, upper = (_shown(getattr(said, end)[at]) for end in ("value", "lower", "upper"))
     spread = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
     return [
         dict(zip(TERMS, (place, kernel, term, value, *(ends if known else (None, None)), method), strict=True))
@@ -79,3 +82,8 @@ def _rows(
         )
         if np.isfinite(value)
     ]
+
+
+def _shown(values: Array) -> Array:
+    """`values` (k,) without what rounding leaves of a zero: least squares returns 1e-17 where a bound is active."""
+    return np.where(values < ROUNDING, 0.0, values)

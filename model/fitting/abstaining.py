@@ -47,7 +47,7 @@ def abstain(
     status = np.where(wide & fitted.noisy[:, None], forecast.NOISE, status)
     status = np.where(wide & (fitted.samples < FEW)[:, None], forecast.FEW_SAMPLES, status)
     reason = np.full(status.shape, "", dtype=object)
-    more = np.array([f"; about {n:.0f} repetitions would tell" if np.isfinite(n) else "" for n in fitted.repetitions])
+    more = np.array([f"; {n:.0f} repetitions would suffice" if np.isfinite(n) else "" for n in fitted.repetitions])
     for code in (forecast.DISAGREE, forecast.WIDE, forecast.TURN, forecast.NOISE, forecast.FEW_SAMPLES):
         rows, columns = np.nonzero(status == code)
         spans, texts, numbers = factor[rows, columns].tolist(), more[rows].tolist(), fitted.samples[rows].tolist()

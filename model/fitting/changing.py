@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.core.metrics import metric
 from ranksight.model import priors
-from ranksight.model.uncertainty.slope import DIVIDING, Change
+from ranksight.model.uncertainty.slope import DIVIDING, Change, from_one_rank
 
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
@@ -19,13 +20,10 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
-STEP = 1.5
-"""Factor over which the slope at the smallest value is taken."""
-INSIDE = (0.0, 1 / 4, 1 / 2, 3 / 4)
-"""Places within the measured range at which it is seen whether a function rises towards its end."""
-RISE = 0.1
-"""Rise of the logarithm towards the end of the measured range up to which a time is flat: functions meet the edge of a
-full memory domain with one."""
+FIRST = 1.5
+"""Factor from the smallest value over which a series is seen to divide its work."""
+AT_ONCE = (0.0,) * len(priors.SLOPE_PLACES)
+"""Places of a change within a node: its domains and caches are shared from where the runs end."""
 
 
 def changes(fitted: Fitted, points: Array) -> Change | None:
@@ -36,7 +34,7 @@ def changes(fitted: Fitted, points: Array) -> Change | None:
     kinds = {name: metric(name).kind for name in set(fitted.metrics)}
     times = fitted.positive & np.array([kinds[name] == "time" for name in fitted.metrics])
     calls = np.array([name.startswith("MPI_") or operation_name(name) in OPERATIONS for name in fitted.kernels])
-    shape = len(priors.SLOPE_PLACES), len(fitted), len(points)
+    shape = 1 + len(priors.SLOPE_PLACES), len(fitted), len(points)
     share, centre, spread = np.zeros(shape), np.zeros(shape), np.ones(shape)
     for axis, name in enumerate(fitted.parameters):
         if name == fitted.iterations:
@@ -58,7 +56,8 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
     low, high = ends
     measured, ahead = np.log(high / low), np.log(np.maximum(points[:, axis] / high, 1.0))[None]
     name = fitted.parameters[axis]
-    node = name in DIVIDING and name != "nodes" and low < priors.WHOLE_NODES
+    divides = name in DIVIDING
+    node = divides and name != "nodes" and low < priors.WHOLE_NODES
 
     def logs(at: float | Array) -> Array:
         """ln y at other values of the parameter."""
@@ -67,35 +66,45 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
         return fitted.logs(rows, moved)
 
     last, there = logs(high), logs(np.maximum(points[:, axis], high))
+    grows = ~calls[:, None] & divides
     with np.errstate(invalid="ignore", divide="ignore"):
         least, most = (np.log(fitted.seen[rows, at])[:, None] for at in (0, 1))
         falls = there < last
-        out = np.where(falls, np.minimum(last, least) - there, there - np.maximum(last, most))
-        out = np.where(falls | (~calls[:, None] & (name in DIVIDING)), out, 0.0)
-        if node:
-            # Work that was divided at the least ranks divides again behind a memory domain that is full.
-            divided = np.clip((logs(low) - logs(low * STEP)) / np.log(STEP), 0.0, 1.0)
-            # A time that rises at the last ranks is held by messages or waits, and no domain.
-            lowest = np.fmin.reduce([logs(low * (high / low) ** way) for way in INSIDE])
-            again = np.where(last - lowest < RISE, (least - last + ahead) * divided, 0.0)
-            out, falls = np.where(again > 0, np.fmax(np.where(falls, out, 0.0), again), out), falls | (again > 0)
+        out = np.where(falls, np.minimum(last, least) - there, np.where(grows, there - np.maximum(last, most), 0.0))
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
-    changes = priors.SLOPE_CHANGES + fitted.turned[rows][:, None]
-    # What keeps closely to its function changes seldom, but for what turned already, as a memory domain that is full.
-    steady = np.minimum(fitted.pace[rows], 1.0)[:, None]
-    seldom = np.where(falls & node, np.fmax(steady, np.minimum(fitted.turned[rows], 1.0)[:, None]), steady)
-    chance = (1 - (measured / (measured + out)) ** changes) * seldom
+    # What keeps closely to its function changes seldom.
+    seldom = np.minimum(fitted.pace[rows], 1.0)[:, None]
+    chance = (1 - (measured / (measured + out)) ** (priors.SLOPE_CHANGES + fitted.turned[rows][:, None])) * seldom
     fallen, grown = priors.SLOPE_AFTER["node" if node else "divided"], priors.SLOPE_AFTER["growth"]
     mean, deviation = (np.where(falls, fallen[at], grown[at]) for at in (0, 1))
-    parts = []
-    for place in (0.0,) * len(priors.SLOPE_PLACES) if node else priors.SLOPE_PLACES:
+    # Functions meet a domain that fills up to a percent or two, and work with a serial part exactly.
+    misfit = np.minimum(fitted.pace[rows] * priors.DISCREPANCY / priors.FULL_NODE_MISFIT, 1.0)[:, None]
+    exact, inexact = priors.FULL_NODE
+    full, kept = _full_domain(logs, last, (low, high), ahead)
+    full = np.where(full & node & grows & (ahead > 0), exact + (inexact - exact) * misfit, 0.0)
+    apart = np.minimum(priors.FULL_NODE_SPREAD * ahead, np.where(full > 0, np.abs(kept - there), 0.0))
+    parts = [(full, np.where(full > 0, kept, 0.0), np.maximum(apart, 1e-9))]
+    chance = chance * (1 - full) / len(priors.SLOPE_PLACES)
+    for place in AT_ONCE if node else priors.SLOPE_PLACES:
         start, rest = logs(high * np.exp(place * ahead[0])), (1 - place) * ahead
         use = np.isfinite(start) & (chance > 0)
-        parts.append(
-            (
-                np.where(use, chance / len(priors.SLOPE_PLACES), 0.0),
-                np.where(use, start, 0.0) + mean * rest,
-                np.maximum(deviation * rest, 1e-9),
-            )
-        )
+        normal = np.where(use, start, 0.0) + mean * rest, np.maximum(deviation * rest, 1e-9)
+        parts.append((np.where(use, chance, 0.0), *normal))
     return Change(*(np.stack(each) for each in zip(*parts, strict=True)))
+
+
+def _full_domain(
+    logs: Callable[[float | Array], Array], last: Array, ends: tuple[float, float], ahead: Array
+) -> tuple[Mask, Array]:
+    """Whether the runs may have filled the memory domain (r, k), and ln y then.
+
+    What ranks of one node take from each other is in the cost per unit of work, which stays what it was at the last
+    runs: time that was divided at first is divided again, time that was constant at first is constant again. Only runs
+    from one rank on show both, the cost without others and what others add.
+    """
+    low, high = ends
+    if not from_one_rank(low, high):
+        return np.zeros(last.shape, dtype=bool), last
+    divided = np.round(np.clip((logs(low) - logs(low * FIRST)) / np.log(FIRST), 0.0, 1.0))
+    kept = last - divided * ahead
+    return np.isfinite(kept), kept

@@ -148,7 +148,7 @@ class Fitted:
         Raises
         ------
         InputError
-            When the points do not have one finite value for every parameter, or the level is no probability.
+            When the points do not have one finite value for every parameter, or the level is not a probability.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if points.ndim != 2 or points.shape[1] != len(self.parameters) or not np.isfinite(points).all():
@@ -156,7 +156,7 @@ class Fitted:
                 f"points of shape {points.shape} do not give a finite value to each of {', '.join(self.parameters)}"
             )
         if not 0 < level < 1:
-            raise InputError(f"level {level} is no probability", "give a number between 0 and 1, such as 0.9")
+            raise InputError(f"level {level} is not a probability", "give a number between 0 and 1, such as 0.9")
         fall, rise = self._aside(points, hidden)
         shape = (len(self), len(points))
         value, low, high, form, alone = (np.full(shape, np.nan) for _ in range(5))
@@ -236,7 +236,7 @@ class Fitted:
 
     @cached_property
     def _jobs(self) -> Array:
-        return between_jobs(self.metrics)
+        return between_jobs(self.metrics) * np.minimum(self.pace, 1.0)
 
     def inside(self, points: Array) -> NDArray[np.bool_]:
         """Where each series is within the range of the runs, (s, k), at `points` (k, m)."""
@@ -302,7 +302,7 @@ class Fitted:
     def _spreads(self, points: Array, above: Array, below: Array) -> tuple[Array, Array]:
         """What parameters `above` and `below` (k,) their ranges, in e-folds, add (s, k), downwards and upwards."""
         fall, rise = spreads(above, below, self._undivided(points), self.pace)
-        # Of what is no time only the drift expected before the data is known.
+        # Of what is not a time only the drift expected before the data is known.
         kinds = behaviours(self.metrics, self.samples)
         is_time = self.positive & (kinds == "time")
         tau = np.array([expected_drift(kind) for kind in kinds]) * self.pace
@@ -365,7 +365,7 @@ class Fitted:
         # Where a term has no size, or none that a number may have, it stays.
         return np.asarray((~rest | np.isinf(size)).any(axis=1) & (coefficients != 0))
 
-    def remarks(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
+    def notes(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
         """For times, how their growth compares with their kernel's requirements (:mod:`search.guide`).
 
         Parameters
@@ -373,9 +373,9 @@ class Fitted:
         kernels : frozenset of str, optional
             Only of these; of all when not given.
         """
-        from ranksight.model.search.guide import remarks
+        from ranksight.model.search.guide import notes
 
-        return remarks(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
+        return notes(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
 
     def coefficients(self, i: int) -> list[tuple[str, float, float]]:
         """Term, coefficient and standard error of the leading hypothesis of series `i`."""

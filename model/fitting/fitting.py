@@ -1,4 +1,4 @@
-"""The fit of many series: reduce repetitions, screen, learn the noise and the habits of a metric, weigh, look ahead."""
+"""The fit of many series: reduce repetitions, screen, learn noise and what is common, weigh, extrapolate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ranksight.core.onethread import one_thread
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.outcome import fitted_from
 from ranksight.model.fitting.searched import Searched, joined
-from ranksight.model.search import prevalence
+from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.guide import prefer
 from ranksight.model.search.lines import hidden_slope, lines
@@ -42,7 +42,7 @@ MANY = 40_000
 
 
 @dataclass
-class _Habits:
+class _Learned:
     """What all series of a metric teach each of them."""
 
     noise: tuple[float, float] | None
@@ -191,7 +191,7 @@ class _Batch:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is the same for all batches of a fit; habits are learned once a metric."""
+    """What is the same for all batches of a fit; what its series share is learned once a metric."""
 
     space: Offer
     points: Array
@@ -200,7 +200,7 @@ class _Task:
     intervals: bool
     segments: bool
     line: int | None = None
-    habits: dict[Group, _Habits] = field(default_factory=dict)
+    learned: dict[Group, _Learned] = field(default_factory=dict)
 
     def search(self, location: Location) -> Searched:
         """What is found of all series."""
@@ -208,7 +208,7 @@ class _Task:
         return joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
 
     def _metric(self, group: Group, rows: NDArray[np.intp], location: Location) -> Searched:
-        """Fit all series of one metric, batch by batch; the first batch teaches the habits."""
+        """Fit all series of one metric, batch by batch; the first batch teaches what its series share."""
         name, sampled = group
         kind = noise.behaviour(name, sampled)
         positive = self.positive[rows]
@@ -230,18 +230,18 @@ class _Task:
         common = self._noise(batch, problem, screened)
         v0, d0 = _prior(common, base, location.freedom, problem, screened)
         score = evidence(screened, problem.count, v0, d0)
-        if batch.group not in self.habits:
-            every, shift = prevalence.shift(problem, screened, score)
-            self.habits[batch.group] = _Habits(common, every)
+        if batch.group not in self.learned:
+            every, shift = shrinkage.shift(problem, screened, score)
+            self.learned[batch.group] = _Learned(common, every)
         else:
-            shift = self.habits[batch.group].shift
-        score = prevalence.shifted(score, shift)
-        score = score + prevalence.on_one_grid(problem, screened, score)
+            shift = self.learned[batch.group].shift
+        score = shrinkage.shifted(score, shift)
+        score = score + shrinkage.on_one_grid(problem, screened, score)
         found = keep(problem, screened, score, v0, d0)
         single, alone = self.points.shape[1] == 1, np.full(len(base), discrepancy.ALONE_FREEDOM)
         if single and kind == "requirement" and (rounded := blocks.rounding(self.points, location, found)).any():
             v0 = np.maximum(v0, rounded)
-            score = prevalence.shifted(evidence(screened, problem.count, v0, d0), shift)
+            score = shrinkage.shifted(evidence(screened, problem.count, v0, d0), shift)
             found = keep(problem, screened, score, v0, d0)
         if single and kind in ("time", "other"):
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
@@ -250,8 +250,8 @@ class _Task:
             )
         freedom = np.maximum(problem.count - (found.members[:, 0] >= 0).sum(axis=1), 0).astype(np.float64)
         ratio = found.residual[:, 0] / np.maximum(freedom, 1.0) / base
-        habits = self.habits[batch.group]
-        scale, habits.discrepancy = discrepancy.scale(ratio, freedom, base, location.freedom, habits.discrepancy)
+        learned = self.learned[batch.group]
+        scale, learned.discrepancy = discrepancy.scale(ratio, freedom, base, location.freedom, learned.discrepancy)
         repeated, names = ~np.isnan(location.variance), (batch.group[0],) * len(base)
         pace = drift.pace(scale, found.around, freedom, repeated, names, location.samples)
         axes = self._axes()
@@ -267,8 +267,8 @@ class _Task:
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts
         are exact or jitter, and samples are many or few."""
-        if batch.group in self.habits:
-            return self.habits[batch.group].noise
+        if batch.group in self.learned:
+            return self.learned[batch.group].noise
         if problem.exact or batch.group[1]:
             return None
         return discrepancy.learn(problem, screened, batch.base, batch.location.freedom)

@@ -23,7 +23,7 @@ from ranksight.model.fitting.fitted import Fitted
 
 
 def check(name: str | None, parameters: Sequence[str], points: NDArray[np.float64]) -> None:
-    """Raise InputError where `name` is no parameter, or did not vary over the configurations (n, m)."""
+    """Raise InputError where `name` is not a parameter, or did not vary over the configurations (n, m)."""
     if name is None:
         return
     if name not in parameters:
@@ -32,7 +32,7 @@ def check(name: str | None, parameters: Sequence[str], points: NDArray[np.float6
     if len(seen) < 2 or seen[0] < 0:
         raise InputError(
             f"{name} is {seen[0]:g} in {'all runs' if len(seen) == 1 else 'a run'}",
-            "measure two numbers of iterations, which tell the set-up from what every iteration takes",
+            "measure two numbers of iterations: they separate the set-up from the time of each iteration",
         )
 
 

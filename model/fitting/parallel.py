@@ -27,7 +27,7 @@ PIECE = 20_000
 def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **settings: Any) -> Fitted:
     """Fit very many series share by share; see :func:`ranksight.model.fitting.fitting.fit_series`.
 
-    The shares follow from the series alone, with all series of a kernel in one, and each learns the habits of the
+    The shares follow from the series alone, with all series of a kernel in one, and each learns what is common to the
     metrics for itself: the answer is the same whatever works on it.
 
     Parameters
@@ -70,7 +70,7 @@ def fit_pieces(
     Parameters
     ----------
     pieces : iterable of Series
-        Such as :func:`cut` makes; pieces of some thousand series teach their habits well.
+        Such as :func:`cut` makes; pieces of some thousand series teach what is common to them well.
     use : callable
         Of a piece and its functions; with several jobs it must be a function of a module, as it runs in another
         process.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+
 def fitted_to_columns(fitted: Fitted) -> dict[str, Any]:
     """Turn fitted functions into names and arrays."""
     keep = fitted.weight > 0
@@ -100,7 +101,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         raise _damaged("kernels, metrics and parameters do not match")
     iterations = content.get("iterations")
     if iterations is not None and iterations not in parameters:
-        raise _damaged("'iterations' is no parameter")
+        raise _damaged("'iterations' is not a parameter")
     terms, space = _terms(content, m), content.get("space")
     press, adjusted, within, repetitions = (
         _column(content, name, s, missing=True) for name in ("press", "adjusted_r2", "within", "repetitions")
@@ -260,7 +261,7 @@ def _breaks_from_dict(
     if given is None:
         return None, None, None
     if not isinstance(given, dict) or not isinstance(given.get("below"), dict) or "breaks" in given["below"]:
-        raise _damaged("'breaks' is no description of breaks")
+        raise _damaged("'breaks' is not a description of breaks")
     below = fitted_from_dict(given["below"])
     rows = _integers(given, "rows", len(below), 0, max(count - 1, 0))
     at = _column(given, "at", len(below))
@@ -283,13 +284,13 @@ def _truths(content: Mapping[str, Any], name: str, length: int) -> NDArray[np.bo
             return given
     elif isinstance(given, list) and len(given) == length and not set(map(type, given)) - {bool}:
         return np.array(given, dtype=bool)
-    raise _damaged(f"'{name}' is no list of {length} truth values")
+    raise _damaged(f"'{name}' is not a list of {length} truth values")
 
 
 def _names(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
     given = content.get(name)
     if not isinstance(given, list) or set(map(type, given)) - {str}:
-        raise _damaged(f"'{name}' is no list of names")
+        raise _damaged(f"'{name}' is not a list of names")
     return tuple(given)
 
 
@@ -310,13 +311,13 @@ def _column(
 
 def _from_list(given: Any, name: str, missing: bool, nested: bool) -> Array:
     if not isinstance(given, list) or len(given) > limits.MODEL_NUMBERS:
-        raise _damaged(f"'{name}' is no list of numbers")
+        raise _damaged(f"'{name}' is not a list of numbers")
     if not nested and set(map(type, given)) - ({int, float, type(None)} if missing else {int, float}):
-        raise _damaged(f"'{name}' is no list of numbers")
+        raise _damaged(f"'{name}' is not a list of numbers")
     try:
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise _damaged(f"'{name}' is no list of numbers") from None
+        raise _damaged(f"'{name}' is not a list of numbers") from None
 
 
 def _integers(content: Mapping[str, Any], name: str, length: int, low: int, high: int) -> NDArray[np.intp]:

@@ -31,10 +31,12 @@ from ranksight.model.kernel_time.coordinates import WorkPerRank, work_per_rank
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.priors import FULL_NODE
 from ranksight.model.series.computation import WORK_PER_RANK, cores
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.slope import from_one_rank
 
 Array = NDArray[np.float64]
 
@@ -65,7 +67,8 @@ class Where:
         Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
         stated: it acts on nothing, and few ranks show little of many.
     alone : bool
-        Whether all runs were on one memory domain, with another number of ranks each.
+        Whether all runs were on one memory domain, with another number of ranks each; where no machine gives its
+        domains, whether they may have been (:func:`ranksight.model.uncertainty.slope.from_one_rank`).
     """
 
     parameters: tuple[str, ...]
@@ -86,6 +89,8 @@ class Where:
 
     def spreads(self, points: Array) -> NDArray[np.bool_]:
         """Where ranks share several domains (k,), after runs on one alone."""
+        if self.domains is None:
+            return np.zeros(len(points), dtype=bool)
         return np.asarray((self.ranks(points) > self.active(points)) & self.alone)
 
     def every(self, points: Array, work_points: Array | None = None) -> Array:
@@ -120,7 +125,10 @@ class Where:
                 kept.append(column)
         kept += [RANKS] if stated else []
         ranks, active = where.ranks(series.points), where.active(series.points)
-        alone = domains is not None and bool((ranks == active).all()) and len(np.unique(active)) > 1
+        if domains is None:
+            alone = from_one_rank(float(ranks.min()), float(ranks.max()))
+        else:
+            alone = bool((ranks == active).all()) and len(np.unique(active)) > 1
         return cls(series.parameters, where.work, domains, tuple(kept) or (0,), alone)
 
 
@@ -223,17 +231,15 @@ class Counted:
         counts : Forecast
             Of the series that `rows` names by (kernel, metric).
         work_points : (k, m), optional
-            Where work per rank is taken, if not at `points`: with the ranks that would all have as much as the fullest.
+            Where work per rank is taken, if not at `points`: with the ranks that would all have as much as the busiest.
         """
         work_points = points if work_points is None else work_points
         inputs, f = self.where.inputs(points, work_points), self.frequencies(points)
         inverse = Spread(-f.centre, f.up, f.down)
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
-        acting = np.any(self.where.variants, axis=0)
-        regime = changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
-        new = np.broadcast_to(regime, (len(self.kernels), len(points)))
-        whole = self.total.at([works[name] for name in self.total.names], inputs).plus(inverse)
+        new = np.broadcast_to(self.regime(inputs), (len(self.kernels), len(points)))
+        whole = self._whole(inputs, [works[name] for name in self.total.names]).plus(inverse)
         whole = whole.plus(Spread(np.zeros(new.shape), new, new))
         shape = whole.centre.shape
         none = Spread(*np.full((3, *shape), np.nan))
@@ -261,6 +267,22 @@ class Counted:
         cpi = Spread(execution.centre - work.centre, execution.down, execution.up)
         blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
         return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy)
+
+    def _whole(self, inputs: Array, works: list[Spread]) -> Spread:
+        """Time by the cost per unit of work, which stays that of the last runs where these may have filled a memory
+        domain."""
+        costs = self.total.at(works, inputs)
+        if self.where.domains is not None or not self.where.alone:
+            return costs
+        held = self.total.rates[0].inputs
+        last = self.total.at(works, np.clip(inputs, held.min(axis=0), held.max(axis=0)))
+        full = np.full(costs.centre.shape, FULL_NODE[1])
+        return average([costs, last], np.stack([1 - full, full]))
+
+    def regime(self, inputs: Array) -> Array:
+        """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d)."""
+        acting = np.any(self.where.variants, axis=0)
+        return changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
 
     def _drift(self, inputs: Array, kernels: int) -> Spread:
         """What no run shows: a deviation of the logarithm that grows with the distance from the measured ones."""

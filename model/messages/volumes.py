@@ -113,7 +113,7 @@ class Volumes:
         factor = more / less
         wide = (factor > forecast.WIDEST) & (said.status == forecast.OK)
         reason = said.reason.astype(object)
-        reason[wide] = [f"laws that the runs cannot tell apart differ by a factor of {x:.3g}" for x in factor[wide]]
+        reason[wide] = [f"laws that fit the runs equally well differ by a factor of {x:.3g}" for x in factor[wide]]
         status = np.where(wide, forecast.WIDE, said.status)
         return replace(said, lower=said.lower * less, upper=said.upper * more, status=status, reason=reason)
 
@@ -165,7 +165,7 @@ def _back(content: Mapping[str, Any]) -> Functions | Array:
     if content["kind"] == "values":
         values = np.array(content["content"], dtype=np.float64)
         if values.ndim != 1 or not np.isfinite(values).all():
-            raise ValueError("a factor is no finite number")
+            raise ValueError("a factor is not a finite number")
         return values
     return (Levels if content["kind"] == "levels" else Fitted).from_dict(content["content"])
 

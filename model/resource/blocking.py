@@ -43,7 +43,7 @@ ENOUGH = 400
 """Samples with which a sampled CPI is known to a twentieth."""
 UNLIKE = (0.3, USUAL, 1.5)
 """Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
-UNSEEN = "instructions at the program's pace, as no sample fell on the kernel"
+UNSEEN = "instructions at the program's mean CPI, as no sample fell on the kernel"
 """Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.unsampled`."""
 EQUAL = 2.0
 """Standard errors within which two sampled speeds are one."""

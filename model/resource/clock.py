@@ -118,7 +118,7 @@ def clocked(machine: Machine, experiment: Experiment) -> tuple[Machine, str]:
         raise InputError(
             f"cycles over times of the runs are {clock / 1e9:.3g} GHz, {machine.name} runs at "
             f"{machine.frequency / 1e9:.3g} GHz",
-            "name the platform that was measured with --platform, or import cycles and times reduced alike over ranks",
+            "name the platform measured with --platform, or import cycles and times with the same reduction over ranks",
         )
     text = ""
     if named and clock < BELOW * machine.frequency:

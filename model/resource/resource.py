@@ -93,7 +93,7 @@ class Resources:
         What each kernel's cycles and stalls were.
     scale : float
         What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise.
-    unrest : float
+    run_to_run : float
         Standard deviation of the logarithm of the exact processor time over that sum, from run to run; 0 where the
         parts were not sampled. A machine that others use has another pace at another time.
     closure : float
@@ -118,7 +118,7 @@ class Resources:
     evidence: tuple[str, ...]
     closure: float
     scale: float = 1.0
-    unrest: float = 0.0
+    run_to_run: float = 0.0
     equation: str = "closed"
     spread: Array = field(default_factory=lambda: np.zeros(0))
     means: bool = False
@@ -133,7 +133,7 @@ class Resources:
         return np.array([text.startswith(COUNTED) for text in self.evidence], dtype=bool)
 
     @property
-    def borrowed(self) -> NDArray[np.bool_]:
+    def imputed(self) -> NDArray[np.bool_]:
         """Whether a kernel's pace is the program's, (s,)."""
         return self.spread > 0
 
@@ -187,7 +187,7 @@ class Resources:
         cycles = np.nan_to_num(loads) @ latencies / f
         sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
         quantile = float(ndtri((1 + level) / 2))
-        jobs = quantile * np.hypot(JOBS, self.unrest) * np.nan_to_num(time)
+        jobs = quantile * np.hypot(JOBS, self.run_to_run) * np.nan_to_num(time)
         sides.append((jobs, jobs))
         reach = quantile * self.spread[:, None]
         sides.append((time * reach, time * np.expm1(reach)))
@@ -246,9 +246,9 @@ class Resources:
             bad &= status == forecast.OK
             status = np.where(bad, requirements.status[index], status)
             reason[bad] = [f"{name}: {text}" for text in requirements.reason[index][bad]]
-        far = self.borrowed[:, None] & (status == forecast.OK)
-        reason = np.where(far, forecast.REASONS[forecast.BORROWED], reason)
-        return np.where(far, forecast.BORROWED, status).astype(np.intp), reason
+        far = self.imputed[:, None] & (status == forecast.OK)
+        reason = np.where(far, forecast.REASONS[forecast.IMPUTED], reason)
+        return np.where(far, forecast.IMPUTED, status).astype(np.intp), reason
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -263,7 +263,7 @@ class Resources:
             "evidence": list(self.evidence),
             "closure": self.closure,
             "scale": self.scale,
-            "unrest": self.unrest,
+            "run_to_run": self.run_to_run,
             "equation": self.equation,
             "spread": self.spread.tolist(),
             "means": self.means,
@@ -282,7 +282,7 @@ class Resources:
             given = content["trend"]
             trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
             closure, scale = float(content["closure"]), float(content["scale"])
-            unrest, equation = float(content.get("unrest", 0.0)), str(content.get("equation", "closed"))
+            run_to_run, equation = float(content.get("run_to_run", 0.0)), str(content.get("equation", "closed"))
             spread = np.array(content.get("spread", [0.0] * len(kernels)), dtype=np.float64)
             means = content.get("means", False) is True
         except (KeyError, TypeError, ValueError, AttributeError) as cause:
@@ -291,7 +291,7 @@ class Resources:
             len(machine.latencies) != len(LEVELS)
             or not machine.frequency > 0
             or not 0.1 < scale < 10
-            or not 0 <= unrest < 10
+            or not 0 <= run_to_run < 10
             or equation not in EQUATIONS
             or any(
                 column.shape != (len(kernels),) or not np.isfinite(column).all()
@@ -302,7 +302,8 @@ class Resources:
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
         return cls(
-            machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, unrest, equation, spread, means
+            machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, run_to_run, equation,
+            spread, means,
         )
 
 

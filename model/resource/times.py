@@ -54,7 +54,7 @@ class Clock:
         Raises
         ------
         InputError
-            When a clock is stated that is no positive number, or for runs that measured times or counted no cycles.
+            When a clock is stated that is not a positive number, or for runs that measured times or counted no cycles.
         """
         needed = untimed(experiment)
         if stated is not None:

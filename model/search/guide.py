@@ -108,7 +108,7 @@ def _leads(found: Found) -> Array:
     return np.where(np.asarray(held.any(axis=2))[..., None], powers, 0.0)
 
 
-def remarks(
+def notes(
     terms: Array,
     members: Index,
     weight: Array,

@@ -16,9 +16,9 @@ from scipy.special import logsumexp
 
 from ranksight.core.metrics import Kind
 from ranksight.model.search.offer import Offer
-from ranksight.model.search.prevalence import of, shifted
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.search import KEPT, Found, Screened, evidence, keep
+from ranksight.model.search.shrinkage import of, shifted
 from ranksight.model.series.noise import Location
 
 Array = NDArray[np.float64]
@@ -63,7 +63,7 @@ def without_first(
     v0, d0 : (s,)
         Prior of the variance of each series by itself.
     shift
-        How much more common the hypotheses' classes are (:func:`ranksight.model.search.prevalence.shift`).
+        How much more common the hypotheses' classes are (:func:`ranksight.model.search.shrinkage.shift`).
     """
     if points.shape[1] != 1 or kind not in ("time", "other"):
         return found
@@ -75,10 +75,10 @@ def without_first(
     mine = location.part(rows)
     repeats = mine.repeats.copy()
     repeats[np.arange(len(rows)), first] = 0.0
-    v0, d0, habits = v0[rows], d0[rows], of(shift, rows)
-    score = shifted(evidence(screened.part(rows), problem.count[rows], v0, d0), habits)
+    v0, d0, learned = v0[rows], d0[rows], of(shift, rows)
+    score = shifted(evidence(screened.part(rows), problem.count[rows], v0, d0), learned)
     problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
-    rest = shifted(evidence(screened, problem.count, v0, d0), habits)
+    rest = shifted(evidence(screened, problem.count, v0, d0), learned)
     other = keep(problem, screened, rest, v0, d0)
     odds = logsumexp(rest, axis=1) + RARE - logsumexp(score, axis=1)
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)

@@ -35,7 +35,7 @@ from ranksight.model.uncertainty.mixture import quantiles
 Array = NDArray[np.float64]
 
 UNDETERMINED = (
-    "times alone inside one memory domain that do not fall as 1 / ranks do not tell what further domains bring: "
+    "times alone inside one memory domain that do not fall as 1 / ranks do not show what further domains bring: "
     "measure fewer ranks as well, or count instructions"
 )
 NOTHING = (0.8, 0.3)

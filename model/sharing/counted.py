@@ -50,9 +50,7 @@ class Readings:
         """The same of the configurations `points` (n, m) only."""
         return replace(self, kept=frozenset(tuple(point) for point in points.tolist()))
 
-    def series(
-        self, metrics: tuple[str, ...], over_ranks: Reduction | Mapping[str, Reduction] | None = None
-    ) -> Series:
+    def series(self, metrics: tuple[str, ...], over_ranks: Reduction | Mapping[str, Reduction] | None = None) -> Series:
         """See :func:`ranksight.model.series.series.series_from_experiment`; only series that have a value."""
         key = repr((metrics, over_ranks))
         if key not in self._read:

@@ -143,7 +143,7 @@ class Domains:
                 given = content[name]
                 pair = None if given is None else (float(given[0]), float(given[1]))
                 if pair is not None and not (len(given) == 2 and all(0 < x < np.inf for x in pair)):
-                    raise ValueError(f"{name} is no pair of bandwidths")
+                    raise ValueError(f"{name} is not a pair of bandwidths")
                 pairs.append(pair)
             cores, count, most = (int(content[name]) for name in ("cores", "count", "ranks_per_node"))
             return cls(cores, count, most, str(content["placement"]), *pairs)

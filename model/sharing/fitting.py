@@ -70,7 +70,7 @@ def fit_sharing(
     Sharing or None
         None where it is unknown how kernels share a domain, where traffic was simulated and is not memory's by a
         `demand` (a simulated cache serves one rank, fetches nothing ahead and has no rate), where loads were counted by
-        level and no `demand` is given, or where the number of ranks is no parameter.
+        level and no `demand` is given, or where the number of ranks is not a parameter.
 
     Raises
     ------

@@ -179,7 +179,7 @@ def _along_ranks() -> Single:
     rare = [_ON_A_GRID[each.dimensions] + _ONE_SIDE * each.one_side for each in GRID_TERMS]
     for term, weight in zip((*ON_GRIDS, *_SHARES), (*rare, *[_ON_A_GRID[2]] * len(_SHARES)), strict=True):
         for others, less in (((), _ALONE), ((ONE,), 0.0), ((volume,), 0.0), ((ONE, volume), _FALL_AND_GROW)):
-            # A rank is no partner of its own: what grows as a side does has a further term.
+            # A rank is not a partner of its own: what grows as a side does has a further term.
             if others or term[0] <= 0:
                 counted.append(tuple((each,) for each in (*others, term)))
                 weights.append(weight + less)

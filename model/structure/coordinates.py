@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
+from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
 from ranksight.model.questions import combinations
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
-from ranksight.platforms.events.formulas import Formula, read_formula
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class Coordinates:
         Raises
         ------
         InputError
-            When a formula cannot be read, names what is no parameter, or has no positive value at a configuration.
+            When a formula cannot be read, names what is not a parameter, or has no positive value at a configuration.
         """
         formulas = dict(derived) if isinstance(derived, Mapping) else _named(derived)
         if work is not None:
@@ -92,7 +92,7 @@ class Coordinates:
         Where the work per rank is stated, threads are kept as well: both say how many cores are at work.
         """
         kept = set(DIVIDERS) if WORK_PER_RANK in self.formulas else {RANKS}
-        replaced = {name for formula in self._read.values() for name in formula.events} - kept
+        replaced = {name for formula in self._read.values() for name in formula.names} - kept
         return (*(name for name in self.given if name not in replaced), *self.formulas)
 
     def points(self, points: Array) -> Array:

@@ -65,12 +65,22 @@ class Law:
 
 
 def solve(groups: Collection[Group], grid: Cartesian, faced: bool) -> Law:
-    """The law with or without faces: with one cost for all directions where that is exact, else one for each."""
+    """The law with or without faces: with one cost for all directions where that is exact, else one for each.
+
+    A constant that the values of some groups have and those of others do not is part of the law's error, not a function
+    of the other parameters: all groups then go without.
+    """
     size = len(next(iter(groups)).names)
+    fits = [_Fit.of(group, grid, faced) for group in groups]
+    has = np.stack([one.solution[:, 0] != 0 for one in fits])
+    some = has.any(axis=0) & ~has.all(axis=0) & np.any([one.error > 0 for one in fits], axis=0)
+    if some.any():
+        bare = [_Fit.of(group, grid, faced, (False,)) for group in groups]
+        some &= np.all([one.holds for one in bare], axis=0)
+        fits = [one.replaced(other, some) for one, other in zip(fits, bare, strict=True)]
     solved = np.zeros((size, 1 + MOST_DIMENSIONS, len(groups)))
     residual, follows, equal = np.zeros(size), *np.ones((2, size), dtype=bool)
-    for at, group in enumerate(groups):
-        one = _Fit.of(group, grid, faced)
+    for at, one in enumerate(fits):
         solved[:, : 1 + grid.dimensions, at] = one.solution
         residual, follows = np.maximum(residual, one.error), follows & one.holds
         costs = one.solution[:, 1:]
@@ -96,8 +106,8 @@ class _Fit:
     holds: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, group: Group, grid: Cartesian, faced: bool) -> _Fit:
-        """Solve by least squares.
+    def of(cls, group: Group, grid: Cartesian, faced: bool, constants: tuple[bool, ...] = (True, False)) -> _Fit:
+        """Solve by least squares, with a constant or without as `constants` has it, the first that holds.
 
         The law is not claimed where it has as many coefficients as there are different ranks in the runs, unless all
         directions cost about the same: it then fits whatever depends on the number of ranks. A halo's faces cost about
@@ -123,7 +133,7 @@ class _Fit:
             which &= (names != "messages") | (missed > 0) | whole
             solution[which], error[which], holds[which] = found[which], missed[which], True
 
-        for constant in (True, False):
+        for constant in constants:
             # Without a constant a rank that has no neighbour says nothing.
             seen = sum(len(each) if constant else int(each.any(axis=1).sum()) for each in rows)
             full, missed, scatter = _each_direction(np.concatenate(sides), near, values, constant)
@@ -141,7 +151,7 @@ class _Fit:
                 unlike = np.abs(full[:, 1:] / np.where(mean > 0, mean, 1.0) - 1).max(axis=1)
                 take(close & _equal(full[:, 1:]), full, np.hypot(size, unlike))
         total = near.sum(axis=1)
-        for constant in (True, False):
+        for constant in constants:
             basis = np.stack([np.ones(len(total)), total], axis=1)[:, not constant :]
             if np.ptp(total) == 0 or sum(map(len, rows)) <= basis.shape[1]:
                 continue
@@ -155,6 +165,14 @@ class _Fit:
             near_by = loose & clear & ~holds & (size <= NEAR)
             take(exact | near_by, np.concatenate([base, costs], axis=1), np.where(exact, 0.0, size))
         return cls(solution, np.where(holds, error, 0.0), holds)
+
+    def replaced(self, other: _Fit, rows: NDArray[np.bool_]) -> _Fit:
+        """This one with the law of some `rows` (s,) from another."""
+        return _Fit(
+            np.where(rows[:, None], other.solution, self.solution),
+            np.where(rows, other.error, self.error),
+            np.where(rows, other.holds, self.holds),
+        )
 
 
 def _each_direction(sides: Array, near: Array, values: Array, constant: bool) -> tuple[Array | None, Array, Array]:

@@ -1,4 +1,4 @@
-"""Functions of work in whole units: what the fullest rank carries is asked at the ranks that would all be as full."""
+"""Functions of work in whole units: what the busiest rank carries is asked at the ranks that would all be as full."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Share:
-    """What the fullest rank works on, where work comes in whole units.
+    """What the busiest rank works on, where work comes in whole units.
 
     Attributes
     ----------
     points : (k, m)
         The configurations with as many ranks as would all be as full.
     said : Forecast
-        Counts of all series there: those of the fullest rank.
-    fullest : tuple of str
-        Metrics that the fullest rank carries.
+        Counts of all series there: those of the busiest rank.
+    busiest : tuple of str
+        Metrics that the busiest rank carries.
     unevenness : (k,)
-        Work of the fullest rank over the mean.
+        Work of the busiest rank over the mean.
     """
 
     points: Array
     said: Forecast
-    fullest: tuple[str, ...]
+    busiest: tuple[str, ...]
     unevenness: Array
 
 
@@ -48,21 +48,21 @@ class Staircase:
     Attributes
     ----------
     units : WholeUnits
-    fullest : tuple of str
-        Metrics that the fullest rank carries: those reduced to the largest of all ranks.
+    busiest : tuple of str
+        Metrics that the busiest rank carries: those reduced to the largest of all ranks.
     fitted : Fitted or None
         Functions of their series over the ranks that would all be as full; None where the series were learned without
         the units.
     """
 
     units: WholeUnits
-    fullest: tuple[str, ...]
+    busiest: tuple[str, ...]
     fitted: Fitted | None = None
 
     def predict(self, said: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
-        """The forecast of all series, those of the fullest rank at its share."""
+        """The forecast of all series, those of the busiest rank at its share."""
         names = functions.fitted.metrics
-        index = np.array([row for row, name in enumerate(names) if name in self.fullest], dtype=np.intp)
+        index = np.array([row for row, name in enumerate(names) if name in self.busiest], dtype=np.intp)
         if not len(index):
             return said
         given = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points, level)
@@ -72,26 +72,26 @@ class Staircase:
         """What equations are asked with."""
         parameters = functions.fitted.parameters
         even, uneven = self.units.even(points, parameters), self.units.unevenness(points, parameters)
-        return Share(even, functions.predict(even, level), self.fullest, uneven)
+        return Share(even, functions.predict(even, level), self.busiest, uneven)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
         fitted = None if self.fitted is None else self.fitted.to_dict()
-        return {"units": self.units.to_dict(), "fullest": list(self.fullest), "fitted": fitted}
+        return {"units": self.units.to_dict(), "busiest": list(self.busiest), "fitted": fitted}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], functions: Fitted) -> Staircase:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         with reading("'units'"):
             units = WholeUnits.from_dict(content["units"], functions.parameters)
-            fullest = tuple(map(str, content["fullest"]))
+            busiest = tuple(map(str, content["busiest"]))
             given = content["fitted"]
         fitted = None if given is None else Fitted.from_dict(given)
         keys = zip(functions.kernels, functions.metrics, strict=True)
-        wanted = [key for key in keys if key[1] in fullest]
+        wanted = [key for key in keys if key[1] in busiest]
         if fitted is not None and (
             fitted.parameters != functions.parameters
             or list(zip(fitted.kernels, fitted.metrics, strict=True)) != wanted
         ):
             raise InputError("'units' does not fit the functions", "fit the model again")
-        return cls(units, fullest, fitted)
+        return cls(units, busiest, fitted)

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
+from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
-from ranksight.platforms.events.formulas import Formula, read_formula
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Stated:
         Raises
         ------
         InputError
-            When a formula cannot be read, names ranks or what is no parameter, or is not positive where measured.
+            When a formula cannot be read, names ranks or what is not a parameter, or is not positive where measured.
         """
         texts: dict[str, str] = {}
         for each in given:
@@ -87,7 +87,7 @@ class Stated:
 
     def columns(self, kernel: str) -> list[int]:
         """Columns of the parameters in a kernel's formula."""
-        return [self.parameters.index(name) for name in self._formulas[kernel].events]
+        return [self.parameters.index(name) for name in self._formulas[kernel].names]
 
     def reference(self, kernel: str, points: Array) -> Array:
         """x' of points (k, m)."""

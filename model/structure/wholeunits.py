@@ -1,8 +1,8 @@
 """Work that comes in whole units: elements, blocks, planes that cannot be cut.
 
-Of U units on P ranks the fullest rank has ceil(U / P), and as it ends a superstep, times are staircases over P. They
+Of U units on P ranks the busiest rank has ceil(U / P), and as it ends a superstep, times are staircases over P. They
 are smooth functions of that rank's share, so functions are learned and asked at the number of ranks that would all have
-as much as the fullest one,
+as much as the busiest one,
 
     P' = U / ceil(U / P) <= P,
 
@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
+from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
 from ranksight.model.series.series import Series
-from ranksight.platforms.events.formulas import Formula, read_formula
 
 Array = NDArray[np.float64]
 
 UNEVEN = 1.05
-"""Work of the fullest rank over an even share from which on an answer says so."""
+"""Work of the busiest rank over an even share from which on an answer says so."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class WholeUnits:
         Raises
         ------
         InputError
-            When the formula cannot be read, has a name that is no parameter, or ranks are none.
+            When the formula cannot be read, has a name that is not a parameter, or ranks are none.
         """
         name, equals, text = given.partition("=")
         units = cls(name.strip(), text.strip()) if equals else cls("units", given.strip())
@@ -83,20 +83,20 @@ class WholeUnits:
         """
         return evaluate(self.formula, points, parameters, self.name, least=1)
 
-    def fullest(self, points: Array, parameters: Sequence[str]) -> Array:
-        """Units of the fullest rank."""
+    def busiest(self, points: Array, parameters: Sequence[str]) -> Array:
+        """Units of the busiest rank."""
         ranks = points[:, list(parameters).index("ranks")]
         return np.ceil(self.count(points, parameters) / ranks * (1 - 1e-12))
 
     def unevenness(self, points: Array, parameters: Sequence[str]) -> Array:
-        """Units of the fullest rank over the mean, 1 where the ranks divide them."""
+        """Units of the busiest rank over the mean, 1 where the ranks divide them."""
         ranks = points[:, list(parameters).index("ranks")]
-        return np.asarray(self.fullest(points, parameters) * ranks / self.count(points, parameters))
+        return np.asarray(self.busiest(points, parameters) * ranks / self.count(points, parameters))
 
     def even(self, points: Array, parameters: Sequence[str]) -> Array:
-        """The points with as many ranks as would all have what the fullest has, P'."""
+        """The points with as many ranks as would all have what the busiest has, P'."""
         found = np.array(points, dtype=np.float64)
-        found[:, list(parameters).index("ranks")] = self.count(points, parameters) / self.fullest(points, parameters)
+        found[:, list(parameters).index("ranks")] = self.count(points, parameters) / self.busiest(points, parameters)
         return found
 
     def series(self, series: Series) -> Series:
@@ -123,9 +123,9 @@ class WholeUnits:
         if uneven < UNEVEN:
             return ""
         ranks = at[0, list(parameters).index("ranks")]
-        units, most = float(self.count(at, parameters)[0]), float(self.fullest(at, parameters)[0])
+        units, most = float(self.count(at, parameters)[0]), float(self.busiest(at, parameters)[0])
         return (
-            f"{units:g} {self.name} do not divide by {ranks:g} ranks: the fullest has {most:g}, "
+            f"{units:g} {self.name} do not divide by {ranks:g} ranks: the busiest has {most:g}, "
             f"{uneven - 1:.0%} above the mean"
         )
 

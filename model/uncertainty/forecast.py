@@ -13,7 +13,7 @@ from ranksight.model.uncertainty.slope import Change, with_changes
 
 Array = NDArray[np.float64]
 
-OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, BORROWED, FEW_SAMPLES, TURN = range(12)
+OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, IMPUTED, FEW_SAMPLES, TURN = range(12)
 REASONS = (
     "",
     "too few configurations, {points}, for its number of parameters, {parameters}",
@@ -24,10 +24,10 @@ REASONS = (
     "no function that fits stays above zero at this configuration",
     "the function has no value at this configuration",
     "{parameter} took one value in the measurements",
-    "no sample fell on it, its pace is the program's: measure more ranks, or longer runs",
+    "no sample fell on it, the program's mean is taken: measure more ranks, or longer runs",
     "few samples, {samples} a configuration, and the interval spans a factor of {factor}: measure "
     "longer runs, or sample more often",
-    "what it may turn into beyond the runs spans a factor of {factor}, its functions alone one of {alone}",
+    "with a change of slope beyond the runs the interval spans a factor of {factor}, without one {alone}",
 )
 INSUFFICIENT = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
 """Codes of insufficient data with which the interval is not usable either."""
@@ -249,9 +249,8 @@ def mixture_forecast(
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
-    # Drift, which goes either way, widens the interval and leaves the value where it is. Changes go one way: the median
-    # is of functions and changes, though never without the functions.
-    median = quantile(0.5, *with_changes((share, centre, spread, nu), None if change is None else change.for_median()))
+    # Drift goes either way: it widens the interval and leaves the value where it is. Changes go one way and move it.
+    median = quantile(0.5, *with_changes((share, centre, spread, nu), change))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - level) / 2, (1 + level) / 2
 

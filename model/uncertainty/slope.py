@@ -39,6 +39,12 @@ DIVIDING = ("ranks", "nodes", "p", "processes")
 """Parameters that divide work and add neighbours."""
 
 
+def from_one_rank(low: float, high: float) -> bool:
+    """Whether runs on `low` to `high` ranks show what ranks of one node take from each other: from one rank on, which
+    had the node for itself, to no more than a node may hold."""
+    return low < 2 <= high <= priors.WHOLE_NODES
+
+
 @dataclass(frozen=True)
 class Change:
     """Changes of slope of s series at k points: c more components of their mixtures.
@@ -56,12 +62,6 @@ class Change:
     def of(self, rows: Index) -> Change:
         """The same of some series."""
         return Change(self.share[:, rows], self.centre[:, rows], self.spread[:, rows])
-
-    def for_median(self) -> Change:
-        """The same, together no likelier than :data:`ranksight.model.priors.SLOPE_IN_MEDIAN`."""
-        total = self.share.sum(axis=0)
-        part = priors.SLOPE_IN_MEDIAN / np.maximum(total, priors.SLOPE_IN_MEDIAN)
-        return Change(self.share * part, self.centre, self.spread)
 
 
 def turned(points: Array, location: Location, positive: Mask, kind: Kind) -> Array:
@@ -82,9 +82,7 @@ def turned(points: Array, location: Location, positive: Mask, kind: Kind) -> Arr
     return np.asarray(np.abs(2 * curve * width))
 
 
-def with_changes(
-    parts: tuple[Array, Array, Array, Array], change: Change | None
-) -> tuple[Array, Array, Array, Array]:
+def with_changes(parts: tuple[Array, Array, Array, Array], change: Change | None) -> tuple[Array, Array, Array, Array]:
     """Add the components of changes to mixtures (c, s, k) of weights, centres, spreads and degrees of freedom."""
     if change is None:
         return parts

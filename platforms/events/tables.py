@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ranksight.core.errors import InputError
+from ranksight.core.formula import Formula, read_formula
 from ranksight.core.toml import check_known, decode, is_line, read, table_of
-from ranksight.platforms.events.formulas import Formula, read_formula
 
 SCHEMA = 1
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
@@ -122,7 +122,7 @@ class EventTable:
                 raise InputError(
                     f"{self.title} has no events for {name!r}", f"it has: {', '.join(near or sorted(self.metrics))}"
                 )
-            found.update(dict.fromkeys(self.metrics[name].formula.events))
+            found.update(dict.fromkeys(self.metrics[name].formula.names))
         return tuple(found)
 
 
@@ -207,7 +207,7 @@ def _metric(name: str, entry: object, events: Mapping[str, Event], source: str, 
         raise InputError(f"{where}: no metric", "write loads = { formula = '...' }")
     check_known(entry, ("formula", "source", "note"), origin, f"metrics.{name}.")
     formula = read_formula(_text(entry, "formula", where), where)
-    unknown = [event for event in formula.events if event not in events]
+    unknown = [event for event in formula.names if event not in events]
     if unknown:
         raise InputError(f"{where}: the event {unknown[0]} is not in [events]", "add it with its code")
     note = _text(entry, "note", where) if "note" in entry else ""

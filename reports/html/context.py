@@ -21,12 +21,11 @@ from ranksight.model.model import Model
 from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
-from ranksight.reports.ideal import Ideal, Loss, ideal, losses
+from ranksight.reports.ideal import THRESHOLD, Ideal, Loss, Recommended, ideal, losses, recommended
 from ranksight.reports.measured import Measured, measured
-from ranksight.reports.recommended import THRESHOLD, Recommended, recommended
-from ranksight.reports.refusals import Refusal, refusals
-from ranksight.reports.sweep import Sweep, carried, place
+from ranksight.reports.sweep import Sweep, place, sufficient
 from ranksight.reports.traffic import Traffic, traffic
+from ranksight.reports.unpredicted import Unpredicted, unpredicted
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,9 @@ class Context:
         return traffic(self.sweep)
 
     @cached_property
-    def refusals(self) -> list[Refusal]:
+    def unpredicted(self) -> list[Unpredicted]:
         """What has no answer at the target."""
-        return refusals(self.sweep)
+        return unpredicted(self.sweep)
 
     @cached_property
     def expectations(self) -> Result | None:
@@ -124,8 +123,8 @@ class Context:
     @cached_property
     def answer(self) -> str:
         """The answer in one sentence."""
-        refused = self.sweep.timed and not carried(self.sweep.total)
-        first = self.plan.runs[0].configuration if refused and self.plan is not None and self.plan.runs else {}
+        unpredicted = self.sweep.timed and not sufficient(self.sweep.total)
+        first = self.plan.runs[0].configuration if unpredicted and self.plan is not None and self.plan.runs else {}
         then = ", ".join(place(name, value) for name, value in first.items())
         return answer(self.sweep, self.ideal, self.losses, then)
 

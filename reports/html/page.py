@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,53 @@ from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import dark_rules
 from ranksight.reports.html.sections import SECTIONS
+from ranksight.reports.html.sections._section import Section
 
 STYLES = ("page.css", "tables.css", "figures.css", "kernels.css")
 SCRIPTS = ("theme.js", "tables.js", "hover.js", "numbers.js", "kernels.js")
 
 
+@dataclass(frozen=True)
+class Part:
+    """A section of a page other than the report: its template is ``<id>.html``."""
+
+    id: str
+    title: str
+
+
 def render(context: Context, title: str | None = None) -> str:
     """The report as one HTML document."""
+    built = [(section, section.build(context)) for section in SECTIONS]
+    return put_together(
+        title or f"{writing.whole(context.model.application) or 'program'}: predicted performance",
+        [(section, data) for section, data in built if data is not None],
+        context.kernels,
+        context.numbers,
+        context=context,
+    )
+
+
+def put_together(
+    title: str,
+    sections: Sequence[tuple[Section | Part, Mapping[str, Any]]],
+    kernels: Sequence[str],
+    numbers: Mapping[str, int] | None = None,
+    **more: Any,
+) -> str:
+    """A page of sections as one HTML document.
+
+    Parameters
+    ----------
+    title : str
+    sections : sequence of (section, data)
+        A section has an `id`, whose template is ``<id>.html``, and a `title`; ``figures`` of its data are its figures.
+    kernels : sequence of str
+        Names that are written distinct from each other.
+    numbers : mapping of str to int, optional
+        Number of the page of each kernel that has one.
+    more
+        Given to the templates.
+    """
     environment = Environment(
         loader=PackageLoader("ranksight.reports.html", "templates"),
         autoescape=True,
@@ -37,7 +79,7 @@ def render(context: Context, title: str | None = None) -> str:
         finalize=lambda said: printable(said) if type(said) is str else said,
     )
     environment.filters |= {
-        "shown": writing.shower(context.kernels),
+        "shown": writing.shower(kernels),
         "whole": writing.whole,
         "percent": writing.percent,
         "formula": readable,
@@ -45,22 +87,20 @@ def render(context: Context, title: str | None = None) -> str:
         "embed": writing.embed,
         "plural": lambda count, one, many=None: f"{count:,} {one if count == 1 else many or one + 's'}",
     }
-    built = [(section, section.build(context)) for section in SECTIONS]
-    sections = [(section, data) for section, data in built if data is not None]
     figures = {figure.id: figure.hover for _, data in sections for figure in data.get("figures", ()) if figure.hover}
     style = _read(STYLES) + _dark()
     script = _read(SCRIPTS)
     return environment.get_template("page.html").render(
-        title=title or f"{writing.whole(context.model.application) or 'program'}: predicted performance",
+        title=title,
         version=__version__,
-        context=context,
-        numbers=context.numbers,
+        numbers=numbers or {},
         sections=sections,
         figures=figures,
         style=Markup(style),
         script=Markup(script),
         policy=_policy(style, script),
         Markup=Markup,
+        **more,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,13 @@ WIDE = (9.0, 4.2)
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:
-    """The axes given, or those of a new figure that no window shows."""
+    """The axes given, or those of a new figure: of pyplot in a notebook, which shows it; elsewhere no window does."""
     if ax is not None:
         return ax
+    if "ipykernel" in sys.modules:
+        from matplotlib import pyplot
+
+        return pyplot.figure(figsize=size, layout="constrained").add_subplot()
     from matplotlib.figure import Figure
 
     return Figure(figsize=size, layout="constrained").add_subplot()

@@ -24,7 +24,7 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.platforms import load, save
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "docs/tour.md", "docs/uses.md", "docs/clusters.md")
+DOCUMENTS = ("README.md", "docs/tour.md", "docs/uses.md", "docs/clusters.md", "docs/history.md")
 NOT_RUN = ("python3 -m venv", "pip ", "xdg-open", "export ", ". ")
 """Lines that install or open something: they are the reader's own."""
 SLOW = ("measure", "calibrate", "demo", "mpicc")
@@ -32,7 +32,7 @@ KERNELS = ("apply_operator", "find_neighbour", "halo")
 
 
 def commands(document: str) -> list[str]:
-    """The lines of shell code of a document, joined where they go on, without remarks."""
+    """The lines of shell code of a document, joined where they go on, without notes."""
     text = (ROOT / document).read_text()
     text = re.sub(r"<!-- test command -->.*?<!-- end -->", "", text, flags=re.DOTALL)
     blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -81,6 +81,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(place / "branch.exp", place / "tuesday.exp")
     shutil.copytree(place / "main.exp", place / "a.exp")
     shutil.copytree(place / "branch.exp", place / "b.exp")
+    for folder, names in (("nightly", ("01.exp", "02.exp")), ("artifacts", ("a1.exp", "b2.exp"))):
+        (place / folder).mkdir()
+        for name, made_before in zip(names, ("main.exp", "branch.exp"), strict=True):
+            shutil.copytree(place / made_before, place / folder / name)
     save(load("generic"), place / "this-node.toml")
     (place / "ranksight-demo").mkdir()
     assert main(["fit", str(place / "heat.exp"), "-q"]) == 0
@@ -127,9 +131,9 @@ def test_every_command_does_what_its_document_says(
     code = main(words[1:])
     said = capsys.readouterr()
     # A comparison may find what it looks for; an answer may be insufficient for so few runs.
-    assert code in ((0, 3) if words[1] in ("compare", "check") else (0, 4)), said.err
+    assert code in ((0, 3) if words[1] in ("compare", "check", "history") else (0, 4)), said.err
     assert "Traceback" not in said.err
-    for option in ("-o", "--plot", "--junit"):
+    for option in ("-o", "--output", "--plot", "--junit"):
         if option in words[: words.index("--") if "--" in words else None]:
             name = words[words.index(option) + 1]
             assert (reader / name).exists() or (reader / f"{name}.jobs").exists()

@@ -56,7 +56,7 @@ def _typed(document: Path) -> list[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_command_lines_have_options_that_exist(document: Path, tmp_path: Path) -> None:
-    # A page that shows a project file shows what is typed beside it.
+    # A page that shows a project file shows the command that goes with it.
     project = tmp_path / "ranksight.toml"
     if (shown := re.search(r"```toml\n(command = .*?)```", document.read_text(), re.DOTALL)) is not None:
         project.write_text(shown[1])

@@ -57,7 +57,7 @@ def test_a_terminal_gets_its_cursor_back(monkeypatch: pytest.MonkeyPatch, capsys
     assert said.rfind("\x1b[?25h") >= said.rfind("\x1b[?25l")
 
 
-def test_an_import_tells_files_now_and_then(
+def test_an_import_shows_files_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
@@ -88,7 +88,7 @@ def test_the_time_that_reading_took_is_not_taken_for_that_of_storing(
     assert last.endswith("about 3 min left")
 
 
-def test_a_fit_tells_how_far_it_is_and_listens_no_longer(
+def test_a_fit_shows_how_far_it_is_and_listens_no_longer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from ranksight.core.log import LOG, progress

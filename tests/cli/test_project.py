@@ -121,7 +121,7 @@ def test_verbs_work_without_arguments(capsys: pytest.CaptureFixture[str]) -> Non
         ("command = 'x'\nexperiment = 'e'\n[measure]\nranks = '1,x'", "measure.ranks: 'x' in '1,x' is not a number"),
         ("command = 'x'\nexperiment = 'e'\n[target]\nreps = 'a'", "target.reps: 'a' is not a number"),
         ("[jobs]\nqueue = 'long'", "unknown key jobs.queue; known: time"),
-        ("command = ", "is no TOML"),
+        ("command = ", "is not TOML"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_an_error_is_one_line_that_steers_no_terminal(tmp_path: Path, capsys: py
         assert not [letter for letter in said[:-1] if ord(letter) < 32 or letter == "\u2028"]
 
 
-def test_a_full_disk_and_a_closed_output_are_told(folder: Path) -> None:
+def test_a_full_disk_and_a_closed_output_are_reported(folder: Path) -> None:
     words = f"{sys.executable} -m ranksight predict {folder / 'm'} --ranks 32 --size 24"
     full = subprocess.run(f"{words} > /dev/full", shell=True, capture_output=True, text=True)
     assert full.returncode == 1

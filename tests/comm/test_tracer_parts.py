@@ -184,7 +184,7 @@ def test_a_file_of_several_ranks_is_read_as_files_of_each(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"rank-000000.trace, byte \d+: "):
         read_folder(tmp_path)
     (tmp_path / "rank-000000.trace").write_bytes(trace_bytes(0, 5) + b"more")
-    with pytest.raises(InputError, match="rank-000000.trace, byte .*: is no trace; the trace is damaged"):
+    with pytest.raises(InputError, match="rank-000000.trace, byte .*: is not a trace; the trace is damaged"):
         read_folder(tmp_path)
 
 
@@ -215,7 +215,7 @@ def test_damage_is_an_error_of_ours(tmp_path_factory: pytest.TempPathFactory, da
     ("content", "what"),
     [
         (b"", "is empty: the rank was killed"),
-        (b"PK\x03\x04" + bytes(20), "is no trace"),
+        (b"PK\x03\x04" + bytes(20), "is not a trace"),
         (trace_bytes(end=False), "is cut off"),
         (MAGIC + struct.pack("=II", 9, 0x01020304), "has format version 9"),
         (MAGIC + struct.pack("=II", 2, 0x04030201), "other byte order"),
@@ -251,12 +251,13 @@ def test_a_call_from_nowhere_has_no_name() -> None:
 
 def test_a_folder_of_traces_is_a_format(tmp_path: Path) -> None:
     from ranksight.core.reading import READERS
+    from ranksight.testing import check_reader
 
     for rank in range(2):
         (tmp_path / f"rank-{rank:06d}.trace").write_bytes(trace_bytes(rank, 3))
     reader = READERS["pmpi"]
     file = tmp_path / "rank-000001.trace"
-    assert reader.recognises(tmp_path, b"")
+    check_reader(reader, tmp_path)
     assert reader.recognises(file, file.read_bytes()[:4096])
     assert not reader.recognises(tmp_path.parent, b"")
     (reading,) = reader.read(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from ranksight.comm.readers.pingpong import load
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS
+from ranksight.testing import check_reader
 
 
 def written(folder: Path, text: str, name: str = "times.csv") -> Path:
@@ -39,6 +40,7 @@ def test_our_own_names_pass_through(tmp_path: Path) -> None:
     assert reader.recognises(path, path.read_bytes())
     (reading,) = reader.read(path)
     assert len(reading.tables["timings"]) == 2
+    check_reader(reader, path)
 
 
 @pytest.mark.parametrize(

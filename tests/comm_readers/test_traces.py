@@ -12,6 +12,7 @@ import pytest
 from ranksight.comm.readers._messages import plain, size_class
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
+from ranksight.testing import check_reader
 
 SMPI = """0 init
 1 init
@@ -137,7 +138,7 @@ def test_smpi_files_of_ranks_by_list_and_by_folder(tmp_path: Path) -> None:
         ("0 init\n0 allreduce\n", ":2: allreduce has 0 parameters"),
         ("0 init\n0 bcast many\n", ":2: parameter 1 is 'many'"),
         ("0 init\n0 bcast 1 0 99\n", ":2: data type 99"),
-        ("0 init\nnothing\n", ":2: 'nothing' is no action"),
+        ("0 init\nnothing\n", ":2: 'nothing' is not an action"),
         ("0 init\n0 bcast \0\n", ":2: no line of text"),
         ("../../etc/passwd.txt\n", ":1: '../../etc/passwd.txt' is neither"),
         ("/etc/passwd.txt\n", ":1: '/etc/passwd.txt' is neither"),
@@ -176,7 +177,7 @@ def test_liballprof_gives_calls_bytes_and_times(tmp_path: Path) -> None:
         ({0: ("MPI_Waitall:3010", "MPI_Waitall:2010")}, "rank-0.txt:6: Waitall|rank-0.txt:6: MPI_Waitall ends before"),
         ({0: ("100:6,8,8:1:7:91,0,2:140500:3010", "3010")}, ":5: Isend has 1 arguments"),
         ({1: ("MPI_Init:1000:0:0:2000\n", "")}, "no MPI_Init"),
-        ({1: ("MPI_Recv:2500", "garbage")}, "is no call"),
+        ({1: ("MPI_Recv:2500", "garbage")}, "is not a call"),
         ({0: ("100:6,8,8", "100:6")}, "has no size"),
     ],
 )
@@ -197,7 +198,7 @@ def test_a_missing_rank_is_named(tmp_path: Path) -> None:
 def test_otf2_ping_pong(shared: Path) -> None:
     pytest.importorskip("otf2")
     folder = shared / "data" / "formats" / "otf2" / "ping-pong-otf2"
-    assert READERS["otf2"].recognises(folder, b"")
+    check_reader(READERS["otf2"], folder)
     (reading,) = READERS["otf2"].read(folder)
     assert reading.configuration == {"ranks": 2.0}
     assert reading.messages is not None
@@ -285,7 +286,7 @@ def test_damaged_otf2_archives_are_refused(tmp_path: Path) -> None:
         list(READERS["otf2"].read(folder))
     (tmp_path / "trace2").mkdir()
     (tmp_path / "trace2" / "traces.otf2").write_bytes(b"no archive")
-    with pytest.raises(InputError, match="no OTF2 archive"):
+    with pytest.raises(InputError, match="not an OTF2 archive"):
         list(READERS["otf2"].read(tmp_path / "trace2"))
 
 

@@ -147,7 +147,7 @@ def test_causes_within_the_noise_of_a_time_are_not_sure() -> None:
     assert explain("k", "time", before, slower, 0, (None, None))[0].sure
 
 
-def test_names_that_changed_are_told_and_can_be_taken_for_one() -> None:
+def test_names_that_changed_are_reported_and_can_be_taken_for_one() -> None:
     law = {("k", "time"): lambda p: 1 / p, ("k", "instructions"): lambda p: 1e9 / p, ("l", "time"): lambda p: 2 / p}
     other = {("new", "time"): law["k", "time"], ("new", "instructions"): law["k", "instructions"],
              ("quite_else", "time"): law["l", "time"]}  # fmt: skip
@@ -269,7 +269,7 @@ def test_what_cannot_be_compared() -> None:
         compare(one, subject("b", far))
 
 
-def test_an_interval_is_told_in_one_unit() -> None:
+def test_an_interval_is_reported_in_one_unit() -> None:
     assert between(0.92, 1.09) == "-8 % to +9 %"
     assert between(0.446, 0.54) == "x 0.45 to x 0.54"
     assert between(0.9, 12.6) == "x 0.9 to x 13"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_what_changed_and_why(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert at[None, "time"]["ratio"] == pytest.approx((2.6 + 1.25 + 0.5) / 3.5, rel=0.02)
 
 
-def test_the_table_tells_it_in_eighty_columns(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_shows_it_in_eighty_columns(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(place / "old.exp"), str(place / "new.exp")]) == 0
     lines = capsys.readouterr().out.splitlines()
     text = "\n".join(lines)
@@ -94,9 +95,9 @@ def test_models_are_compared_where_asked(place: Path, capsys: pytest.CaptureFixt
         (["old.exp", "none.exp"], 1, "cannot be read"),
         (["old.exp", "new.exp", "--nodes", "4"], 1, "no parameter nodes"),
         (["old.exp", "new.exp", "--threshold", "-1"], 2, "is no percentage"),
-        (["old.exp", "new.exp", "--level", "1"], 2, "no probability"),
+        (["old.exp", "new.exp", "--level", "1"], 2, "not a probability"),
         (["old.exp", "new.exp", "--kernel", "solver"], 1, "neither has a kernel"),
-        (["old.exp", "new.exp", "--ranks", "x"], 2, "no list of numbers"),
+        (["old.exp", "new.exp", "--ranks", "x"], 2, "not a list of numbers"),
         (["old.exp", "new.exp", "--ranks", "0"], 1, "ranks is asked at 0, and was above zero"),
         (["old.exp", "new.exp", "--rename", "solve"], 2, "names no two kernels"),
         (["old.exp", "new.exp", "--rename", "solve=sort"], 1, "two kernels are not one"),
@@ -177,3 +178,30 @@ def test_runs_that_are_alike_have_no_notes(tmp_path: Path, capsys: pytest.Captur
     out = capsys.readouterr().out
     assert "note:" not in out
     assert "only " not in out
+
+
+def test_the_page_holds_before_and_after(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "c.html"
+    words = ["compare", str(place / "old.exp"), str(place / "new.exp"), "-o", str(page)]
+    assert main(words) == 0
+    assert f"xdg-open {page}" in " ".join(capsys.readouterr().out.split())
+    text = page.read_text()
+    assert "The program is slower" in text
+    solve = text[text.index("because instructions +30 %") :]
+    assert 'class="num poor"' in solve[: solve.index("</tr>")]
+    assert re.search(r'<td class="num" data-value="[^"]*">[^<]*</td><td>[^<]*</td><td>same</td>', text)
+    assert main(words) == 1, "the file exists"
+    assert main(["compare", str(place / "old.exp"), str(place / "again.exp"), "-o", str(page), "--force"]) == 0
+    assert "within the noise" in page.read_text()
+
+
+def test_names_on_the_page_are_text(tmp_path: Path) -> None:
+    for name, factor in (("<b>old", 1.0), ("new", 2.0)):
+        found = Experiment.create(tmp_path / name, "demo", ["ranks"])
+        for ranks in (2, 4, 8):
+            table = pd.DataFrame({"kernel": ["<script>x()</script>", "$\\frac$"], "rank": -1, "time": factor / ranks})
+            found.add(Run({"ranks": ranks}, 0, "synthetic"), table)
+    assert main(["compare", str(tmp_path / "<b>old"), str(tmp_path / "new"), "-o", str(tmp_path / "c.html")]) == 0
+    text = (tmp_path / "c.html").read_text()
+    assert "<script>x()" not in text
+    assert "<b>old" not in text

@@ -105,7 +105,7 @@ def test_a_compiler_of_another_mpi_is_refused_before_running(tmp_path: Path) -> 
         check_launcher(Compiler("mpicc", "", "", "Open MPI", "4.0"), ["no-such-launcher"])
 
 
-def test_two_programs_of_one_rank_are_told_apart_from_one_of_two() -> None:
+def test_two_programs_of_one_rank_are_distinguished_from_one_of_two() -> None:
     with pytest.raises(InputError, match="2 programs of 1 rank") as caught:
         parse("@#ranks 1\n@#ranks 1\n", "mpirun -n 2")
     assert "different MPIs" in caught.value.remedy

@@ -154,7 +154,7 @@ def test_fitted_coefficients_are_never_negative() -> None:
     assert np.isnan(found.errors[found.coefficients.index(0.0)])
 
 
-def test_fits_that_cannot_tell_coefficients_apart_are_refused() -> None:
+def test_fits_that_do_not_show_coefficients_apart_are_refused() -> None:
     with pytest.raises(InsufficientError):
         fit_collective([8] * 9, np.arange(9.0), np.ones(9))
     with pytest.raises(InsufficientError):

@@ -74,7 +74,7 @@ def test_order_statistics_bracket_the_quantile_as_often_as_they_say() -> None:
     assert ((draws[:, low] <= truth) & (truth <= draws[:, high])).mean() >= 0.95
 
 
-def test_latency_and_overheads_are_told_apart() -> None:
+def test_latency_and_overheads_are_distinguished() -> None:
     rng = np.random.default_rng(2)
     found = fit_loggp(
         pd.concat(

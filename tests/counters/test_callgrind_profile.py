@@ -371,7 +371,7 @@ totals: 1349
 """
 
 
-def test_a_stripped_main_beside_an_exported_function_keeps_its_work(tmp_path):
+def test_a_stripped_main_next_to_an_exported_function_keeps_its_work(tmp_path):
     found = attribute(read(write(tmp_path, STRIPPED)))
     cost = found.kernels["Ir"]
     assert cost["work"] == 900

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksight.core.errors import InputError
+from ranksight.core.formula import read_formula
 from ranksight.platforms import load as load_platform
 from ranksight.platforms import names as platforms
-from ranksight.platforms.events import Processor, load, names, read_formula, recognise, this_processor
+from ranksight.platforms.events import Processor, load, names, recognise, this_processor
 from ranksight.platforms.events.tables import parse
 
 NEEDED = {"cycles", "instructions", "loads", "stores", "loads_l1", "loads_l2", "loads_l3", "loads_mem", "stall_cycles"}
@@ -21,7 +22,7 @@ def test_every_table_forms_what_the_model_needs(name):
     table = load(name)
     assert table.name == name
     assert set(table.metrics) >= NEEDED - ({"stall_cycles"} if name == "generic" else set())
-    used = {event for metric in table.metrics.values() for event in metric.formula.events}
+    used = {event for metric in table.metrics.values() for event in metric.formula.names}
     assert used == set(table.events)
     assert all(metric.source for metric in table.metrics.values())
     # no two events of one table are the same count under two names
@@ -119,7 +120,7 @@ def test_events_that_metrics_need():
 def test_formulas(text, counts, value):
     formula = read_formula(text, "here")
     assert formula({name: np.float64(number) for name, number in counts.items()}) == value
-    assert set(formula.events) == set(counts)
+    assert set(formula.names) == set(counts)
 
 
 def test_formulas_take_arrays_and_carry_what_is_missing():
@@ -158,7 +159,7 @@ def test_any_text_is_a_formula_or_refused(text):
         formula = read_formula(text, "here")
     except InputError:
         return
-    assert np.shape(formula({name: np.ones(3) for name in formula.events})) in ((), (3,))
+    assert np.shape(formula({name: np.ones(3) for name in formula.names})) in ((), (3,))
 
 
 GOOD = """schema = 1

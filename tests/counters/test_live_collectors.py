@@ -103,7 +103,7 @@ def test_the_whole_process_gives_the_same_kernels(program, tmp_path):
     (imported,) = READERS["callgrind"].read(file)
     table = imported.counters.set_index("kernel")["instructions"]
     assert table["(MPI library)"] > table.drop(["(MPI library)", "(system and start-up)"]).sum()
-    for kernel, count in table.items():  # what MPI_Init had libc, libxml2 and others do is no kernel
+    for kernel, count in table.items():  # what MPI_Init had libc, libxml2 and others do is not a kernel
         ours = found[1]["Ir"].get(kernel, 0.0)
         assert count == pytest.approx(ours) or str(kernel).startswith("("), kernel
     assert set(found[1].index[found[1]["Ir"] > 200]) == set(found[0].index[found[0]["Ir"] > 200])

@@ -64,7 +64,7 @@ def test_lines_with_all_fields():
     assert found.total == 6
 
 
-def test_call_chains_tell_whom_a_sample_served():
+def test_call_chains_show_whom_a_sample_served():
     assert rows(read([CHAINS.encode()], "x")) == {
         (7, "cpu-clock", "application", "setup"): (1, 1003009),
         (7, "cpu-clock", "mpi", "/opt/lib/libopen-pal.so.80"): (1, 1003009),
@@ -171,7 +171,7 @@ def elf(path):
 
 
 @pytest.mark.parametrize("chains", [False, True])
-def test_functions_without_a_symbol_are_told_apart_where_files_were_mapped(tmp_path, chains):
+def test_functions_without_a_symbol_are_distinguished_where_files_were_mapped(tmp_path, chains):
     place = tmp_path / "stripped"
     elf(place)
 

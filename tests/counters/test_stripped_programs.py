@@ -15,9 +15,11 @@ from ranksight.campaign.collecting import COLLECTORS
 from ranksight.campaign.launching import Template
 from ranksight.cli.main import main
 from ranksight.comm.tracer.callsites import CallSites
+from ranksight.comm.tracer.rawfile import RankTrace
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.experiment import read as read_experiment
 from ranksight.core.leftout import COLUMNS, TABLE, by_object, warning
+from ranksight.core.sampled import TABLE as SAMPLES
 from ranksight.core.symbols import beginning, read_symbols, unnamed
 
 WORK = "double work(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }\n"
@@ -95,6 +97,18 @@ def test_a_tenth_is_the_limit_and_mpi_does_not_count(tmp_path: Path) -> None:
     assert "40%" in said
     assert "libmpi" not in said
     assert "14 times" in warning(made(tmp_path / "c", {"libwork": 14000.0}))
+
+
+def test_a_few_samples_that_fell_outside_of_kernels_are_chance(tmp_path: Path) -> None:
+    for samples, lacks in ((4, False), (4000, True)):
+        experiment = Experiment.create(tmp_path / str(samples), "app", ("ranks",))
+        counters = pd.DataFrame({"kernel": ["main"], "rank": 0, "time": 9 * samples * 1e-3})
+        sampled = pd.DataFrame({"kernel": ["main"], "rank": 0, "samples": 9 * samples, "metric": "time", "worth": 1e-3})
+        parts = [("application", "", 0, 9 * samples * 1e-3), ("other", "libfft", 0, samples * 1e-3)]
+        table = by_object(pd.DataFrame(parts, columns=["group", "object", "rank", "value"]), "time")
+        run = Run({"ranks": 1}, collector="perf-clock", provenance={"time": "sampled, n = 9"})
+        experiment.add(run, counters, tables={TABLE: table, SAMPLES: sampled})
+        assert ("11% of what they hold: in libfft 100%" in warning(experiment)) == lacks
 
 
 def test_fit_and_report_say_first_that_kernels_lack_work(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -214,9 +228,7 @@ def test_symbols_are_read_from_the_file_that_a_link_names(stripped: Path, tmp_pa
 
 
 def test_call_sites_in_no_function_are_one_kernel_a_file(tmp_path: Path) -> None:
-    class Trace:
-        maps = ((0x1000, 0x2000, 0, str(tmp_path / "libx.so.1")),)
-
+    trace = RankTrace({"rank": 0}, 1e-9, (), ((0x1000, 0x2000, 0, str(tmp_path / "libx.so.1")),), [])
     places = CallSites()
-    places.sites(Trace(), np.array([0x1100, 0x1200], dtype=np.uint64))  # type: ignore[arg-type]
+    places.sites(trace, np.array([0x1100, 0x1200], dtype=np.uint64))
     assert set(places.kernels()[1]) == {"(unknown)", "(no symbol) [libx]"}

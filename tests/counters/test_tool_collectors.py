@@ -101,11 +101,11 @@ def test_likwid_marker_regions(bench, tmp_path, monkeypatch):
     assert " -m " in (tmp_path / "log").read_text()
 
 
-def test_likwid_tells_that_a_group_is_the_sockets(bench, tmp_path):
+def test_likwid_shows_that_a_group_is_the_sockets(bench, tmp_path):
     executable(bench / "likwid-perfctr", PERFCTR)
     reading = run(Likwid().using("MEM_DP"), tmp_path / "run")
     assert any("whole socket" in note for note in reading.notes)
-    with pytest.raises(InputError, match="no performance group"):
+    with pytest.raises(InputError, match="not a performance group"):
         Likwid().using("L2; rm -rf")
 
 

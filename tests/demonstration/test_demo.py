@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,13 +78,16 @@ def test_prediction_and_runs_agree(tmp_path: Path) -> None:
 def test_the_planted_bug_is_named(tmp_path: Path) -> None:
     done = demo("--quick", "--bug", "--quiet", "-o", str(tmp_path / "d"))
     assert done.returncode == 0, done.stderr[-2000:]
-    ranking = done.stdout[done.stdout.index("Largest kernels at 1024 ranks") :].splitlines()
-    assert ranking[2].split()[0] == "find_neighbour"
-    assert next(line for line in ranking if line.startswith("Grows")).startswith(
-        "Grows with the number of ranks: find_neighbour"
-    )
-    # A kernel that holds a little of everything may grow, too, where it is a hundredth of the time.
-    assert len([line for line in ranking if line.startswith("Grows")]) <= 2
+    ranking = done.stdout[done.stdout.index("Largest kernels at") :]
+    assert re.search(r"^ *find_neighbour ", ranking, re.M)
+    # The line of each kernel that grows, words apart by one space.
+    lines = " ".join(ranking.split()).split("Grows with the number of ranks: ")[1:]
+    growing = {line.split(",")[0]: line for line in lines}
+    planted = re.search(r"(\d+) times as long at 1024; .* \* ranks", growing.pop("find_neighbour"))
+    assert planted is not None
+    assert float(planted[1]) > 100
+    # Kernels that wait for messages may grow, too, as loaded as two cores make the machine measured on.
+    assert all("communication-bound" in line for line in growing.values())
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ def test_the_example_predicts_what_was_measured(tmp_path: Path, capsys: pytest.C
     folder = tmp_path / "d"
     assert main(["demo", "--example", "-o", str(folder)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    sizes = set(re.findall(r"(?:as ranks|at 1024 ranks), size (\d+)", said))
+    sizes = set(re.findall(r"(?:as ranks|Largest kernels at [0-9]+ ranks), size (\d+)", said))
     assert len(sizes) == 1, "the predicted times and the ranking are of one size"
     assert (folder / "heat.html").stat().st_size > 10_000
     model = Model.load(folder / "heat.model.json")

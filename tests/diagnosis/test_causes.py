@@ -62,7 +62,7 @@ def test_messages_and_imbalance_lead_where_they_take_the_time(evidence: Make) ->
     assert said["polynomial"] == "compute-bound"
 
 
-def test_what_is_not_told_is_undecided(evidence: Make) -> None:
+def test_what_is_unknown_is_undecided(evidence: Make) -> None:
     """A CPI near the usual, loads that could explain it all or nothing, and no bandwidth near its roof."""
     given = evidence(
         {"either": [1.0]}, [1], instructions={"either": [N]}, loads={"either": [[0], [0], [0], [0.03 * N]]}
@@ -128,7 +128,7 @@ def test_counterfactuals_halve_the_part_and_keep_to_the_roof(evidence: Make) -> 
     assert saved[of["memory"], at["chase"], 0] == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_time_that_is_not_carried_keeps_a_verdict_only_where_its_ends_agree(evidence: Make) -> None:
+def test_a_time_that_is_not_predicted_keeps_a_verdict_only_where_its_ends_agree(evidence: Make) -> None:
     given = made(evidence, wide=dict.fromkeys(KERNELS, 3.0))
     given = replace(given, ok=np.zeros_like(given.ok))
     found = causes_of(given)

@@ -54,7 +54,7 @@ def test_a_planted_bug_is_named_and_becomes_the_largest(buggy: Model) -> None:
 
 
 @pytest.mark.parametrize(("latency", "seconds_a_byte", "surface"), [(1e-6, 0, 0), (0, 1e-9, 0), (1e-6, 0, 1)])
-def test_another_layout_is_told_where_the_number_of_messages_costs(
+def test_another_layout_is_reported_where_the_number_of_messages_costs(
     buggy: Model, latency: float, seconds_a_byte: float, surface: float
 ) -> None:
     sent, law = buggy.equation.communication, buggy.functions.neighbours
@@ -62,12 +62,12 @@ def test_another_layout_is_told_where_the_number_of_messages_costs(
     assert law is not None
     fabric = Fabric.flat(NetworkParameters(Piecewise((0,), (latency,), (seconds_a_byte,))))
     found = layouts(law.grid, 60)
-    told = better(found, sent, np.array([60.0, 24.0]), fabric, "openmpi-5.0", surface)
+    expected = better(found, sent, np.array([60.0, 24.0]), fabric, "openmpi-5.0", surface)
     if not latency or surface:
-        assert told is None
+        assert expected is None
         return
-    assert told is not None
-    text, saved = told
+    assert expected is not None
+    text, saved = expected
     # Of 10 messages to each of 266 / 60 neighbours, a line of ranks leaves those to 118 / 60.
     assert text.startswith("60 x 1 x 1 instead of 5 x 4 x 3: -56% messages")
     assert saved == pytest.approx(10 * (266 - 118) / 60 * latency, rel=1e-3)
@@ -81,7 +81,7 @@ def test_shares_of_a_configuration_sum_to_one_and_the_table_is_ordered(buggy: Mo
     assert len(rows) == 4 * rows["kernel"].nunique()
 
 
-def test_what_is_told_is_plain_data(buggy: Model, tmp_path: Path) -> None:
+def test_what_is_reported_is_plain_data(buggy: Model, tmp_path: Path) -> None:
     found = buggy.diagnose(ranks=64, size=12).to_dict()
     assert found["schema_version"] == 1
     text = json.dumps(found, allow_nan=False)
@@ -116,7 +116,7 @@ def test_ceilings_come_back_and_damage_is_found(platform: Platform) -> None:
 
 
 def test_ceilings_are_those_of_the_clock_that_runs_had(tmp_path: Path, platform: Platform) -> None:
-    """Cycles that were counted tell cycles an instruction, whatever clock the platform's description has."""
+    """Cycles that were counted give cycles an instruction, whatever clock the platform's description has."""
     turbo = 1.4 * platform.frequency
     experiment = Experiment.create(tmp_path / "e", "made up", ["ranks"])
     for p in (1, 2, 4, 8):
@@ -152,7 +152,7 @@ def test_the_verb_fits_a_screen_and_names_the_bug(file: str, capsys: pytest.Capt
     assert "next:" not in capsys.readouterr().out
 
 
-def test_what_no_counter_tells_is_not_asked_of_the_platform(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_no_counter_shows_is_not_asked_of_the_platform(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Three instructions a cycle, and neither loads by level nor stalls: the platform's estimates decide nothing."""
     clock, times = load("zen4").frequency, {p: 8 / p for p in (1, 2, 4, 8, 16)}
     rows = "".join(f"{p},gemm,{t},{3 * clock * t:.0f}\n" for p, t in times.items())
@@ -191,11 +191,11 @@ def test_the_verb_gives_tables_to_machines(file: str, capsys: pytest.CaptureFixt
         (["--level", "2"], 2, "probability"),
         (["--top", "0"], 2, "1 or more"),
         (["--colour", "3"], 1, "no parameter colour"),
-        (["--ranks", "many"], 2, "no list of numbers"),
+        (["--ranks", "many"], 2, "not a list of numbers"),
         (["--platform", "my.toml"], 2, "ranksight fit EXPERIMENT --platform my.toml"),
     ],
 )
-def test_what_is_asked_wrongly_is_told(
+def test_what_is_asked_wrongly_is_reported(
     file: str, line: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["diagnose", file, *line]) == code

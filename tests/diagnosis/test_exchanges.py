@@ -68,12 +68,12 @@ def test_the_blocking_factor_is_what_was_measured_over_what_the_network_takes(tm
     assert table.loc[64, "method"] == "fitted"
 
 
-def test_ranks_that_share_cores_tell_nothing(tmp_path: Path) -> None:
+def test_ranks_that_share_cores_show_nothing(tmp_path: Path) -> None:
     table = fit(write(tmp_path / "e", cores="4"), platform=PLATFORM).diagnose(ranks=[64]).blocking()
     assert table["method"].tolist() == ["measured", "measured", "fitted", "fitted", "fitted"]
 
 
-def test_a_diagnosis_tells_both(tmp_path: Path) -> None:
+def test_a_diagnosis_shows_both(tmp_path: Path) -> None:
     model = fit(write(tmp_path / "e"), platform=PLATFORM)
     model.save(tmp_path / "m.json")
     found = type(model).load(tmp_path / "m.json").diagnose(ranks=[64])
@@ -81,7 +81,7 @@ def test_a_diagnosis_tells_both(tmp_path: Path) -> None:
     assert [row["method"] for row in found.to_dict()["blocking"]] == [*["measured"] * len(RANKS), "fitted"]
 
 
-def test_sizes_that_do_not_vary_are_told_as_such(tmp_path: Path) -> None:
+def test_sizes_that_do_not_vary_are_reported_as_such(tmp_path: Path) -> None:
     experiment = write(tmp_path / "e")
     experiment = Experiment(experiment.path, experiment.application, experiment.parameters, experiment.runs[:1])
     (row,) = fitted_table(observe_exchanges(experiment)).to_dict("records")

@@ -12,21 +12,21 @@ from ranksight.analysis.diagnosis.execution import SPREAD, USUAL, WIDTH, Executi
 ONE = np.ones((1, 1))
 
 
-def known(cycles: float, instructions: float, waiting: float, calm: float = np.nan, calm_waiting: float = np.nan,
+def known(cycles: float, instructions: float, waiting: float, minimum_cpi: float = np.nan, minimum_wait: float = np.nan,
           stalls: float = np.nan) -> Execution:  # fmt: skip
     return execution(
         cycles * ONE,
         instructions * ONE,
         waiting * ONE,
-        calm * ONE,
-        np.array([calm_waiting]),
+        minimum_cpi * ONE,
+        np.array([minimum_wait]),
         stalls * ONE,
         0 * ONE,
     )
 
 
 def test_a_kernel_that_caches_serve_is_execution_to_the_last_cycle() -> None:
-    law = known(4e9, 1e9, 0.0, calm=4.0, calm_waiting=0.0)
+    law = known(4e9, 1e9, 0.0, minimum_cpi=4.0, minimum_wait=0.0)
     assert law.low.item() == law.high.item() == 1.0
     assert law.quantile(0.05).item() == law.quantile(0.95).item() == 1.0
 
@@ -38,13 +38,13 @@ def test_loads_wait_no_longer_than_one_by_one() -> None:
 
 
 def test_stalls_only_add_to_what_the_calm_configuration_shows() -> None:
-    law = known(10e9, 1e9, 1e12, calm=2.0, calm_waiting=0.5)
+    law = known(10e9, 1e9, 1e12, minimum_cpi=2.0, minimum_wait=0.5)
     assert law.low.item() == pytest.approx(0.15)
     assert law.high.item() == pytest.approx(0.2)
 
 
 def test_counted_stalls_are_believed() -> None:
-    law = known(10e9, 1e9, 1e12, calm=2.0, stalls=7e9)
+    law = known(10e9, 1e9, 1e12, minimum_cpi=2.0, stalls=7e9)
     assert law.quantile(0.5).item() == pytest.approx(0.3, abs=0.01)
     assert 0.25 < law.low.item() < law.high.item() < 0.35
 

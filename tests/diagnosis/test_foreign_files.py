@@ -21,7 +21,7 @@ from ranksight.core.errors import InputError
         {"balance": {"kernels": {"a": 3}, "configurations": [[1.0]]}},
     ],
 )
-def test_damage_is_told(tmp_path: Path, kept: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_reported(tmp_path: Path, kept: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.csv").write_text("ranks,kernel,time\n" + "".join(f"{p},a,{p}\n{p},b,3\n" for p in (1, 2, 4, 8, 16)))
     words = ["import", "csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--kernel", "kernel", "--metric", "time"]
     assert main([*words, "-o", str(tmp_path / "e")]) == 0

@@ -15,7 +15,7 @@ from ranksight.analysis.diagnosis.layouts import layouts
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.reports.diagnosis import saturated
+from ranksight.reports.diagnosis import crossing, saturated
 
 Make = Callable[..., Evidence]
 RANKS = [2.0**e for e in range(11)]
@@ -60,7 +60,7 @@ def test_a_kernel_that_one_rank_does_not_have_grows_from_where_it_was_seen(evide
     assert found.loc["tree", "first"] == pytest.approx(0.1)
 
 
-def test_one_number_of_ranks_tells_nothing_of_others(evidence: Make) -> None:
+def test_one_number_of_ranks_shows_nothing_of_others(evidence: Make) -> None:
     line = evidence({"seen": over(lambda p: 1 / p), "once": over(lambda p: 1 + 0 * p)}, RANKS)
     found = scaling.table(line, strong=True, since=np.array([1.0, np.inf])).set_index("kernel")
     assert found["verdict"].to_dict() == {"seen": "scales", "once": "undecided"}
@@ -89,6 +89,15 @@ def test_strong_scaling_saturates_where_a_floor_is_reached(evidence: Make) -> No
     assert found.loc["floor", "at"] == 128
     assert found.loc["rise", "at"] == 128
     assert found.loc["ideal", "efficiency"] == pytest.approx(1)
+
+
+def test_work_that_one_rank_does_for_all_is_divided_among_them(evidence: Make) -> None:
+    # The mean of the ranks that read the input stays, that of all ranks falls.
+    work = {"solve": over(lambda p: 4 / p), "input": over(lambda p: 6 + 0 * p)}
+    first = {"input": over(lambda p: 1 / p)}
+    assert scaling.is_strong(evidence(work, RANKS, having=first))
+    assert scaling.is_strong(evidence(dict(work), RANKS, instructions=work, having=first))
+    assert not scaling.is_strong(evidence(work, RANKS))
 
 
 def test_work_that_is_not_divided_is_named_by_what_dividing_it_would_save(evidence: Make) -> None:
@@ -205,17 +214,17 @@ def test_growth_beyond_doubt_is_named_though_its_size_is_open(evidence: Make) ->
     assert found.loc["search", "verdict"] == "undecided"
 
 
-def test_a_crossover_of_open_times_is_told_where_the_order_is_sure(evidence: Make) -> None:
+def test_a_crossover_of_open_times_is_reported_where_the_order_is_sure(evidence: Make) -> None:
     times = {"steady": over(lambda p: 1 + 0 * p), "search": over(lambda p: 1e-2 * p)}
     line = evidence(times, RANKS)
     ok = line.ok.copy()
     ok[1, -1:] = False
-    for width, told in ((2.0, 1), (9.0, 0)):
+    for width, expected in ((2.0, 1), (9.0, 0)):
         given = replace(line, ok=ok, low=line.computing / width, high=line.computing * width)
-        assert len(ranking.crossovers(given)) == told
+        assert len(ranking.crossovers(given)) == expected
 
 
-def test_what_nothing_tells_has_no_efficiency(evidence: Make) -> None:
+def test_what_nothing_shows_has_no_efficiency(evidence: Make) -> None:
     work = over(lambda p: 8 / p)
     alone = efficiencies.table(evidence({WHOLE: work}, RANKS), strong=True)
     assert alone["global"].to_numpy() == pytest.approx(1)
@@ -247,7 +256,7 @@ def test_what_one_rank_does_alone_is_lost_balance_and_not_lost_speed(evidence: M
     assert found["global"].tolist() == pytest.approx(product.tolist())
 
 
-def test_kernels_of_one_size_are_not_told_to_cross() -> None:
+def test_kernels_of_one_size_are_not_said_to_cross() -> None:
     rows = [
         ("a", "b", 10.0, np.nan, np.nan), ("c", "d", 10.0, 5.0, np.nan), ("c", "e", 10.0, 5.0, np.nan),
         ("e", "c", 20.0, np.nan, 40.0), ("f", "g", 10.0, 8.0, 12.0), ("g", "f", 90.0, 80.0, 99.0),
@@ -267,9 +276,27 @@ def test_memory_is_named_where_even_the_least_of_it_doubles(evidence: Make) -> N
     assert advice.memory(held, 512) == ""
 
 
+@pytest.mark.parametrize(
+    ("ranks", "lower", "upper", "words"),
+    [
+        (123.0, 80.0, 190.0, "a becomes the largest above 123 ranks, 90%: 80 to 190"),
+        (123.0, 80.0, np.nan, "a becomes the largest above 123 ranks, 90%: from 80 on"),
+        (20.0, np.nan, 40.0, "a becomes the largest above 20 ranks, 90%: up to 40"),
+        (1.0, np.nan, 1.2, "a becomes the largest above 1 rank"),
+    ],
+)
+def test_a_crossover_in_words(ranks: float, lower: float, upper: float, words: str) -> None:
+    ends = {"ranks": ranks, "lower": lower, "upper": upper}
+    row: dict[object, object] = {"kernel": "a", "over": "b", "largest": True, **ends}
+    assert crossing(row, 0.9, {"a": "a", "b": "b"}) == words
+
+
 def test_what_took_no_time_at_first_has_no_efficiency() -> None:
     assert saturated(0.25, 0.5, "16") == "250 ms at 16, 2 times what dividing it would leave"
     assert saturated(0.25, 0.0, "16") == "250 ms at 16"
+    # 16 ranks leave a sixteenth: what takes as long has not been divided, what takes far longer has grown from nothing
+    assert saturated(0.25, 1 / 16, "16", 16.0) == "250 ms at 16, 16 times what dividing it would leave"
+    assert saturated(0.25, 1e-4, "16", 16.0) == "250 ms at 16"
 
 
 def test_time_outside_of_kernels_is_a_factor_and_helps(evidence: Make) -> None:

@@ -39,7 +39,7 @@ def test_level_two_is_taken_as_measured() -> None:
     assert (core == 0.1).all()
 
 
-def test_kernels_without_level_two_are_told_by_the_others() -> None:
+def test_kernels_without_level_two_are_reported_by_the_others() -> None:
     given = slots(30)
     truth = given["memory_bound"].copy()
     given["memory_bound"] = np.where(np.arange(30) < 5, np.nan, truth)
@@ -48,7 +48,7 @@ def test_kernels_without_level_two_are_told_by_the_others() -> None:
     assert np.isnan(memory_bound(few)[:5]).all()
 
 
-def test_what_is_missing_is_told() -> None:
+def test_what_is_missing_is_reported() -> None:
     given = slots(20)
     with pytest.raises(InputError, match="l3_bound"):
         Sides.learn({name: values for name, values in given.items() if name != "l3_bound"})
@@ -63,7 +63,7 @@ def test_slots_bound_by_memory_count_as_stalls(evidence: Callable[..., Evidence]
     assert [VERDICTS[v] for v in found.verdict[:, 0]] == ["compute-bound", "memory-bound"]
 
 
-def test_rajaperf_is_told_without_level_two(shared: Path) -> None:
+def test_rajaperf_is_reported_without_level_two(shared: Path) -> None:
     table = pd.read_csv(shared / "data" / "verdicts" / "rajaperf_topdown_gcc.csv")
     table = table[table["kernel"].astype(str).str.count("/") == 2].rename(
         columns=lambda name: name.removeprefix("topdown.")

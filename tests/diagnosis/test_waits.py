@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ranksight.analysis.diagnosis.advice import late_or_in_turn
-from ranksight.analysis.diagnosis.balance import fullest_ranks, observe_balance
+from ranksight.analysis.diagnosis.balance import busiest_ranks, observe_balance
 from ranksight.analysis.diagnosis.waits import observe_waits, table
 from ranksight.comm.waiting import shares_cores
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
@@ -57,9 +57,9 @@ def test_a_chain_and_a_late_rank_are_named_and_what_is_even_is_not(tmp_path: Pat
     assert found.loc["reduce", "part"] == pytest.approx(0.175, rel=0.02)
 
 
-def test_on_shared_cores_late_arrival_is_not_told_but_a_chain_is(tmp_path: Path) -> None:
+def test_on_shared_cores_late_arrival_is_unknown_but_a_chain_is(tmp_path: Path) -> None:
     found = table(observe_waits(measured(tmp_path / "e", KINDS, cores="2"))).set_index("kernel")
-    assert found["state"].to_dict() == {"chain": "serialisation", "even": "", "reduce": "not told", "light": ""}
+    assert found["state"].to_dict() == {"chain": "serialisation", "even": "", "reduce": "undetermined", "light": ""}
 
 
 @pytest.mark.parametrize(("took", "shared"), [(0.0102, False), (0.03, True)])
@@ -81,7 +81,7 @@ def test_a_single_repetition_names_no_late_rank(tmp_path: Path) -> None:
     assert found.loc["reduce", "state"] == ""
 
 
-def test_balance_is_told_by_what_is_counted_and_not_by_samples(tmp_path: Path) -> None:
+def test_balance_is_reported_by_what_is_counted_and_not_by_samples(tmp_path: Path) -> None:
     experiment = Experiment.create(tmp_path / "e", "balance", ["ranks"])
     work = np.r_[np.full(7, 1e6), 2e6]
     counted = pd.DataFrame({"kernel": "solve", "rank": np.arange(RANKS), "instructions": work})
@@ -91,12 +91,12 @@ def test_balance_is_told_by_what_is_counted_and_not_by_samples(tmp_path: Path) -
     experiment.add(Run({"ranks": RANKS}, collector="perf-clock", provenance={"time": "sampled, n = 9"}), sampled)
     found = observe_balance(experiment)
     assert found["configurations"] == [[RANKS]]
-    solve = {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "having": [RANKS], "fullest": [7]}
+    solve = {"metric": "instructions", "ratio": [pytest.approx(16 / 9)], "having": [RANKS], "busiest": [7]}
     assert found["kernels"]["solve"] == solve
     assert found["kernels"]["write"]["ratio"] == [pytest.approx(8)]
 
 
-def test_a_time_of_all_ranks_beside_does_not_hide_their_balance(tmp_path: Path) -> None:
+def test_a_time_of_all_ranks_next_to_does_not_hide_their_balance(tmp_path: Path) -> None:
     experiment = Experiment.create(tmp_path / "e", "balance", ["ranks"])
     counted = pd.DataFrame({"kernel": "solve", "rank": np.arange(4), "instructions": [1e6, 1e6, 1e6, 2e6]})
     wall = pd.DataFrame({"kernel": [WHOLE], "rank": [ALL_RANKS], "time": [3.0]})
@@ -106,7 +106,7 @@ def test_a_time_of_all_ranks_beside_does_not_hide_their_balance(tmp_path: Path) 
     assert found["solve"]["ratio"] == [pytest.approx(8 / 5)]
 
 
-def test_a_rank_that_is_late_as_it_has_most_is_told_as_imbalance_alone(tmp_path: Path) -> None:
+def test_a_rank_that_is_late_as_it_has_most_is_reported_as_imbalance_alone(tmp_path: Path) -> None:
     """Rank 1 of 2 and rank 3 of 4 have most and come last; rank 0 comes last where it has no more than others."""
     experiment = Experiment.create(tmp_path / "e", "late", ["ranks"])
     for p in (2, 4):
@@ -114,19 +114,19 @@ def test_a_rank_that_is_late_as_it_has_most_is_told_as_imbalance_alone(tmp_path:
         uneven = pd.DataFrame({"kernel": "solve", "rank": np.arange(p), "instructions": work})
         even = uneven.assign(kernel="even", instructions=1e6)
         experiment.add(Run({"ranks": p}, collector="callgrind"), pd.concat([uneven, even]))
-    fullest = fullest_ranks(observe_balance(experiment), ["solve"])
-    assert fullest == {((2.0,), 1), ((4.0,), 3)}
+    busiest = busiest_ranks(observe_balance(experiment), ["solve"])
+    assert busiest == {((2.0,), 1), ((4.0,), 3)}
 
     def row(p: float, kernel: str, late: int) -> dict[str, object]:
-        told = {"configuration": [p], "ranks": p, "kernel": kernel, "late": late, "state": "late arrival"}
-        return {**told, "operation": "Allreduce", "part": 0.2}
+        expected = {"configuration": [p], "ranks": p, "kernel": kernel, "late": late, "state": "late arrival"}
+        return {**expected, "operation": "Allreduce", "part": 0.2}
 
     waits = pd.DataFrame([row(2.0, "reduce", 1), row(4.0, "reduce", 3), row(2.0, "gather", 0), row(4.0, "scatter", 1)])
-    assert {kernel for _, kernel, _, _ in late_or_in_turn(waits, fullest)} == {"gather", "scatter"}
-    assert late_or_in_turn(waits.iloc[:0], fullest) == []
+    assert {kernel for _, kernel, _, _ in late_or_in_turn(waits, busiest)} == {"gather", "scatter"}
+    assert late_or_in_turn(waits.iloc[:0], busiest) == []
 
 
-def test_with_an_event_trace_waiting_is_what_matched_messages_tell(tmp_path: Path) -> None:
+def test_with_an_event_trace_waiting_is_what_matched_messages_show(tmp_path: Path) -> None:
     """Rank 0 sends 30 ms after rank 1 began to receive, which takes 40 ms in all: 30 ms of it are waiting."""
     events = pd.DataFrame(
         [

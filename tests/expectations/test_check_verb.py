@@ -16,7 +16,7 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
-from ranksight.reports.annotations import command
+from ranksight.reports.checks import command
 
 Shape = Callable[[float], float]
 GROWN: dict[str, Shape] = {
@@ -209,7 +209,7 @@ def test_missing_evidence_is_skipped_in_junit(tmp_path: Path, capsys: pytest.Cap
     assert "a verdict needs 5" in (next(root.iter("skipped")).get("message") or "")
 
 
-def test_the_litmus_test_tells_implementation_from_architecture(
+def test_the_litmus_test_shows_implementation_from_architecture(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = BROKEN + 'tree = "O(log p)"\n[litmus]\ntime = "tree"\n'
@@ -273,7 +273,7 @@ def test_a_baseline_over_other_parameters_is_refused(tmp_path: Path, capsys: pyt
         ('[expect.time]\nBarier = "O(log p)"\n', ("'Barier'", "nearest: Barrier", ":2:11")),
         ('[expect.tme]\nBarrier = "O(log p)"\n', ("'tme'", "nearest: time")),
         ('[expect.time]\nBarrier = "O(log p)"\nBarrier = "O(p)"\n', ("line 3",)),
-        ("[expect.time]\nBarrier = 3\n", (":2", "3 is no expectation")),
+        ("[expect.time]\nBarrier = 3\n", (":2", "3 is not an expectation")),
         ('[expect.time]\nBarrier = "O(1)\n', ("line 2, column",)),
         ('[expects.time]\nBarrier = "O(1)"\n', ("'expects'", "nearest: expect")),
         ("", ("states no expectation",)),
@@ -287,7 +287,7 @@ def test_a_baseline_over_other_parameters_is_refused(tmp_path: Path, capsys: pyt
         (MET + "[search]\ndepth = 99\n", (":5", "depth is 99")),
         (MET + "[search]\ndepth = " + "9" * 5000 + "\n", ("not readable as TOML",)),
         ("a = " + "[" * 100_000, ("not readable as TOML",)),
-        (MET + '[search.terms.p]\npowers = ["a"]\n', (":5", "no list of exponents")),
+        (MET + '[search.terms.p]\npowers = ["a"]\n', (":5", "not a list of exponents")),
         (MET + '[measurement]\nrepetitions = "best"\n', ("'best'", "known: auto")),
         (MET + "[hold]\nsize = 3\n", ("no parameter 'size' to hold",)),
         (MET + "[hold]\np = 3\n", ("ranks = 3 was not measured", "2, 4, 8")),
@@ -342,7 +342,7 @@ def test_noise_above_the_signal_gives_no_verdict(tmp_path: Path, capsys: pytest.
     assert not [line for line in out.splitlines() if line.endswith("NONE")]
 
 
-def test_functions_without_verdict_for_the_same_reason_are_told_together(
+def test_functions_without_verdict_for_the_same_reason_are_reported_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out, _ = run(capsys, write(tmp_path, MET), store(tmp_path / "e", ranks=RANKS[:4]))

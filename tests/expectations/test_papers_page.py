@@ -49,7 +49,7 @@ def test_terms_of_the_normal_form(facts: dict) -> None:
     assert len(EXPONENTS) * len(LOGARITHMS) == facts["calotoiu_tuples"]
 
 
-def test_the_pair_of_figure_8_is_told_apart(papers: ModuleType) -> None:
+def test_the_pair_of_figure_8_is_distinguished(papers: ModuleType) -> None:
     found = papers.figure_8().set_index(["kernel", "ranks"])
     assert found["cpi"].to_numpy() == pytest.approx(0.6, rel=2e-3)
     for kernel, ends in published.FIGURE_8.items():

@@ -40,7 +40,7 @@ def test_the_table_becomes_counters(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert experiment.runs[0].provenance["time"] == "measured by the program"
 
 
-def test_ranks_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranks_are_distinguished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, folder = measured(tmp_path, "kernel,rank,time\nsolve,0,P\nsolve,1,3\n", capsys)
     assert code == 0
     assert set(read(folder).counters()["rank"]) == {0, 1}

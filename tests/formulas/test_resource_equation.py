@@ -49,12 +49,12 @@ def test_time_is_execution_and_blocked_loads() -> None:
 
 
 @pytest.mark.parametrize("level", list(QUANTILES))
-@pytest.mark.parametrize("unrest", [0.0, 0.04])
-def test_intervals_add_the_blocking_factors_error_and_the_scatter_between_jobs(level: float, unrest: float) -> None:
+@pytest.mark.parametrize("run_to_run", [0.0, 0.04])
+def test_intervals_add_the_blocking_factors_error_and_the_scatter_between_jobs(level: float, run_to_run: float) -> None:
     requirements, rows = given(6e9, level)
-    parts = resources(error=0.05, unrest=unrest).parts(np.zeros((1, 1)), requirements, rows, level)
+    parts = resources(error=0.05, run_to_run=run_to_run).parts(np.zeros((1, 1)), requirements, rows, level)
     time = 6e9 * 0.5 / CLOCK + 0.25 * CYCLES / CLOCK
-    deviation = np.hypot(0.05 * CYCLES / CLOCK, np.hypot(JOBS, unrest) * time)
+    deviation = np.hypot(0.05 * CYCLES / CLOCK, np.hypot(JOBS, run_to_run) * time)
     assert float(parts.upper[0, 0]) == pytest.approx(time + QUANTILES[level] * deviation)
     assert float(parts.lower[0, 0]) == pytest.approx(time * np.exp(-QUANTILES[level] * deviation / time))
 

@@ -11,14 +11,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = {"tests", "benchmarks", "docs", "examples", "build"}
 ROOMS = {"core": 0, "campaign": 1, "platforms": 2, "comm": 2, "counters": 2, "model": 3, "analysis": 4, "reports": 5, "cli": 6,
-         "examples": 0}  # fmt: skip
+         "testing": 3, "examples": 0}  # fmt: skip
 MODEL = ["series", "search", "spaces", "uncertainty", "fitting", "structure", "resource", "messages", "sharing",
          "kernel_time", "application"]  # fmt: skip
 ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison"]
 SHARED = {"formula", "plaindata", "priors", "questions"}
 """Files of `model` that all of its folders may need; the others put these together."""
-UPWARDS = {("model.model", "analysis.diagnosis.diagnosis")}
-"""``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above."""
+UPWARDS = {
+    ("model.model", "analysis.diagnosis.diagnosis"),
+    ("", "core.experiment"),
+    ("", "model.assembly"),
+    ("", "model.model"),
+}
+"""``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above. The package itself
+names what it offers, for type checkers."""
 IN_FUNCTIONS = {
     # A collector is known before a run starts; its readers load pandas after it.
     "comm.collectors.pmpi": {"comm.tracer.events", "comm.tracer.gathering", "comm.tracer.tables"},
@@ -26,7 +32,7 @@ IN_FUNCTIONS = {
     # Phases are of event traces, which few experiments hold.
     "analysis.observed": {"analysis.phases.analysis"},
     # What a model answers seldom is loaded when it is asked.
-    "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.remarks", "model.resource.times",
+    "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.notes", "model.resource.times",
                     "model.fitting.ties"},
     "model.application.communication": {"core.errors", "model.fitting.fitted"},
     # Storing of functions, in files of its own.
@@ -37,6 +43,8 @@ IN_FUNCTIONS = {
 }  # fmt: skip
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
+    # Names that the package offers; loaded when they are asked for.
+    "": {"core.experiment", "model.assembly", "model.model"},
     "model.series.sampling": {"model.series.series"},
     "model.series.computation": {"model.series.series"},
     "model.series.teams": {"model.series.series"},

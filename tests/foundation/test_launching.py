@@ -18,7 +18,7 @@ def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with launchers and a program that do nothing."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("mpirun", "srun", "flux", "jsrun", "aprun", "mpiexec.hydra", "app", "debug", "core"):
+    for name in ("mpirun", "srun", "flux", "jsrun", "aprun", "mpiexec.hydra", "app", "debug", "core", "env", "nice"):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     (folder / "core").chmod(0o644)
@@ -38,13 +38,17 @@ def bin_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("aprun", "-n", "{ranks}", "-cc", "debug", "app"), "app"),
         (("mpiexec.hydra", "-ppn", "2", "-genvlist", "debug", "-n", "{ranks}", "app"), "app"),
         (("app", "{ranks}"), "app"),
+        (("mpirun", "-n", "{ranks}", "env", "-u", "debug", "OMP_NUM_THREADS={size}", "app", "debug"), "app"),
+        (("mpirun", "-n", "{ranks}", "nice", "-n", "5", "env", "A=app", "app"), "app"),
+        (("env", "A=1", "app", "{ranks}"), "app"),
+        (("mpirun", "-n", "{ranks}", "env"), "env"),
     ],
 )
 def test_the_program_is_found(bin_folder: Path, words: tuple[str, ...], program: str) -> None:
     launch = Template(words).fill({"ranks": 4, "size": 8})
     assert launch.program == program
     assert launch.wrap(["time", "-p"])[launch.program_at : launch.program_at + 3] == ("time", "-p", program)
-    assert launch.launcher == ("" if words[0] == "app" else words[0])
+    assert launch.launcher == ("" if words[0] in ("app", "env") else words[0])
 
 
 def test_values_are_filled_in(bin_folder: Path) -> None:
@@ -79,6 +83,7 @@ def test_the_place_can_be_stated(bin_folder: Path) -> None:
         (("ibrun", "-n", "{ranks}", "app"), "ibrun is not found"),
         (("mpirun", "-n", "{ranks}", "app", "{other}"), "needs {other}"),
         (("mpirun", "-n", "{ranks}", "{wrap}"), "nothing follows"),
+        (("env", "A=1", "mpirun", "-n", "{ranks}", "app"), "env stands before the launcher mpirun"),
         ((), "no command"),
     ],
 )

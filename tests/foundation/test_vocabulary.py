@@ -130,7 +130,7 @@ def test_a_fault_of_ours_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(doctor, "run", fail)
     assert main(["doctor"]) == 1
     error = capsys.readouterr().err
-    assert "a fault of ours: KeyError" in error
+    assert "internal error: KeyError" in error
     assert error.count("\n") == 1
     monkeypatch.setenv("RANKSIGHT_DEBUG", "1")
     with pytest.raises(KeyError):

@@ -11,9 +11,9 @@ import pytest
 
 from ranksight.campaign.importing import Import, Naming
 from ranksight.cli.main import main
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
 from ranksight.core.experiment import MESSAGE_COLUMNS, Experiment, Run
-from ranksight.core.reading import READERS, Reading, check
+from ranksight.core.reading import READERS, Reading
 
 
 def reading(**columns: object) -> Reading:
@@ -56,11 +56,31 @@ def test_what_cannot_be_is_refused(tmp_path: Path, given: Reading, message: str)
         work.add([given], "any", Path("a file"))
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (pd.DataFrame(), "what was read is a DataFrame, not a Reading"),
+        (Reading(counters={"kernel": ["a"]}), "counters is a dict, not a DataFrame"),  # type: ignore[arg-type]
+        (Reading({"ranks": "4"}), "the configuration's ranks is '4', not a number"),  # type: ignore[dict-item]
+        (Reading(tables={"own": [1]}), "own is a list, not a DataFrame"),  # type: ignore[dict-item]
+        (
+            Reading(counters=pd.DataFrame([["a", 0, 1.0, 2.0]], columns=["kernel", "rank", "time", "time"])),
+            "counters has the column 'time' twice",
+        ),
+        (Reading(counters=pd.DataFrame({"kernel": ["a"], "time": [1.0]})), "the counters lack the column rank"),
+    ],
+)
+def test_a_fault_of_the_reader_names_the_contract(tmp_path: Path, given: Reading, message: str) -> None:
+    with Import(tmp_path / "e", "app", Naming()) as work, pytest.raises(ContractError, match=f"a file.*{message}") as said:
+        work.add([given], "any", Path("a file"))
+    assert "breaks the contract of ranksight.core.reading.Reading" in str(said.value)
+
+
 def test_what_can_be_passes() -> None:
-    check(reading(), "a file")
-    check(sent(seconds=0.0), "a file")
-    check(reading(own_metric=[-1.0, 2.0**62]), "a file")  # a metric that nobody knows may be negative
-    check(replace(reading(), configuration={"size": 0.5}), "a file")
+    reading().validate("a file")
+    sent(seconds=0.0).validate("a file")
+    reading(own_metric=[-1.0, 2.0**62]).validate("a file")  # a metric that nobody knows may be negative
+    replace(reading(), configuration={"size": 0.5}).validate("a file")
 
 
 def test_a_metric_named_time_is_one(tmp_path: Path) -> None:
@@ -149,4 +169,4 @@ def test_names_for_results_of_this_folder(
     assert (stored.path.parent / "e.model.json").is_file()
     for verb in ("fit", "report"):
         assert main([verb, "/"]) == 1
-    assert "fault of ours" not in capsys.readouterr().err
+    assert "internal error" not in capsys.readouterr().err

@@ -42,7 +42,7 @@ def test_columns_become_configurations_kernels_and_repetitions(tmp_path: Path) -
     assert dict(zip(first["kernel"], first["time"], strict=True)) == {"a": 1.25, "b": 2.5}
 
 
-def test_rows_that_agree_are_repetitions_without_being_told(tmp_path: Path) -> None:
+def test_rows_that_agree_are_repetitions_without_being_reported(tmp_path: Path) -> None:
     assert imported(tmp_path, written(tmp_path, TABLE), *BASIC) == 0
     runs = read(tmp_path / "made").runs
     assert [(run.configuration["size"], run.repetition) for run in runs] == [(32, 0), (32, 1), (64, 0)]
@@ -183,7 +183,7 @@ def test_units_in_a_columns_name_count(tmp_path: Path, column: str, metric: str,
     assert read(tmp_path / "made").counters()[metric].tolist() == [pytest.approx(3 * one)]
 
 
-def test_columns_that_tell_cases_apart_are_named_where_nobody_did(
+def test_columns_that_distinguish_cases_are_named_where_nobody_did(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = "".join(
@@ -198,7 +198,7 @@ def test_columns_that_tell_cases_apart_are_named_where_nobody_did(
         assert "rows that differ" not in capsys.readouterr().err
 
 
-def test_a_name_of_the_ranks_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_of_the_ranks_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, "NP,t\n1,2\n2,1\n")
     assert imported(tmp_path, path, "--parameter", "NP", "--metric", "time=t") == 0
     assert "--parameter ranks=NP" in capsys.readouterr().err

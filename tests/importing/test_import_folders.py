@@ -51,10 +51,10 @@ def test_links_in_a_circle_within_a_run_are_refused(
     assert imported(tmp_path / "e", reader, str(tmp_path / "n2")) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "fault of ours" not in said
+    assert "internal error" not in said
 
 
-def test_a_link_out_of_the_folder_is_told_and_not_followed(
+def test_a_link_out_of_the_folder_is_reported_and_not_followed(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "n4.csv").symlink_to(likwid(tmp_path / "elsewhere" / "n4.csv"))
@@ -66,7 +66,7 @@ def test_a_link_out_of_the_folder_is_told_and_not_followed(
     assert not (tmp_path / "strict").exists()
 
 
-def test_a_file_that_cannot_be_opened_is_told_and_the_rest_imported(
+def test_a_file_that_cannot_be_opened_is_reported_and_the_rest_imported(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recognise = recognising.recognise
@@ -105,7 +105,7 @@ def test_damage_is_one_line_and_leaves_nothing(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert says in error
-    assert "fault of ours" not in error
+    assert "internal error" not in error
     assert [item.name for item in tmp_path.iterdir()] == ["damaged.csv"]
 
 

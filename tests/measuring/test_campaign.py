@@ -139,7 +139,7 @@ def test_output_that_finds_no_room_ends_no_campaign(
     assert len(read(tmp_path / "e")) == 4
 
 
-def test_a_failed_run_is_told_and_the_rest_kept(
+def test_a_failed_run_is_reported_and_the_rest_kept(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (program.parent / "fail-2").touch()
@@ -174,7 +174,7 @@ def test_a_launcher_that_refuses_gets_its_remedy_and_a_cause_is_shown_once(
     assert error.count("(the same as before)") == measuring.FAILURES_IN_A_ROW - 1
 
 
-def test_a_crash_by_signal_is_told(
+def test_a_crash_by_signal_is_reported(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (program.parent / "die-4").touch()
@@ -192,7 +192,7 @@ def test_failures_in_a_row_stop_the_campaign(
     assert "stopped" in capsys.readouterr().err
 
 
-def test_a_collector_that_never_works_is_left_out_and_its_cause_told_once(
+def test_a_collector_that_never_works_is_left_out_and_its_cause_reported_once(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Never(Words):

@@ -117,7 +117,20 @@ def test_a_program_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="data is not a program that can be run"):
         preflight.check([launch(["mpirun", "-n", "2", str(tmp_path / "data")], 2)], tmp_path, True, RECORD)
     # In a container the program need not be here.
-    preflight.check([launch(["mpirun", "-n", "2", "env", "/in/the/image"], 2)], tmp_path, True, RECORD)
+    preflight.check([launch(["mpirun", "-n", "2", "timeout", "/in/the/image"], 2)], tmp_path, True, RECORD)
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
+def test_a_program_behind_env_is_simulated_itself(tmp_path: Path) -> None:
+    loop = 'int s = 0; for (int i = atoi(getenv("K")); i; i--) s ^= i; return s < 0;'
+    (tmp_path / "p.c").write_text(f"#include <stdlib.h>\nint main(void) {{ {loop} }}")
+    subprocess.run(["gcc", "-g", "-o", str(tmp_path / "p"), str(tmp_path / "p.c")], check=True)
+    line = ["measure", "--ranks", "1", "--k", "1000,3000", "--collector", "callgrind", "--quiet", "-o", str(tmp_path / "p.exp")]
+    assert main([*line, "--", "env", "K={k}", str(tmp_path / "p"), "{ranks}"]) == 0
+    counters = read(tmp_path / "p.exp").counters(["instructions"])
+    few, many = sorted(counters.loc[counters["kernel"] == "main", "instructions"])
+    assert few > 1000
+    assert many / few == pytest.approx(3, rel=0.02)
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")

@@ -140,12 +140,24 @@ def test_lines_that_measure_more_prepare_as_well(case: Path) -> None:
     assert shlex.split(words[words.index("--prepare") + 1]) == ["touch", "n {size}", "{ranks}"]
 
 
+def test_lines_that_measure_more_have_grids_and_commands_of_a_few_ranks(case: Path) -> None:
+    words = ("--workdir", str(case), "--prepare", "touch {grid2.x} {size}", "--at", "1", "ls inner -I '*'", "--size", "7,9")
+    assert main(line(*words, command=("ls", "{ranks}"))) == 0
+    experiment = read("e")
+    template = template_of(experiment)
+    assert template == ("ls", "{ranks}")
+    (shown,) = measure_lines([{"ranks": 4.0, "size": 7.0}], 1, Path("e"), template, work_options(experiment))
+    again = shlex.split(shown)
+    assert again[again.index("--prepare") + 1] == "touch {grid2.x} {size}"
+    assert again[again.index("--at") + 1 :][:2] == ["1", "ls inner -I '*'"]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (("--workdir", "none"), 1, "none is not a folder"),
         (("--workdir", "."), 1, "is inside ., which is copied for each run"),
-        (("--prepare", "a 'b"), 2, "is no command: No closing quotation"),
+        (("--prepare", "a 'b"), 2, "is not a command: No closing quotation"),
         (("--prepare", ""), 2, "no command is given"),
         (("--prepare", "a {depth}"), 2, "{depth} has no values"),
         (("--at", "one", "x"), 2, "argument --at: 'one' is not a number"),

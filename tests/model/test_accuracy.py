@@ -73,7 +73,7 @@ def test_sparse_grid_of_five_points_an_axis() -> None:
     exact = 3 * points[:, 0] * np.log2(points[:, 1]) + 5
     fitted = fit_series(Series(("x", "y"), points, exact[None, :, None], ("k",), ("visits",)))
     answer = fitted.predict(np.array([[128.0, 128.0]]))
-    # Along the axes a product and a sum cannot be told apart: either the truth is inside, or the answer is refused.
+    # Along the axes a product and a sum look the same: either the truth is inside, or nothing is predicted.
     truth = 3 * 128 * 7 + 5
     assert answer.status[0, 0] != 0 or answer.lower[0, 0] <= truth * (1 + 1e-9) <= answer.upper[0, 0] * (1 + 2e-9)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +16,7 @@ from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
 from ranksight.model.model import Model
 from ranksight.platforms import Platform, load
-from ranksight.reports.demonstration import tell_growth, tell_validation, tell_wall_time
+from ranksight.reports.demonstration import supported, tell_growth, tell_largest, tell_validation, tell_wall_time
 from ranksight.reports.terminal import lines
 from ranksight.reports.validation import validate
 
@@ -170,8 +171,6 @@ def test_a_planted_bug_is_named_and_no_other(
 
 
 def _renamed(model: Model) -> Model:
-    import dataclasses
-
     return dataclasses.replace(model, parameters=("threads", "size"))
 
 
@@ -185,10 +184,20 @@ def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform
     assert len(compute) == 2
     assert compute["error"].abs().max() < 1e-2
     text = "\n".join(lines(*tell_validation(check, 64)))
-    assert "16 ranks, size 12" in text
+    counted, computed = text.split("compute time per rank")
+    assert {tuple(line.split()[:2]) for line in counted.splitlines() if "%" in line} >= {("16", "12"), ("32", "12")}
+    assert [line.split()[:2] for line in computed.splitlines() if ".." in line] == [["16", "12"], ["32", "12"]]
+    wrong = dataclasses.replace(check, table=check.table.assign(predicted=1.0, error=-0.5, inside=False))
+    assert "-50.0% at 16 ranks, size 12" in " ".join(lines(*tell_validation(wrong, 64)))
+    unknown = dataclasses.replace(check, table=check.table.assign(status="insufficient", reason="one size"))
+    said = " ".join(lines(*tell_validation(unknown, 64)))
+    assert "insufficient at 32 ranks, size 12: one size" in said
+    assert "a factor of" in said
     assert "insufficient" not in text
     walls = tell_wall_time(model, (64, 1024), {"size": 24.0}, "icelake-8360y", 2)
     assert any(line.split()[:1] == ["1024"] for line in lines(*walls))
+    reach = supported(model, (64, 1024), {"size": 24.0})
+    assert f"at {reach} ranks, size 24" in lines(*tell_largest(model, reach, {"size": 24.0}))[1]
     with pytest.raises(InputError, match="the model"):
         validate(model, Experiment.create(tmp_path / "other", "x", ["ranks"]))
 

@@ -64,7 +64,7 @@ def _times(
 
 
 @pytest.mark.parametrize(
-    ("name", "by", "told"),
+    ("name", "by", "expected"),
     [
         ("loads_l1", 1.5, "loads_l1 of"),
         ("stall_cycles", 40.0, "stall_cycles of"),
@@ -72,7 +72,7 @@ def _times(
     ],
 )
 def test_counters_that_contradict_each_other_carry_neither_times_nor_verdicts(
-    name: str, by: float, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, by: float, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, code = _fitted(tmp_path, lambda k, p, row: {**row, name: by * row[name]} if k == "b" else row)
     assert code == 0
@@ -81,7 +81,7 @@ def test_counters_that_contradict_each_other_carry_neither_times_nor_verdicts(
     for kernel in ("b", None):
         assert found[kernel]["status"] == "insufficient"
         assert "counters contradict each other" in str(found[kernel]["reason"])
-    assert told in str(found["b"]["reason"])
+    assert expected in str(found["b"]["reason"])
     assert main(["diagnose", model, "--ranks", "16", "--size", "64", "--format", "json"]) == 0
     verdicts = {row["kernel"]: row["verdict"] for row in json.loads(capsys.readouterr().out)["verdicts"]}
     assert verdicts["b"] == "undecided"
@@ -129,7 +129,7 @@ def test_times_are_met_at_the_clock_that_the_runs_had(
     assert ("ranks shared cores or slept" in " ".join(capsys.readouterr().out.split())) == warned
 
 
-def test_negative_and_missing_values_are_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_negative_and_missing_values_are_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def spoil(kernel: str, ranks: int, row: Row) -> Row:
         if kernel == "b" and ranks == 4:
             return {**row, "instructions": -row["instructions"]}
@@ -144,23 +144,23 @@ def test_negative_and_missing_values_are_left_out_and_told(tmp_path: Path, capsy
 
 @pytest.mark.parametrize("verb", ["predict", "diagnose"])
 @pytest.mark.parametrize(
-    ("asked", "code", "told"),
+    ("asked", "code", "expected"),
     [
         ("--ranks 0 --size 32", 1, "1"),
         ("--ranks -4 --size 32", 1, "-4"),
         ("--ranks 2.5 --size 32", 1, "2.5"),
         ("--ranks nan --size 32", 2, "not finite"),
         ("--ranks 1e999 --size 32", 2, "not finite"),
-        ("--ranks four --size 32", 2, "no list of numbers"),
+        ("--ranks four --size 32", 2, "not a list of numbers"),
     ],
 )
 def test_questions_that_no_program_runs_on_are_refused_in_a_line(
-    verb: str, asked: str, code: int, told: str, sound: str, capsys: pytest.CaptureFixture[str]
+    verb: str, asked: str, code: int, expected: str, sound: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
     assert main([verb, sound, *asked.split()]) == code
     output = capsys.readouterr()
-    assert told in output.err
+    assert expected in output.err
     assert output.err.count("\n") == 1
     assert not output.out
 

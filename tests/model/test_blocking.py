@@ -99,7 +99,7 @@ def test_an_algorithm_that_nobody_states_is_the_one_whose_factor_does_not_change
     assert communication(stated, LARGER)[0] < 0.5 * communication(model, LARGER)[0]
 
 
-def test_algorithms_that_measurements_cannot_tell_apart_are_all_in_the_interval(tmp_path: Path) -> None:
+def test_algorithms_that_measurements_cannot_distinguish_are_all_in_the_interval(tmp_path: Path) -> None:
     said = fitted(write(tmp_path / "e")).breakdown(np.array([[float(LARGER)]])).exchanged
     assert said is not None
     usual = CALLS * float(cost("allreduce", LARGER, SIZE, LINK))
@@ -228,7 +228,7 @@ def test_a_stated_algorithm_meets_what_was_measured_and_grows_as_it_does(tmp_pat
     [
         ("allreduce=nix", 1, "allreduce has no algorithm 'nix'; known: hierarchical, linear, rabenseifner"),
         ("allredoce=ring", 1, "'allredoce' is not a collective operation; known: allgather, allgatherv, allreduce"),
-        ("allreduce", 2, "--algorithm 'allreduce' is no OPERATION=NAME; such as --algorithm allreduce=ring"),
+        ("allreduce", 2, "--algorithm 'allreduce' is not an OPERATION=NAME; such as --algorithm allreduce=ring"),
         ("allreduce=ring", 0, ""),
     ],
 )

@@ -12,7 +12,7 @@ from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
 
 
-def test_functions_that_contradict_their_product_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_functions_that_contradict_their_product_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Operations that grow faster than operations per visit times visits: one of the three counts is wrong.
     experiment = Experiment.create(tmp_path / "counts", "counts", ["size"])
     for size in (2, 4, 8, 16, 32):
@@ -21,6 +21,6 @@ def test_functions_that_contradict_their_product_are_told(tmp_path: Path, capsys
         experiment.add(Run({"size": size}, 0, "synthetic"), pd.DataFrame([row, sound]))
     assert main(["fit", str(tmp_path / "counts"), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)["functions"]
-    remarks = {(one["kernel"], one["metric"]): one["remark"] for one in found if one["remark"]}
+    notes = {(one["kernel"], one["metric"]): one["remark"] for one in found if one["remark"]}
     # At 8 times the largest size the product is 1600 / 99 / sqrt(256) of the whole.
-    assert remarks == {("cg", "flops"): "flops_per_visit x visits gives +1.0% at size 256"}
+    assert notes == {("cg", "flops"): "flops_per_visit x visits gives +1.0% at size 256"}

@@ -35,9 +35,9 @@ def test_what_exceeds_the_noise_is_found() -> None:
 
 def test_one_series_stays_near_the_prior() -> None:
     free = scale(np.ones(1), np.ones(1), np.full(1, 0.01**2), np.full(1, 10.0), None)[0]
-    told = scale(np.ones(1), np.full(1, 12.0), np.full(1, 0.01**2), np.full(1, 40.0), None)[0]
+    expected = scale(np.ones(1), np.full(1, 12.0), np.full(1, 0.01**2), np.full(1, 40.0), None)[0]
     assert 0.3 * priors.DISCREPANCY < free[0] < 3 * priors.DISCREPANCY
-    assert told[0] < free[0]
+    assert expected[0] < free[0]
 
 
 def test_without_repetitions_residuals_are_discrepancy() -> None:

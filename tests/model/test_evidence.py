@@ -59,14 +59,14 @@ EVIDENCE = {
 
 
 @pytest.mark.parametrize("name", EVIDENCE)
-def test_every_answer_names_what_carried_it(tmp_path, name):
-    names, told = EVIDENCE[name]
+def test_every_answer_names_its_method(tmp_path, name):
+    names, expected = EVIDENCE[name]
     model = fit(write(tmp_path / "e", names), platform=MACHINE_FILE)
     (answer,) = (a for a in model.predict(ranks=8, metrics=["time"]).answers if a.kernel == "k")
-    assert told in answer.evidence
+    assert expected in answer.evidence
     assert answer.value == pytest.approx(counters(8, ("time",))["time"], rel=0.03)
     (whole,) = (a for a in model.predict(ranks=8, metrics=["time"]).answers if a.kernel is None)
-    assert told in whole.evidence
+    assert expected in whole.evidence
 
 
 MACHINE_FILE = "icelake-8360y"
@@ -161,7 +161,7 @@ def test_a_few_per_cent_are_no_contradiction():
     assert contradictions(series) == {}
 
 
-def test_misses_are_told_at_other_sizes(tmp_path):
+def test_misses_are_reported_at_other_sizes(tmp_path):
     experiment = Experiment.create(tmp_path / "e", "made-up", ["size"])
     for n in (8, 12, 16, 24):
         row = {"instructions": 10.0 * n**3, "loads": 3.0 * n**3, "loads_mem": 0.01 * n**3}
@@ -180,7 +180,7 @@ def time_of(model: Model, ranks: int) -> float:
 
 
 @pytest.mark.parametrize("names", [FULL, EVIDENCE["no stalls"][0]])
-def test_time_that_is_no_cycles_is_not_told_by_them(tmp_path, names):
+def test_time_that_is_no_cycles_is_unknown_by_them(tmp_path, names):
     """A kernel that waits for files takes seconds and few cycles: its time does not fall with what it computes."""
 
     def waiting(p, row):
@@ -206,7 +206,7 @@ def test_a_kernel_may_have_a_clock_of_its_own(tmp_path):
         assert said[name].evidence.endswith("stalls counted")
 
 
-def test_mean_cycles_tell_the_time_of_the_slowest_rank(tmp_path):
+def test_mean_cycles_show_the_time_of_the_slowest_rank(tmp_path):
     """Times are those of slowest ranks, cycles are means: the imbalance lies between, and grows."""
 
     def most(p):
@@ -230,7 +230,7 @@ def test_mean_cycles_tell_the_time_of_the_slowest_rank(tmp_path):
     assert waiting[0] == pytest.approx(counters(8, ("time",))["time"] * (most(8) - 1), rel=1e-2)
 
 
-def test_one_configuration_tells_causes_there_and_nowhere_else(tmp_path):
+def test_one_configuration_shows_causes_there_and_nowhere_else(tmp_path):
     made = Experiment.create(tmp_path / "e", "once", ["ranks", "size"])
     made.add(Run({"ranks": 2, "size": 8}), pd.DataFrame({"kernel": "k", "rank": [0, 1], **counters(2, FULL)}))
     model = fit(made, platform=MACHINE_FILE)

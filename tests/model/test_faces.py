@@ -11,6 +11,7 @@ import pytest
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
+from ranksight.model.structure.gridlaw import Group, solve
 from ranksight.model.structure.neighbourfit import fit_neighbours
 from ranksight.model.structure.neighbours import Neighbours
 
@@ -52,6 +53,22 @@ def test_bytes_of_a_halo_go_with_the_faces(tmp_path: Path, sizes: tuple[int, ...
         assert answer.value[row] == pytest.approx([halo(p, 48)["bytes_sent"].mean() for p in asked], rel=1e-6)
         assert (answer.upper[row] < 1.1 * answer.lower[row]).all()
     assert "face_1" in law.formula(row)
+
+
+def test_a_constant_that_one_size_alone_has_is_error(tmp_path: Path) -> None:
+    ranks = (1, 2, 4, 6, 9)
+    name = ("halo", "bytes_sent")
+
+    def group(n: int, growth: float) -> Group:
+        parts = [halo(p, n)["bytes_sent"].to_numpy() * (1 + growth * np.log2(p)) for p in ranks]
+        return Group(ranks, [name], np.concatenate(parts)[None])
+
+    alone = [solve([group(n, growth)], GRID, True).solved[0, 0, 0] for n, growth in ((48, 0.02), (96, -0.02))]
+    assert sorted(value > 0 for value in alone) == [False, True]
+    together = solve([group(48, 0.02), group(96, -0.02)], GRID, True)
+    assert together.follows.all()
+    assert together.solved[0, 0].tolist() == [0.0, 0.0]
+    assert (together.solved[0, 1:3] > 0).all()
 
 
 def test_faces_of_a_block_are_cut_along_the_other_sides() -> None:

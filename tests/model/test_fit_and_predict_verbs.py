@@ -73,7 +73,7 @@ def test_kernel_and_level_are_honoured(folder: Path, capsys: pytest.CaptureFixtu
     assert wide["kernel"] == "op"
 
 
-def test_nothing_carried_is_exit_code_four(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_predicted_is_exit_code_four(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(folder / "heat.exp.model.json")
     asked = ("--ranks", "1e12", "--size", "1e9", "--kernel", "halo", "--metric", "time")
     content = _json(capsys, "predict", model, *asked, "--format", "json", code=4)
@@ -84,15 +84,15 @@ def test_nothing_carried_is_exit_code_four(folder: Path, capsys: pytest.CaptureF
     ("arguments", "code", "said"),
     [
         (["--ranks", "64"], 1, "no value is given for the parameter size"),
-        (["--ranks", "64", "--size", "x"], 2, "is no list of numbers"),
-        (["--ranks", "64", "--experiment", "heat.exp"], 2, "--experiment is no option"),
+        (["--ranks", "64", "--size", "x"], 2, "is not a list of numbers"),
+        (["--ranks", "64", "--experiment", "heat.exp"], 2, "--experiment is not an option"),
         (["--ranks", "64", "--platform", "zen4"], 2, "is given to fit; the model then knows the machine"),
         (["--platform", "zen4"], 2, "ranksight fit EXPERIMENT --platform zen4"),
         (["--ranks", "64", "--size"], 2, "needs a value"),
         (["--ranks", "64", "--size", "64", "--nodes", "2"], 1, "no parameter nodes"),
         (["--ranks", "64", "--size", "64", "--kernel", "ops"], 1, "no kernel 'ops'"),
         (["--ranks", "64", "--size", "64", "--metric", "watts"], 1, "no metric 'watts'"),
-        (["--ranks", "64", "--size", "64", "--level", "2"], 2, "no probability"),
+        (["--ranks", "64", "--size", "64", "--level", "2"], 2, "not a probability"),
         (["--ranks", "64", "--size", "inf"], 2, "not finite"),
         (["--ranks", "0", "--size", "64"], 1, "ranks"),
         (["--ranks", "2.5", "--size", "64"], 1, "ranks"),
@@ -128,7 +128,7 @@ def test_files_that_are_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("entry", ["fitted", "application", "structures"])
 @pytest.mark.parametrize("edited", [False, True])
-def test_what_another_version_wrote_is_told_from_what_is_damaged(
+def test_what_another_version_wrote_is_reported_from_what_is_damaged(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str, edited: bool
 ) -> None:
     """A layout that cannot be read: as it was written by a version of its own, or changed since."""
@@ -163,7 +163,7 @@ def test_output_is_not_overwritten(folder: Path, capsys: pytest.CaptureFixture[s
     assert "--force" in capsys.readouterr().err
 
 
-def test_fit_tells_functions_and_verifies(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fit_shows_functions_and_verifies(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("fit", str(folder / "heat.exp"), "--force", "--verify", "largest", "--format", "json")
     content = _json(capsys, *arguments)
     functions = {(f["kernel"], f["metric"]): f for f in content["functions"]}
@@ -197,7 +197,7 @@ def test_the_largest_of_very_many_light_kernels_are_listed(tmp_path: Path, capsy
     assert "295 more, 98% of the time" in said
 
 
-def test_a_repetition_left_out_and_an_equation_of_nothing_are_told(
+def test_a_repetition_left_out_and_an_equation_of_nothing_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     draw = np.random.default_rng(3)
@@ -218,7 +218,7 @@ def test_a_repetition_left_out_and_an_equation_of_nothing_are_told(
     assert "--equation" not in said
 
 
-def test_scaling_is_not_told_from_one_number_of_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scaling_is_unknown_from_one_number_of_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.csv").write_text("ranks,size,time\n" + "".join(f"4,{n},{n}.5\n" for n in (10, 20, 30, 40, 50)))
     words = ["csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--parameter", "size", "--metric", "time"]
     assert main(["import", *words, "-o", str(tmp_path / "e"), "--quiet"]) == 0
@@ -257,8 +257,8 @@ def test_python_gives_the_same_table(folder: Path) -> None:
         "reason",
         "evidence",
     ]
-    told = "function of 20 configurations, instructions measured"
-    assert set(table["evidence"]) == {told, f"sum of 2 kernels: {told}"}
+    expected = "function of 20 configurations, instructions measured"
+    assert set(table["evidence"]) == {expected, f"sum of 2 kernels: {expected}"}
     assert len(table) == 6
 
 
@@ -328,7 +328,7 @@ def test_names_alone_are_lists_of_one_and_tables_are_no_experiments(folder: Path
     asked = {"ranks": 64, "size": 32}
     one = model.predict(metrics="time", kernels="op", **asked).table()
     assert one.equals(model.predict(metrics=["time"], kernels=["op"], **asked).table())
-    with pytest.raises(InputError, match="DataFrame is no experiment"):
+    with pytest.raises(InputError, match="DataFrame is not an experiment"):
         rs.fit(pd.DataFrame({"ranks": [1]}))
 
 

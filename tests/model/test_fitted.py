@@ -148,7 +148,7 @@ def test_noise_above_the_signal_is_named() -> None:
 
 
 def test_times_are_compared_with_their_requirements(fitted: Fitted) -> None:
-    said = fitted.remarks()
+    said = fitted.notes()
     assert said[1] == "grows as instructions"
     assert said[3].startswith("grows faster than every requirement")
 
@@ -272,7 +272,7 @@ def test_series_drift_as_they_leave_their_functions_beyond_noise() -> None:
     assert single[1].pace[0] == 1
 
 
-def test_growth_that_no_point_shows_is_not_told_as_known() -> None:
+def test_growth_that_no_point_shows_is_unknown_as_known() -> None:
     # Nearly flat counts over few ranks and two sizes: jitter of a few per cent must not become an explosion.
     points = np.array([(p, n) for p in (1.0, 2.0, 4.0, 8.0) for n in (8.0, 16.0)])
     values = np.array([24.3, 24.8, 24.8, 24.3, 24.3, 24.8, 24.8, 25.3])
@@ -319,5 +319,5 @@ def test_a_wide_interval_says_whether_functions_or_what_they_turn_into_make_it_s
     fitted = fit_series(Series(("ranks",), ranks[:, None], values, ("k",), ("time",)))
     said = fitted.predict(np.array([[128.0], [2048.0]]))
     assert said.status[0, 1] == forecast.TURN
-    assert "may turn into beyond the runs" in said.reason[0, 1]
+    assert "a change of slope beyond the runs" in said.reason[0, 1]
     assert said.value[0, 1] == pytest.approx(10 / 2048, rel=0.5)

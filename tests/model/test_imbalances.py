@@ -99,15 +99,15 @@ def test_people_read_whose_imbalance_it_is(
     model = str(tmp_path / "m.json")
     assert main(["fit", str(planted.path), "-o", model, "--quiet"]) == 0
     assert main(["diagnose", model, "--ranks", "128"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "imbalance: uneven: rank 31 does 2.17 times the mean (instructions, 32 ranks), the fullest 2.7" in told
-    assert "imbalance: even" not in told
+    expected = " ".join(capsys.readouterr().out.split())
+    assert "imbalance: uneven: rank 31 does 2.17 times the mean (instructions, 32 ranks), the busiest rank 2.7" in expected
+    assert "imbalance: even" not in expected
     assert main(["report", model, "--experiment", str(planted.path), "--ranks", "128"]) == 0
     assert "uneven" in capsys.readouterr().out
 
 
 def test_an_even_program_is_known_as_one(tmp_path: Path) -> None:
-    """Processor times of ranks that shared cores scatter; what was counted tells that they work alike."""
+    """Processor times of ranks that shared cores scatter; counts show that they do the same work."""
     made = Experiment.create(tmp_path / "even.exp", "even", ["ranks"])
     noise = np.random.default_rng(1)
     for p in RANKS:
@@ -205,9 +205,9 @@ def test_ranks_that_have_a_kernel_are_a_line_over_the_ranks(tmp_path: Path) -> N
         made.add(Run({"ranks": p}), pd.concat(frames))
     fit(made, over_ranks={"time": "mean"}).save(tmp_path / "m.json")
     model = Model.load(tmp_path / "m.json")
-    told = model.equation.imbalances
-    assert told is not None
-    part = told.part(("all", "root", "workers", "unseen"), np.array([[8.0], [100.0]]))
+    expected = model.equation.imbalances
+    assert expected is not None
+    part = expected.part(("all", "root", "workers", "unseen"), np.array([[8.0], [100.0]]))
     assert part == pytest.approx(np.array([[1, 1], [1 / 8, 0.01], [7 / 8, 0.99], [1, 1]]))
     # Of the root's time all but its share is waited for, in the breakdown as in the diagnosis.
     broken = model.breakdown(np.array([[100.0]]))

@@ -35,7 +35,7 @@ def test_units_are_read_off_uneven_ranks(tmp_path: Path, units: int) -> None:
     assert not any("comes in" in text for text in stated.notes(np.array([[50.0]])))
 
 
-def test_nothing_is_read_where_ranks_tell_of_no_units(tmp_path: Path) -> None:
+def test_nothing_is_read_where_ranks_show_of_no_units(tmp_path: Path) -> None:
     assert indivisible(write(tmp_path / "finer", 96, (1, 4, 8, 10, 20, 36), finer=True)) == ""
     assert indivisible(write(tmp_path / "one", 96, (1, 2, 4, 8, 36))) == ""  # a single uneven number of ranks
     assert indivisible(write(tmp_path / "noisy", 96, (10, 20, 36), jitter=0.05)) == ""

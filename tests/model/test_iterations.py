@@ -1,4 +1,4 @@
-"""Iterations as a factor: few steps tell many, and what lies outside of the loop does not grow."""
+"""Iterations as a factor: few steps predict many, and what lies outside of the loop does not grow."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def looped(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     return made
 
 
-def test_few_steps_tell_many(looped: Experiment, tmp_path: Path) -> None:
+def test_few_steps_show_many(looped: Experiment, tmp_path: Path) -> None:
     fit(looped, iterations="steps").save(tmp_path / "m.json")
     prediction = Model.load(tmp_path / "m.json").predict(ranks=16, steps=10_000, metrics=["time", "visits"])
     found = {(answer.kernel, answer.metric): answer for answer in prediction.answers}
@@ -91,10 +91,10 @@ def test_two_numbers_of_steps_with_two_sizes_keep_their_laws() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "told"), [("", "turns", "no parameter turns"), ("steps=10", "steps", "steps is 10 in all runs")]
+    ("where", "name", "expected"), [("", "turns", "no parameter turns"), ("steps=10", "steps", "steps is 10 in all runs")]
 )
-def test_what_tells_no_iterations_is_refused_in_a_line(
-    where: str, name: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_shows_no_iterations_is_refused_in_a_line(
+    where: str, name: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = tmp_path / "t.csv"
     rows = [f"{p},{n},k,{_times(p, n)['op']}" for p in RANKS for n in STEPS]
@@ -104,5 +104,5 @@ def test_what_tells_no_iterations_is_refused_in_a_line(
     assert main(["import", "csv", str(table), *words, "-o", str(tmp_path / "t.exp")]) == 0
     assert main(["fit", str(tmp_path / "t.exp"), "--iterations", name]) == 1
     error = capsys.readouterr().err
-    assert told in error
+    assert expected in error
     assert error.count("\n") == 1

@@ -85,7 +85,7 @@ def test_departures_are_carried_on_where_they_last(lasts: bool) -> None:
     assert with_it < (0.95 if lasts else 1.05) * without
 
 
-def test_scatter_of_repetitions_is_not_carried_on() -> None:
+def test_scatter_of_repetitions_is_not_predicted_on() -> None:
     generator = np.random.default_rng(0)
     x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
     values = 3 * x[None, :, None] * (1 + 0.05 * generator.normal(size=(200, 5, 5)))

@@ -128,7 +128,7 @@ def test_a_share_that_is_sorted_is_inside() -> None:
 
 
 @pytest.mark.parametrize("size", [0.0, -3.0])
-def test_nothing_is_told_where_nothing_runs(size: float) -> None:
+def test_nothing_is_reported_where_nothing_runs(size: float) -> None:
     levels = fit_levels(series([(p, n) for p in (1, 2, 4, 8, 16) for n in (3, 6)]))
     assert levels is not None
     said = levels.predict(np.array([[64, size], [64, 12.0]]))

@@ -1,4 +1,4 @@
-"""What cannot be negative is foretold as no less than nothing: values and both ends, wherever they are asked for."""
+"""What cannot be negative is predicted as zero or more: values and both ends, wherever they are asked for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def above_zero(said: Forecast) -> None:
 
 @st.composite
 def small_counts(draw: st.DrawFn, configurations: int) -> np.ndarray:
-    """Counts (n, r) of none, one, some, falling ones, and ones of which some repetition tells another number."""
+    """Counts (n, r) of none, one, some, falling ones, and ones of which some repetition has another number."""
     repetitions = draw(st.sampled_from([1, 3]))
     most = draw(st.sampled_from([1, 3, 40]))
     size = configurations * (repetitions if draw(st.booleans()) else 1)

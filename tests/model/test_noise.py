@@ -89,16 +89,16 @@ def test_small_values_weigh_by_how_repetitions_scatter() -> None:
     generator = np.random.default_rng(3)
     size = 10.0 ** np.arange(6)
     noise = 0.02 * generator.normal(size=(6, 5))
-    alike = size[:, None] * (1 + noise)
+    same = size[:, None] * (1 + noise)
     clock = size[:, None] + size.max() * noise
-    found = locate(np.stack([alike, clock]), "mean").scale
-    np.testing.assert_allclose(found[0], alike.mean(axis=1), rtol=0.03)
+    found = locate(np.stack([same, clock]), "mean").scale
+    np.testing.assert_allclose(found[0], same.mean(axis=1), rtol=0.03)
     np.testing.assert_allclose(found[1], np.maximum(np.abs(clock.mean(axis=1)), 0.1 * np.abs(clock.mean(axis=1)).max()))
     once = locate(size[None, :, None], "mean").scale[0]
     np.testing.assert_allclose(once, np.maximum(size, 0.01 * size.max()))
 
 
-def test_quality_tells_noise_from_signal_and_how_many_repetitions_it_takes() -> None:
+def test_quality_shows_noise_from_signal_and_how_many_repetitions_it_takes() -> None:
     generator = np.random.default_rng(5)
     x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
     flat = np.full((1, 5, 4), 3.0) * (1 + 0.2 * generator.normal(size=(1, 5, 4)))

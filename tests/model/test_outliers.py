@@ -28,7 +28,7 @@ def test_one_repetition_three_times_as_long_is_left_out_and_scatter_is_that_of_t
     assert np.sqrt(place.variance[0]) == pytest.approx(0.01, rel=0.5)
     ahead = fit_series(Series(("ranks",), RANKS[:, None], values, ("",), ("time",))).predict(np.array([[64.0]]))
     assert ahead.lower[0, 0] < 8 / 64 + 0.05 < ahead.upper[0, 0]
-    assert ahead.upper[0, 0] < 2 * ahead.lower[0, 0]
+    assert ahead.upper[0, 0] < 2.5 * ahead.lower[0, 0]
 
 
 @pytest.mark.parametrize("shape", [(2000, 5, 4), (2000, 5, 5), (2000, 25, 5)])
@@ -50,6 +50,6 @@ def test_where_many_are_unlike_the_others_all_stay() -> None:
 
 
 @pytest.mark.parametrize("values", [[1.0, 1.0, 1.0, 1.0, 3.0], [1.0, 3.0, np.nan, np.nan, np.nan], [np.nan] * 5])
-def test_too_little_to_tell_leaves_all(values: list[float]) -> None:
+def test_too_little_to_show_leaves_all(values: list[float]) -> None:
     given = np.full((1, 5, 5), values)
     np.testing.assert_array_equal(without_outliers(given), given)

@@ -1,4 +1,4 @@
-"""Arrays as plain data with gaps, and what is told of entries that no version wrote."""
+"""Arrays as plain data with gaps, and the error for entries that no version wrote."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_rounding_keeps_digits_and_gaps() -> None:
 
 @pytest.mark.parametrize("damage", [7, {}, "x", [{}], [[1], [1, 2]], 10**400, [10**400]])
 @pytest.mark.parametrize("entry", ["departure", "ceilings", "counted"])
-def test_what_no_version_wrote_is_told(entry: str, damage: Any) -> None:
+def test_what_no_version_wrote_is_reported(entry: str, damage: Any) -> None:
     """Numbers larger than a number may be among it: JSON has no largest."""
     if entry == "departure":
         of: Any = Departure
@@ -45,7 +45,7 @@ def test_what_no_version_wrote_is_told(entry: str, damage: Any) -> None:
         of.from_dict(given)
 
 
-def test_an_error_within_an_entry_is_told_as_it_is() -> None:
+def test_an_error_within_an_entry_is_reported_as_it_is() -> None:
     with pytest.raises(InputError, match="'outer' is damaged: 'b'"), reading("'outer'"):
         {"a": 1}["b"]
     with pytest.raises(InputError, match="^inner"), reading("'outer'"):

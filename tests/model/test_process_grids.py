@@ -56,7 +56,7 @@ def test_counts_that_follow_the_sides_are_met_at_any_ranks(count: Count, ranks: 
 
 
 @pytest.mark.parametrize("count", [neighbours_3d, lambda p: 10 * log2(p) + 5, halo_2d])
-def test_what_few_ranks_cannot_tell_apart_is_in_the_interval(count: Count) -> None:
+def test_what_few_ranks_cannot_distinguish_is_in_the_interval(count: Count) -> None:
     answer = fitted(count, [1, 2, 4, 8]).predict(np.array([[64.0]]))
     assert answer.status[0, 0] != 0 or answer.lower[0, 0] <= count(64) <= answer.upper[0, 0]
     # Neighbours, trees and cut sides agree up to eight ranks: 1, 2 and 3 of them.
@@ -203,7 +203,7 @@ def test_counts_that_no_function_meets_open_faster() -> None:
 
 
 def test_kernels_of_a_program_share_its_process_grid() -> None:
-    # Up to eight ranks the shorter side of a grid of two dimensions is the middle one of three; the others tell which.
+    # Up to eight ranks the shorter side of a grid of two dimensions is the middle one of three; the others show which.
     points = np.array([[p, n] for p in (1, 2, 3, 4, 6, 8) for n in (40, 56, 80)], dtype=np.float64)
 
     def side(p: float, n: float) -> float:

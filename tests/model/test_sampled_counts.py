@@ -1,4 +1,4 @@
-"""Counts made of samples: what n samples tell, from the collector's table to the verdict."""
+"""Counts made of samples: what n samples show, from the collector's table to the verdict."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_intervals_hold_what_is_true(tmp_path: Path, samples: float) -> None:
         assert 0 <= said.lower <= said.value <= said.upper
     assert np.mean(held) >= 0.85
     assert wrong <= 1
-    # Never better than what the samples of all five configurations tell together.
+    # Never better than what the samples of all five configurations show together.
     assert np.median(widths) > 1.645 / np.sqrt(5 * samples)
 
 
@@ -96,7 +96,7 @@ def test_next_to_no_samples_are_insufficient_and_say_so(tmp_path: Path) -> None:
     assert "samples" in few[0].evidence
 
 
-def test_what_samples_tell_is_in_the_models_file(tmp_path: Path) -> None:
+def test_what_samples_show_is_in_the_models_file(tmp_path: Path) -> None:
     model = fit(campaign(tmp_path / "e", {"k": LAWS["k0"]}, 50.0))
     model.save(tmp_path / "m.json")
     again = Model.load(tmp_path / "m.json")
@@ -109,15 +109,15 @@ def test_what_samples_tell_is_in_the_models_file(tmp_path: Path) -> None:
 
 
 def test_counts_are_weighed_by_what_is_expected_of_them() -> None:
-    """Weighed by themselves, counts of five in the mean tell a function a fifth too low."""
+    """Weighed by themselves, counts of five in the mean give a function a fifth too low."""
     generator = np.random.default_rng(1)
     points = RANKS[:, None]
     counts = generator.poisson(5.0, (400, 5)).astype(float)
     counts = counts[counts.sum(axis=1) > 0]
     mean = expected(points, counts, np.ones_like(counts))
     weight = 1 / np.maximum(mean, HALF)
-    told = (weight * counts).sum(axis=1) / weight.sum(axis=1)
-    assert np.mean(told) == pytest.approx(5.0, rel=0.05)
+    message = (weight * counts).sum(axis=1) / weight.sum(axis=1)
+    assert np.mean(message) == pytest.approx(5.0, rel=0.05)
     naive = np.maximum(counts, HALF)
     assert np.mean(counts.shape[1] / (1 / naive).sum(axis=1)) < 4.3
 
@@ -141,7 +141,7 @@ def test_a_kernel_that_is_not_there_is_no_kernel_without_samples() -> None:
     assert variance[1] > 1
 
 
-def test_scatter_beyond_samples_is_told_by_repetitions() -> None:
+def test_scatter_beyond_samples_is_reported_by_repetitions() -> None:
     generator = np.random.default_rng(2)
     true = 1e4 * np.exp(0.1 * generator.standard_normal((60, 5, 4)))
     counts = generator.poisson(true).astype(float)
@@ -176,7 +176,7 @@ def test_absent_in_a_repetition_is_no_true_zero(tmp_path: Path) -> None:
 def test_metrics_of_several_events_have_the_error_of_all() -> None:
     table = load_events("skylake-x")
     formula = table.metrics["loads_mem"].formula
-    names = list(formula.events)
+    names = list(formula.names)
     events = {name: np.array([30 * RARE, 0.0]) for name in names}
     found = derive(events, table, "sampled, n = 60", {name: np.full(2, RARE) for name in names})
     value, worth = found.columns["loads_mem"], found.worth["loads_mem"]
@@ -202,9 +202,9 @@ def test_tables_of_before_are_those_of_times(tmp_path: Path) -> None:
     events = pd.DataFrame({"event": ["cycles"], "kernel": ["k"], "rank": [0], "samples": [500.0]})
     first = experiment.add(Run({"ranks": 1}, 0, "perf-clock"), table, tables={"sampling": old})
     second = experiment.add(Run({"ranks": 1}, 0, "perf"), table, tables={"sampling": events})
-    told = sampling_of(experiment, first)
-    assert told is not None
-    assert told[["metric", "worth"]].values.tolist() == [["time", 0.001]]
+    message = sampling_of(experiment, first)
+    assert message is not None
+    assert message[["metric", "worth"]].values.tolist() == [["time", 0.001]]
     assert sampling_of(experiment, second) is None
 
 
@@ -245,7 +245,7 @@ def test_samples_that_differ_by_chance_contradict_nothing() -> None:
     assert contradictions(few(4e6, 6e6, 1e3))
 
 
-def test_a_part_is_minor_where_samples_could_tell_otherwise() -> None:
+def test_a_part_is_minor_where_samples_could_show_otherwise() -> None:
     assert find_minor(few(1e9, 0.0, None)) == (("k", "loads_mem"),)
     assert find_minor(few(1e9, 0.0, 1e5)) == (("k", "loads_mem"),)
     assert not find_minor(few(1e7, 0.0, 1e5))
@@ -313,7 +313,7 @@ def test_verdicts_of_many_samples_stand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turbo", [0.8, 1.4])
-def test_cycles_and_times_of_two_runs_tell_the_clock(tmp_path: Path, turbo: float) -> None:
+def test_cycles_and_times_of_two_runs_show_the_clock(tmp_path: Path, turbo: float) -> None:
     platform = load("icelake-8360y")
     experiment = counted(tmp_path / "e", platform, 3000.0, turbo=turbo)
     assert measured_clock(experiment) == pytest.approx(turbo * platform.frequency, rel=0.05)
@@ -327,7 +327,7 @@ def test_cycles_and_times_of_two_runs_tell_the_clock(tmp_path: Path, turbo: floa
         assert said[kernel].lower <= parts * true <= said[kernel].upper
 
 
-def test_few_samples_tell_no_clock(tmp_path: Path) -> None:
+def test_few_samples_show_no_clock(tmp_path: Path) -> None:
     assert np.isnan(measured_clock(counted(tmp_path / "e", load("icelake-8360y"), 10.0, turbo=1.4)))
 
 
@@ -342,7 +342,7 @@ def test_verdicts_of_few_samples_say_so_or_are_open(tmp_path: Path, seed: int) -
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.lists(st.integers(0, 6), min_size=5, max_size=5), min_size=3, max_size=3), st.floats(1.0, 1e7))
-def test_samples_of_any_number_are_foretold_above_zero(drawn: list[list[int]], worth: float) -> None:
+def test_samples_of_any_number_are_predicted_above_zero(drawn: list[list[int]], worth: float) -> None:
     values = worth * np.array(drawn, dtype=np.float64)[:, :, None]
     names = ("branches", "loads_mem", "cycles")
     series = Series(("ranks",), RANKS[:, None], values, ("k",) * 3, names, worth=np.full(values.shape, worth))
@@ -351,7 +351,7 @@ def test_samples_of_any_number_are_foretold_above_zero(drawn: list[list[int]], w
     assert (said.lower >= 0).all()
     assert (said.lower <= said.value).all()
     assert (said.value <= said.upper).all()
-    # A handful of samples tells nothing to a few per cent, and none tells that there is nothing.
+    # A handful of samples shows nothing to a few per cent, and none does not show zero.
     assert (said.upper > 1.3 * said.value).all()
     none = values[:, :, 0].sum(axis=1) == 0
     assert (said.status[none] != OK).all()

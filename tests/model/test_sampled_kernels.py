@@ -63,7 +63,7 @@ def test_configurations_without_a_sample_count_as_such() -> None:
         at = found.kernels.index("k8")
         waiting = 0.2 * MACHINE.latencies[0] + 0.001 * MACHINE.latencies[3]
         ratios.append(found.cpi[at] + found.factor[at] * waiting)
-    # About six samples in all: leaving the configurations out where none fell would tell twice the time and more.
+    # About six samples in all: leaving the configurations out where none fell would give twice the time and more.
     assert len(ratios) > 30
     assert np.median(ratios) == pytest.approx(1, abs=0.25)
     assert max(ratios) < 2.5
@@ -93,11 +93,11 @@ def test_a_kernel_without_samples_has_the_pace_of_the_program() -> None:
     at = found.kernels.index("k8")
     waiting = 0.2 * MACHINE.latencies[0] + 0.001 * MACHINE.latencies[3]
     assert found.cpi[at] + found.factor[at] * waiting == pytest.approx(1, abs=0.1)
-    assert found.borrowed.tolist() == [kernel == "k8" for kernel in found.kernels]
+    assert found.imputed.tolist() == [kernel == "k8" for kernel in found.kernels]
     assert found.evidence[at] == UNSEEN
 
 
-def test_samples_that_stay_away_tell_that_a_kernel_is_fast() -> None:
+def test_samples_that_stay_away_show_that_a_kernel_is_fast() -> None:
     given = with_unsampled(unsampled(1e-2, 2))
     found = fit_resources(given.series, MACHINE, given.samples)
     assert found is not None
@@ -106,17 +106,17 @@ def test_samples_that_stay_away_tell_that_a_kernel_is_fast() -> None:
     assert found.cpi[at] < 0.02
 
 
-def test_without_samples_nothing_is_borrowed() -> None:
+def test_without_samples_nothing_is_imputed() -> None:
     series, _ = sampled(1e-6, 2)
     given = Sampled(series, {})
     assert with_unsampled(given) is given
 
 
-def campaign(path: Path, seconds: dict[str, float], uneven: float = 0.0, unrest: float = 0.0) -> Experiment:
+def campaign(path: Path, seconds: dict[str, float], uneven: float = 0.0, run_to_run: float = 0.0) -> Experiment:
     """A program of kernels that take `seconds` on each rank, sampled each millisecond, three times, and counted.
 
     The last rank takes `uneven` more of the first kernel than the mean; ``root`` runs on the first rank alone. The pace
-    of the machine scatters by `unrest` from one number of ranks to the next.
+    of the machine scatters by `run_to_run` from one number of ranks to the next.
     """
     generator = np.random.default_rng(3)
     experiment = Experiment.create(path, "made-up", ["ranks"])
@@ -131,7 +131,7 @@ def campaign(path: Path, seconds: dict[str, float], uneven: float = 0.0, unrest:
         counts["loads"] = counts["loads_l1"] = 0.2 * counts["instructions"]
         counts["loads_l2"] = counts["loads_l3"] = counts["loads_mem"] = 0.0
         experiment.add(Run({"ranks": p}, 0, "callgrind", provenance={"instructions": "simulated"}), counts)
-        table["true"] *= np.exp(unrest * (-1) ** np.log2(p))
+        table["true"] *= np.exp(run_to_run * (-1) ** np.log2(p))
         for repetition in range(3):
             hits = table.assign(samples=generator.poisson(table["true"] / PERIOD)).query("samples > 0")
             experiment.add(
@@ -182,17 +182,17 @@ def test_few_samples_of_the_calm_configurations_are_not_mixed_with_those_that_wa
     series = Series(("size",), points, np.array(values)[:, :, None], ("k",) * len(names), names)
     found = fit_resources(series, MACHINE, {"k": count.astype(float)})
     assert found is not None
-    # Two of the four wait as long as they work; all four together would tell half as much again.
+    # Two of the four wait as long as they work; all four together would give half as much again.
     assert found.cpi[0] == pytest.approx(0.25, rel=0.2)
 
 
-@pytest.mark.parametrize("unrest", [0.0, 0.2])
-def test_a_machine_of_unsteady_pace_widens_times_of_kernels_and_program(tmp_path: Path, unrest: float) -> None:
-    experiment = campaign(tmp_path / "e", {"first": 2.0, "second": 3.0}, unrest=unrest)
+@pytest.mark.parametrize("run_to_run", [0.0, 0.2])
+def test_a_machine_of_unsteady_pace_widens_times_of_kernels_and_program(tmp_path: Path, run_to_run: float) -> None:
+    experiment = campaign(tmp_path / "e", {"first": 2.0, "second": 3.0}, run_to_run=run_to_run)
     model = fit(experiment, platform="icelake-8360y")
     for kernel in ("first", None):
         said = next(a for a in model.predict(ranks=16).answers if a.metric == "time" and a.kernel == kernel)
-        # Four configurations, two above and two below: a sample of three degrees of freedom, as far as these tell.
-        reach = unrest * np.sqrt(4 / 3) * stdtrit(3, 0.95)
+        # Four configurations, two above and two below: a sample of three degrees of freedom, as far as these show.
+        reach = run_to_run * np.sqrt(4 / 3) * stdtrit(3, 0.95)
         assert np.log(said.upper / said.value) == pytest.approx(reach, abs=0.06 + 0.15 * reach)
         assert np.log(said.value / said.lower) == pytest.approx(reach, abs=0.06 + 0.15 * reach)

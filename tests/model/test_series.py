@@ -34,7 +34,7 @@ def test_collectors_are_joined_and_ranks_reduced(experiment: Experiment) -> None
     series = series_from_experiment(experiment)
     assert series.points.ravel().tolist() == [2, 4, 8]
     rows = dict(zip(zip(series.kernels, series.metrics, strict=True), series.values, strict=True))
-    # Time is carried by the slowest rank, work by the mean of those that have the kernel.
+    # Time is that of the slowest rank, work by the mean of those that have the kernel.
     assert rows["op", "time"][0].tolist() == [3.0, 4.0]
     assert rows["op", "instructions"][1, 0] == pytest.approx(101.5)
     assert rows["io", "instructions"][0, 0] == 7.0

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ranksight.model import priors
 from ranksight.model.fitting.changing import changes
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty.slope import Change, turned, with_changes
@@ -16,7 +19,9 @@ from ranksight.model.uncertainty.slope import Change, turned, with_changes
 RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 
 
-def _changes(name: str, values: np.ndarray, asked: list[float], kernel: str = "k", x: np.ndarray = RANKS) -> Change | None:
+def _changes(
+    name: str, values: np.ndarray, asked: list[float], kernel: str = "k", x: np.ndarray = RANKS
+) -> Change | None:
     fitted = fit_series(Series((name,), x[:, None], values[None, :, None], (kernel,), ("time",)))
     return changes(replace(fitted, pace=np.ones(1)), np.array(asked)[:, None])
 
@@ -32,23 +37,23 @@ def test_over_whole_nodes_the_time_stays_from_any_place_ahead() -> None:
     found = _changes("nodes", 10 / RANKS, [256.0])
     assert found is not None
     places = np.array(priors.SLOPE_PLACES)
-    np.testing.assert_allclose(found.centre[:, 0, 0], np.log(10 / 16) - places * np.log(16), atol=1e-3)
-    np.testing.assert_allclose(found.spread[:, 0, 0], priors.SLOPE_AFTER["divided"][1] * (1 - places) * np.log(16))
+    np.testing.assert_allclose(found.centre[1:, 0, 0], np.log(10 / 16) - places * np.log(16), atol=1e-3)
+    np.testing.assert_allclose(found.spread[1:, 0, 0], priors.SLOPE_AFTER["divided"][1] * (1 - places) * np.log(16))
 
 
 def test_within_a_node_the_next_ranks_bring_the_change() -> None:
-    found = _changes("ranks", 10 / RANKS, [64.0])
+    found = _changes("ranks", 10 / RANKS, [128.0], x=2 * RANKS)
     assert found is not None
     mean, deviation = priors.SLOPE_AFTER["node"]
-    np.testing.assert_allclose(found.centre[:, 0, 0], np.log(10 / 16) + mean * np.log(4), atol=1e-3)
-    np.testing.assert_allclose(found.spread[:, 0, 0], deviation * np.log(4))
+    np.testing.assert_allclose(found.centre[1:, 0, 0], np.log(10 / 16) + mean * np.log(4), atol=1e-3)
+    np.testing.assert_allclose(found.spread[1:, 0, 0], deviation * np.log(4))
 
 
 def test_growth_along_ranks_may_end_but_not_that_of_sizes_or_calls() -> None:
     growing = 1 + RANKS
     found = _changes("ranks", growing, [64.0])
     assert found is not None
-    np.testing.assert_allclose(found.centre[:, 0, 0], np.log(17), atol=1e-2)
+    np.testing.assert_allclose(found.centre[1:, 0, 0], np.log(17), atol=1e-2)
     assert _changes("size", growing, [64.0]) is None
     assert _changes("ranks", growing, [64.0], kernel="MPI_Allreduce") is None
 
@@ -83,18 +88,51 @@ def test_turned_is_the_change_of_slope_over_the_range() -> None:
     np.testing.assert_allclose(found, [0, 1], atol=1e-9)
 
 
-def test_the_median_hears_of_changes_up_to_a_limit() -> None:
-    one = np.ones((3, 1, 1))
-    many = Change(0.3 * one, 0 * one, one).for_median()
-    assert many.share.sum() == pytest.approx(priors.SLOPE_IN_MEDIAN)
-    few = Change(0.1 * one, 0 * one, one).for_median()
-    assert few.share.sum() == pytest.approx(0.3)
+def _fitted_times(ranks: np.ndarray, times: np.ndarray, kernel: str = "k") -> Fitted:
+    return fit_series(Series(("ranks",), ranks[:, None], times[None, :, None], (kernel,), ("time",)))
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "kept"),
+    [
+        ("strong", lambda p: 10 / p + 3, lambda last, ahead: last / ahead),
+        ("weak", lambda p: 10 + 3 * np.sqrt(p), lambda last, ahead: last),
+    ],
+)
+def test_a_node_measured_from_one_rank_on_may_be_full(
+    name: str, law: Callable[[Any], Any], kept: Callable[[float, float], float]
+) -> None:
+    ranks = np.array([1.0, 2, 4, 8, 16])
+    fitted = _fitted_times(ranks, law(ranks))
+    exact, inexact = priors.FULL_NODE
+    for misfit, share in ((0.0, exact), (1.0, inexact)):
+        change = changes(replace(fitted, pace=np.full(1, misfit)), np.array([[64.0]]))
+        assert change is not None
+        assert change.share[0, 0, 0] == pytest.approx(share)
+    np.testing.assert_allclose(np.exp(change.centre[0, 0, 0]), kept(law(16.0), 4.0), rtol=0.02)
+    answer = fitted.predict([[64.0]], level=0.9)
+    assert answer.lower[0, 0] < kept(law(16.0), 4.0) < answer.upper[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "kernel"),
+    [
+        ([2.0, 4, 8, 16, 32], "k"),
+        ([1.0, 4, 16, 64, 256], "k"),
+        ([1.0, 2, 4, 8, 16], "MPI_Allreduce"),
+    ],
+)
+def test_runs_without_one_rank_or_over_nodes_and_messages_fill_no_domain(ranks: list[float], kernel: str) -> None:
+    x = np.array(ranks)
+    change = changes(_fitted_times(x, 10 + 3 * np.sqrt(x), kernel), np.array([[4 * x[-1]]]))
+    assert change is None or not change.share[0].any()
 
 
 def test_mixtures_keep_their_total_with_changes() -> None:
     one = np.ones((2, 1, 1))
     share, centre, spread, freedom = with_changes(
-        (0.5 * one, 0 * one, 0.1 * one, 4 * one), Change(0.1 * np.ones((3, 1, 1)), np.ones((3, 1, 1)), np.ones((3, 1, 1)))
+        (0.5 * one, 0 * one, 0.1 * one, 4 * one),
+        Change(0.1 * np.ones((3, 1, 1)), np.ones((3, 1, 1)), np.ones((3, 1, 1))),
     )
     assert share.sum() == pytest.approx(1)
     np.testing.assert_allclose(share.ravel(), [0.35, 0.35, 0.1, 0.1, 0.1])

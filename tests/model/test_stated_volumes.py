@@ -77,7 +77,7 @@ def test_within_the_measurements_the_learned_volume_stands(two_sizes: Experiment
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         (
             "pack=size^3",
@@ -88,16 +88,16 @@ def test_within_the_measurements_the_learned_volume_stands(two_sizes: Experiment
         ("pack=size*ranks", "is of ranks"),
         ("pack=7", "is of no parameter"),
         ("pack=size-24", "is -12 at ranks = 1, size = 12"),
-        ("pack=size^", "something is missing"),
+        ("pack=size^", "expected a name or a number, found the end"),
         ("pack", "states no volume"),
     ],
 )
 def test_statements_that_cannot_be_are_refused_in_a_line(
-    two_sizes: Experiment, given: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    two_sizes: Experiment, given: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fit", str(two_sizes.path), "--volume", given, "-o", str(tmp_path / "m.json")]) == 1
     error = capsys.readouterr().err
-    assert told in error
+    assert expected in error
     assert error.count("\n") == 1
 
 

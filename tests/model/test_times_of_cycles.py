@@ -40,7 +40,7 @@ def test_time_is_cycles_of_the_slowest_rank_over_the_clock(tmp_path: Path) -> No
     model = fit(made, clock=HZ)
     answer = model.predict(ranks=4, metrics=["time"]).table()
     assert answer.set_index("kernel").loc["a", "value"] == pytest.approx(2 * 1e9 / 4 / HZ, rel=1e-3)
-    assert "unhalted cycles over the clock of 2 GHz (stated)" in model.extras["remarks"][0]
+    assert "unhalted cycles over the clock of 2 GHz (stated)" in model.extras["notes"][0]
 
 
 def test_the_clock_of_the_platform_is_taken_and_kept_in_the_file(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_cycles_without_a_clock_say_which_option_gives_one(tmp_path: Path, capsy
     assert "no metric 'time'; fit with --clock HZ, or with --platform" in capsys.readouterr().err
     for text in ("0", "fast", "2.5 m"):
         assert main(["fit", str(tmp_path / "e"), "--clock", text, "-o", place, "--force"]) == 1
-        assert f"{text!r} is no frequency" in capsys.readouterr().err
+        assert f"{text!r} is not a frequency" in capsys.readouterr().err
 
 
 def test_what_a_sample_is_worth_is_so_in_time(tmp_path: Path) -> None:

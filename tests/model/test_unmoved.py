@@ -22,7 +22,7 @@ def _scattered(exact: np.ndarray, points: np.ndarray = POINTS, seed: int = 0) ->
     return Series(("ranks", "size"), points, exact[:, :, None] * scatter, names, ("time",) * len(exact))
 
 
-def test_a_cache_that_is_outgrown_is_seen_beside_ranks_that_change_nothing() -> None:
+def test_a_cache_that_is_outgrown_is_seen_next_to_ranks_that_change_nothing() -> None:
     cliff = np.where(N < 55, 1e-9, 4e-9) * N**3
     fitted = fit_varied(_scattered(np.stack([cliff, cliff / P, 1e-9 * N**3])))
     assert fitted.below_rows is not None
@@ -39,14 +39,14 @@ def test_a_cache_that_is_outgrown_is_seen_beside_ranks_that_change_nothing() -> 
     np.testing.assert_allclose(again.predict(asked).value, answer.value, rtol=1e-6)
 
 
-def test_it_is_seen_beside_a_first_parameter_of_one_value() -> None:
+def test_it_is_seen_next_to_a_first_parameter_of_one_value() -> None:
     here = POINTS[P == 1]
     fitted = fit_varied(_scattered(np.where(here[:, 1] < 55, 1e-9, 4e-9)[None] * here[:, 1] ** 3, here))
     np.testing.assert_allclose(fitted.predict(np.array([[1.0, 32.0]])).value, 1e-9 * 32**3, rtol=0.02)
     np.testing.assert_allclose(fitted.predict(np.array([[1.0, 256.0]])).value, 4e-9 * 256**3, rtol=0.02)
 
 
-def test_weak_dependence_is_told_from_none() -> None:
+def test_weak_dependence_is_reported_from_none() -> None:
     count = 200
     weak = np.repeat((1e-9 * N**3 * P**0.03)[None], count, axis=0)
     where_small = np.repeat((1e-9 * N**3 + 1e-7 * np.log2(P))[None], count, axis=0)
@@ -59,5 +59,5 @@ def test_weak_dependence_is_told_from_none() -> None:
     assert not error.any()
 
 
-def test_what_is_never_above_zero_tells_nothing() -> None:
+def test_what_is_never_above_zero_shows_nothing() -> None:
     assert not unmoved(POINTS, np.zeros((1, len(POINTS), 2)), 0)[0].any()

@@ -1,4 +1,4 @@
-"""Cache levels that served nothing in the runs: what is told of them where a working set may outgrow a cache."""
+"""Cache levels that served nothing in the runs: what is said of them where a working set may outgrow a cache."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_stores_and_traffic(tmp_path: Path) -> None:
     assert at(model, 4, 128, "bytes_mem")[2:] == (np.inf, False, REASON)
 
 
-def test_what_is_kept_in_a_file_is_told_again_and_checked(tmp_path: Path) -> None:
+def test_what_is_kept_in_a_file_is_reported_again_and_checked(tmp_path: Path) -> None:
     functions = served(tmp_path / "e", memory=2.0).functions
     content = functions.structures()
     again = Functions.with_structures(functions.fitted, content)

@@ -1,4 +1,4 @@
-"""Parameters that change nothing in a series tell nothing of it."""
+"""Parameters that change nothing in a series have no influence on it."""
 
 from __future__ import annotations
 

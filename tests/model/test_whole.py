@@ -14,7 +14,7 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 
 @pytest.mark.parametrize(
-    ("code", "share", "carried"),
+    ("code", "share", "sufficient"),
     [
         (forecast.OK, 0.9, True),
         (forecast.FEW_POINTS, 0.9, False),
@@ -22,18 +22,18 @@ from ranksight.model.uncertainty.forecast import Forecast
         (forecast.NO_DATA, 0.9, False),
     ],
 )
-def test_a_sum_is_carried_by_its_parts(code: int, share: float, carried: bool) -> None:
+def test_a_sum_is_carried_by_its_parts(code: int, share: float, sufficient: bool) -> None:
     value = np.array([[10 * share], [10 * (1 - share)]])
     status = np.array([[code], [forecast.OK]])
     reason = np.array([["why" if code else ""], [""]], dtype=object)
     half = np.full((2, 1), 0.5)
     parts = Forecast(value, 0.95 * value, 1.05 * value, status, reason, half, half, 0.9)
     said = whole.add(parts, np.array([0, 1]), np.array([share, 1 - share]), whole.Correlation())
-    assert (said.status[0, 0] == forecast.OK) == carried
+    assert (said.status[0, 0] == forecast.OK) == sufficient
     if code != forecast.NO_DATA:
         assert said.value[0, 0] == pytest.approx(10)
         assert said.lower[0, 0] < 10 < said.upper[0, 0]
-    if not carried:
+    if not sufficient:
         assert "90%" in said.reason[0, 0]
 
 
@@ -50,7 +50,7 @@ def test_a_sum_without_a_part_stays_so_however_narrow_it_is() -> None:
 
 
 def transposes() -> Series:
-    """Messages and bytes of a program whose transposes send nothing on one rank, beside those of its set-up."""
+    """Messages and bytes of a program whose transposes send nothing on one rank, and those of its set-up."""
     ranks = np.array([1.0, 2.0, 4.0, 8.0])
     sent = np.where(ranks > 1, 2.0**24 / ranks, np.nan)
     kernels = {
@@ -89,7 +89,7 @@ def parts(half: float, code: int, form: float) -> Forecast:
     [
         (forecast.OK, 0.0, 10),  # noise of a hundred parts goes by the root of their number
         (forecast.OK, 1.0, 10 * (1 + 0.25 * 99) ** 0.5),  # form goes together as far as its correlation says
-        (forecast.WIDE, 1.0, 100),  # what tells nothing by itself tells no more for being many
+        (forecast.WIDE, 1.0, 100),  # what shows nothing by itself shows no more for being many
         (forecast.WIDE, 0.0, 10),
     ],
 )

@@ -25,28 +25,28 @@ def _share(points: np.ndarray) -> np.ndarray:
     return 2e5 + 3 * x + 40 * x ** (2 / 3)
 
 
-def test_two_sizes_tell_volume_and_surface_of_a_share() -> None:
-    # Of the size alone two values tell one way of growing; the shares of the domain take ten values.
+def test_two_sizes_show_volume_and_surface_of_a_share() -> None:
+    # Of the size alone two values show one way of growing; the shares of the domain take ten values.
     points = np.array([(p, n) for p in RANKS for n in (32.0, 64.0)])
     said = _fit(points, _share(points)).predict(ASKED)
     assert (said.status == forecast.OK).all()
     np.testing.assert_allclose(said.value[0], _share(ASKED), rtol=1e-3)
 
 
-def test_few_runs_of_any_ranks_and_sizes_tell_it() -> None:
+def test_few_runs_of_any_ranks_and_sizes_show_it() -> None:
     points = np.array([(1.0, 16.0), (2.0, 48.0), (4.0, 24.0), (8.0, 64.0), (16.0, 32.0), (4.0, 48.0)])
     scattered = _share(points) * np.exp(0.01 * np.array([1, -1, 1, -1, -1, 1]))
     said = _fit(points, scattered, "time").predict(ASKED)
     np.testing.assert_allclose(said.value[0], _share(ASKED), rtol=0.1)
 
 
-def test_what_does_not_follow_the_share_is_not_told_by_it() -> None:
+def test_what_does_not_follow_the_share_is_unknown_by_it() -> None:
     points = np.array([(p, n) for p in RANKS for n in (32.0, 64.0)])
     said = _fit(points, points[:, 1] ** 2 * np.sqrt(points[:, 0])).predict(ASKED)
     np.testing.assert_allclose(said.value[0], ASKED[:, 1] ** 2 * np.sqrt(ASKED[:, 0]), rtol=1e-3)
 
 
-def test_weak_scaling_does_not_tell_another_size() -> None:
+def test_weak_scaling_does_not_show_another_size() -> None:
     points = np.array([(p**2, 16.0 * p) for p in RANKS])
     fitted = _fit(points, np.full(5, 1e6))
     for held in (fitted, Fitted.from_dict(json.loads(json.dumps(fitted.to_dict())))):
@@ -56,7 +56,7 @@ def test_weak_scaling_does_not_tell_another_size() -> None:
         assert said.value[0, 0] == pytest.approx(1e6)
 
 
-def test_sizes_rounded_beside_weak_scaling_leave_doubt_of_others() -> None:
+def test_sizes_rounded_next_to_weak_scaling_leave_doubt_of_others() -> None:
     points = np.array([(1.0, 16.0), (2.0, 20.0), (4.0, 25.0), (8.0, 32.0), (16.0, 40.0), (32.0, 51.0)])
     noise = np.exp(0.02 * np.array([1, -1, 1, 1, -1, -1]))
     said = _fit(points, 1e-3 * noise, "time").predict(np.array([(64.0, 64.0), (64.0, 256.0)]))
@@ -64,7 +64,7 @@ def test_sizes_rounded_beside_weak_scaling_leave_doubt_of_others() -> None:
     assert said.status[0, 1] == forecast.DISAGREE
 
 
-def test_a_change_of_behaviour_beside_a_parameter_that_did_not_vary_is_kept() -> None:
+def test_a_change_of_behaviour_next_to_a_parameter_that_did_not_vary_is_kept() -> None:
     x = 2.0 ** np.arange(1, 10)
     fitted = _fit(np.stack([x, np.full(9, 8.0)], axis=1), np.where(x < 48, 1000 / x, 20 + x**1.2), "time")
     again = Fitted.from_dict(json.loads(json.dumps(fitted.to_dict())))

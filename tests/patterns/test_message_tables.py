@@ -123,7 +123,7 @@ def test_classes_of_ranks(experiment_of: Write) -> None:
     assert set(around.predict(np.array([125.0, 8.0])).by_class()["class"]) == {"all"}
 
 
-def test_what_the_runs_cannot_tell_is_refused(experiment_of: Write) -> None:
+def test_what_the_runs_do_not_show_is_refused(experiment_of: Write) -> None:
     messages = fit_messages(experiment_of(HALO, (1, 2, 4, 8)))
     assert messages is not None
     rows = messages.predict(np.array([64.0, 8.0])).by_class().set_index("operation")
@@ -137,7 +137,7 @@ def test_what_the_runs_cannot_tell_is_refused(experiment_of: Write) -> None:
         messages.predict(np.array([6.5, 8.0]))
 
 
-def test_an_operation_that_some_runs_lack_is_not_told(experiment_of: Write, tmp_path: Path) -> None:
+def test_an_operation_that_some_runs_lack_is_unknown(experiment_of: Write, tmp_path: Path) -> None:
     first, second = experiment_of(HALO, (8, 12)), experiment_of(HALO, (27,))
     joined = Experiment.create(tmp_path / "joined", "made-up", first.parameters)
     for source in (first, second):
@@ -223,7 +223,7 @@ def test_no_count_is_claimed_where_unlike_rules_explain_the_partners(tmp_path: P
     assert answers[kernel].status == forecast.OK
 
 
-def test_faces_are_told_by_the_way_the_message_goes(experiment_of: Write) -> None:
+def test_faces_are_reported_by_the_way_the_message_goes(experiment_of: Write) -> None:
     # Up to 16 ranks the face across the second axis shrinks as 1 / (x y) of a grid of three dimensions does.
     flat = tuple(Step(v, False, True, True) for v in ((-1, 0), (1, 0), (0, -1), (0, 1)))
 
@@ -236,7 +236,7 @@ def test_faces_are_told_by_the_way_the_message_goes(experiment_of: Write) -> Non
         check(messages, (asked, 144), flat, side)
 
 
-def test_laws_that_the_runs_cannot_tell_apart_widen_the_interval() -> None:
+def test_laws_that_the_runs_cannot_distinguish_widen_the_interval() -> None:
     ranks = np.array([[2.0], [4.0], [8.0]])
     values = 4096.0 / ranks.T
     volumes = fit_volumes(("ranks",), ranks, values, [("halo", "bytes_sent")], [None])
@@ -246,7 +246,7 @@ def test_laws_that_the_runs_cannot_tell_apart_widen_the_interval() -> None:
     assert said.upper[0, 1:3] == pytest.approx([512, 128])
     assert said.value[0, 1:3] == pytest.approx([256, 64])
     assert said.status[0].tolist() == [forecast.OK, forecast.OK, forecast.OK, forecast.WIDE]
-    assert "cannot tell apart" in said.reason[0, 3]
+    assert "fit the runs equally well" in said.reason[0, 3]
     again = Volumes.from_dict(json.loads(json.dumps(volumes.to_dict())))
     np.testing.assert_array_equal(again.predict(np.array([[64.0]])).upper, said.upper[:, 2:3])
 

@@ -93,7 +93,7 @@ def test_blocks_of_an_alltoall() -> None:
     assert times["k", "Alltoall"] == pytest.approx(float(cost("alltoall", 4, 100, FLAT)))
 
 
-def test_the_slowest_rank_is_told() -> None:
+def test_the_slowest_rank_is_reported() -> None:
     uneven = table(row("Send", [1, 9, 1], 100, [[1], [2], [0]]), row("Allreduce", [1, 1, 1], 8, comm=3))
     times = operation_times(uneven, FLAT)
     assert times["k", "Send"] == pytest.approx(9 * (ALPHA + 100 * BETA))

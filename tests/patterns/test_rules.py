@@ -117,7 +117,7 @@ def test_steps_on_a_grid(p: int, vector: tuple[int, ...], periodic: bool, rising
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("measured", [(4, 9, 16, 25), (8, 12, 27), (2, 4, 8, 16)])
-def test_what_is_told_at_other_ranks_is_right(name: str, measured: tuple[int, ...]) -> None:
+def test_what_is_reported_at_other_ranks_is_right(name: str, measured: tuple[int, ...]) -> None:
     """Wherever the explanations agree they are right; whether a program is known at 36 and 64 depends on the runs."""
     rules = PROGRAMS[name]
     said = explain(edge_sets(rules, measured))
@@ -140,7 +140,7 @@ def test_enough_ranks_leave_one_answer(name: str) -> None:
         assert np.array_equal(said[0].codes(p), edge_sets(PROGRAMS[name], (p,))[0].codes)
 
 
-def test_two_ranks_along_a_dimension_do_not_tell_a_ring_from_a_line() -> None:
+def test_two_ranks_along_a_dimension_do_not_show_a_ring_from_a_line() -> None:
     said = explain(edge_sets(HALO, (1, 2, 4, 8)))
     assert disagree(said, 64)
     run = distinguishing_ranks(said, (1, 2, 4, 8), 64)
@@ -226,7 +226,7 @@ def test_an_explanation_reads_well() -> None:
 
 @pytest.mark.parametrize("once", [False, True])
 def test_messages_that_no_rule_has_are_left_out(once: bool) -> None:
-    """A ring of one rank sends to itself, which is no link; at four ranks a single message follows no rule."""
+    """A ring of one rank sends to itself, which is not a link; at four ranks a single message follows no rule."""
     ring = Explanation((Shift(-1),))
     alone = pd.DataFrame({"rank": [0], "peer": [0], "count": [40], "bytes": [320]})
     shares, spread = share_links(alone, ring, 1, once)

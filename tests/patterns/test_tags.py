@@ -64,7 +64,7 @@ def said(messages: Messages, ranks: int) -> dict[str, str]:
     return {row.tags: row.to for row in table.rows}
 
 
-def test_each_pattern_is_told_by_its_tag(tmp_path: Path) -> None:
+def test_each_pattern_is_reported_by_its_tag(tmp_path: Path) -> None:
     rules = {1: HALO, 2: [Transpose(True)], 3: [Shift(1)], 4: [Everyone(1, 0, False)]}
     found = said(learned(tmp_path, rules), 36)
     assert found == {
@@ -112,7 +112,7 @@ def test_other_numbers_are_no_patterns(rules: Callable[[int], Tagged]) -> None:
     assert classes(rules, (36, 49)) == [()]
 
 
-def test_tags_that_some_runs_do_not_tell_tell_nothing() -> None:
+def test_tags_that_some_runs_lack_are_no_help() -> None:
     rules = {1: [Shift(1)], 2: [Shift(2)]}
     tables = {0: links(rules, 8), 1: links(rules, 9).drop(columns="tag")}
     assert tag_classes(tables, {0: 8, 1: 9}) == [()]

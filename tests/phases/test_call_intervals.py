@@ -46,7 +46,7 @@ def test_damaged_parts_are_named(tmp_path: Path, cost: str) -> None:
         read_parts(file)
 
 
-def test_no_call_is_told(tmp_path: Path) -> None:
+def test_no_call_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no MPI call"):
         read_parts(written(tmp_path / "a", ("Program termination", "1 2 3")))
     with pytest.raises(InputError, match="cannot be read"):

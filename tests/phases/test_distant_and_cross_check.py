@@ -92,7 +92,7 @@ def test_where_there_can_be_no_distant_point(
 
     write(tmp_path / "a", ORIGINAL, counted=False)
     code, said = refused(str(tmp_path / "a"), "--ranks", "4", "--size", "60")
-    assert (code, "the regression through the rank counts measured stands" in said) == (4, True)
+    assert (code, "the regression through the rank counts measured is kept" in said) == (4, True)
     write(tmp_path / "b", ORIGINAL)
     code, said = refused(str(tmp_path / "b"), "--ranks", "4", "--size", "240")
     assert (code, "is the original workload" in said) == (1, True)
@@ -151,7 +151,7 @@ def test_why_two_answers_part(tmp_path: Path) -> None:
     assert "where both were measured" in here[0].why
 
 
-def test_predict_tells_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predict_shows_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import pandas as pd
 
     experiment = write(tmp_path / "e", ORIGINAL)
@@ -178,7 +178,7 @@ def test_predict_tells_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["predict", model, "--ranks", "36", "--metric", "instructions"]) == 1
 
 
-def test_a_trace_without_phases_is_told_by_predict(tmp_path: Path) -> None:
+def test_a_trace_without_phases_is_reported_by_predict(tmp_path: Path) -> None:
     from ranksight.analysis.observed import phases_of
 
     experiment = write(tmp_path / "e", {(4, 240.0): sweeps})

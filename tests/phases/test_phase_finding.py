@@ -37,7 +37,7 @@ def test_two_alike_in_a_row_are_no_loop() -> None:
     assert found("") == []
 
 
-def test_computation_tells_where_a_loop_begins() -> None:
+def test_computation_shows_where_a_loop_begins() -> None:
     # Read from either end, the loop could be 'abc' or 'bca': the first a computes as no other does.
     text = "abcabcabcabca"
     usual = {"a": 1.0, "b": 2.0, "c": 3.0}

@@ -214,7 +214,7 @@ def test_runs_never_widen_what_is_expected() -> None:
     assert after[2] < after[1] < before  # farther out separates hypotheses better, and leaves a shorter extrapolation
 
 
-def test_competing_forms_are_told_apart_where_they_differ() -> None:
+def test_competing_forms_are_distinguished_where_they_differ() -> None:
     """Two forms agree at 2..16 ranks by construction; the run must go where their predictions part."""
     model = model_of(series(line, [[x] for x in RANKS], noise=0.05), "made")
     choice = plan(model, [1024], most=1, budget=1e9)
@@ -233,7 +233,7 @@ def test_a_budget_is_kept_and_a_larger_one_narrows_more() -> None:
     assert widths[2] < 0.8 * widths[0]
 
 
-def test_without_an_answer_widths_are_counted_from_the_widest_that_is_told() -> None:
+def test_without_an_answer_widths_are_counted_from_the_widest_that_is_reported() -> None:
     """The ends of parts that have no answer may be anywhere; they are not what is expected after the runs."""
     model = model_of(series(line, [[x] for x in RANKS]), "program")
     targets = np.array([[128.0]])
@@ -330,7 +330,7 @@ def test_a_target_below_all_that_was_measured_is_to_be_run_itself() -> None:
         candidates(("ranks",), np.array([[1024.0], [2048]]), np.array([[64.0]]))
 
 
-def test_a_grid_measured_in_full_is_told_with_its_ends() -> None:
+def test_a_grid_measured_in_full_is_reported_with_its_ends() -> None:
     whole = np.array([[r, s] for r in (2.0, 4, 8) for s in (16.0, 32)])
     with pytest.raises(InputError, match="is left to measure, to ranks 8, size 32"):
         candidates(("ranks", "size"), whole, np.array([[16.0, 32]]))

@@ -110,7 +110,7 @@ def test_a_plan_as_csv_for_one_kernel(folder: Path, capsys: pytest.CaptureFixtur
         (["--ranks", "64", "--size", "64", "--min-ranks", "50", "--max-ranks", "40"], 1, "is above"),
         (["--ranks", "64", "--size", "64", "--budget", "1e-12"], 4, "the cheapest run costs"),
         (["--ranks", "64", "--size", "64", "--runs", "0"], 2, "give at least 1"),
-        (["--ranks", "64", "--size", "64", "--level", "1"], 2, "no probability"),
+        (["--ranks", "64", "--size", "64", "--level", "1"], 2, "not a probability"),
         (["--ranks", "0", "--size", "64"], 1, "ranks are asked at 0"),
         (["--ranks", "1.5", "--size", "64"], 1, "ranks are asked at 1.5"),
         (["--ranks", "64", "--size", "0"], 1, "size is asked at 0, and was above zero"),

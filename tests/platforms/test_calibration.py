@@ -105,7 +105,7 @@ def test_a_known_machine_is_described_as_it_is(tmp_path: Path, machine: Callable
 
 
 @pytest.mark.usefixtures("synthetic")
-def test_doubts_are_told(tmp_path: Path, machine: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doubts_are_reported(tmp_path: Path, machine: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     virtual = "vendor_id : GenuineIntel\nmodel name : cpu\nflags : hypervisor\n"
     root = machine(tmp_path, sockets=1, nodes=1, cores=8, threads=1, cpuinfo=virtual)
     governor = root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
@@ -140,7 +140,7 @@ def test_doubts_are_told(tmp_path: Path, machine: Callable[..., Path], monkeypat
 
 
 @pytest.mark.usefixtures("synthetic")
-def test_a_system_that_tells_no_caches(tmp_path: Path, machine: Callable[..., Path]) -> None:
+def test_a_system_that_shows_no_caches(tmp_path: Path, machine: Callable[..., Path]) -> None:
     root = machine(tmp_path, sockets=1, nodes=1, cores=2, threads=1)
     for cpu in (0, 1):
         shutil.rmtree(root / f"sys/devices/system/cpu/cpu{cpu}/cache")

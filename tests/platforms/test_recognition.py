@@ -87,7 +87,7 @@ def test_what_is_otherwise_is_an_option(shape: tuple[int, int, int], said: str) 
         ("unknown", "128", ""),
     ],
 )
-def test_runs_tell_their_machine(processor: str, cores: str, name: str) -> None:
+def test_runs_show_their_machine(processor: str, cores: str, name: str) -> None:
     found = measured_on({"processor": processor, "cores": cores})
     assert (found.name if found else "") == name
 

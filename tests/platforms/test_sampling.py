@@ -109,7 +109,7 @@ def test_disturbed_samples_are_left_out_while_others_are_left() -> None:
     assert "50 % of the samples shared" in unstable([both])[0]
 
 
-def test_unstable_measurements_are_told_by_kind_with_the_worst() -> None:
+def test_unstable_measurements_are_reported_by_kind_with_the_worst() -> None:
     good = Samples("latency of 4 KiB", ((1e6, 0.01), (1e6, 0.01)))
     bad = Samples("latency of 8 KiB", ((1e6, 0.01), (1e6, 0.013)))
     worse = Samples("latency of 16 KiB", ((1e6, 0.01), (1e6, 0.04)))

@@ -9,14 +9,14 @@ import os
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.core.reading import READERS, Reading
+from ranksight.core.reading import READERS
+from ranksight.testing import check_reader, read_or_error
 
 DATA = Path(__file__).parent / "data"
 SAMPLES = {
@@ -33,10 +33,16 @@ SAMPLES = {
     "gptl": ["gptl/timing.000000", "gptl/timing.summary", "gptl/timing_stats"],
     "hpctoolkit": ["hpctoolkit/experiment.xml"],
     "likwid": ["likwid/regions.txt", "likwid/mpirun.csv", "likwid/groups.csv", "likwid/whole.txt"],
+    "ncu": ["gpu/ncu_details.csv", "gpu/ncu_raw.csv"],
+    "nsys": ["gpu/nsys_sum.csv", "gpu/nsys_trace.csv"],
     "papi": ["papi/rank_000000.json", "papi/old_hl.json"],
     "perf-report": ["perf/report.txt"],
     "perf-script": ["perf/script.txt", "perf/script_flat.txt"],
     "perf-stat": ["perf/stat.txt", "perf/stat.csv", "perf/stat.json", "perf/interval.txt", "perf/tagged.txt"],
+    "reframe": ["reframe/one.log"],
+    "rocprof": [
+        f"gpu/{name}.csv" for name in ("rocprof_stats", "rocprof_results", "rocprofv3_trace", "rocprofv3_counters")
+    ],
     "tau": ["tau/MULTI__TIME/profile.0.0.0"],
     "vtune": ["vtune/hw_events.csv", "vtune/hotspots.csv"],
 }
@@ -51,38 +57,20 @@ def _no_optional(request: pytest.FixtureRequest) -> None:
     pytest.importorskip("caliperreader")
 
 
-def sound(reading: Reading) -> None:
-    """A table that an experiment takes: named kernels, ranks, each once, numbers that can be."""
-    table = reading.counters
-    assert table is not None
-    assert len(table) > 0
-    assert not table.duplicated(["kernel", "rank"]).any()
-    assert all(isinstance(name, str) and name for name in table["kernel"])
-    assert (table["rank"] >= -1).all()
-    metrics = [name for name in table.columns if name not in ("kernel", "rank")]
-    assert metrics
-    values = table[metrics].to_numpy(dtype=float)
-    assert not np.isinf(values).any()
-    assert np.nanmax(np.abs(values)) < 2.0**71
-    assert set(reading.provenance) == set(metrics)
-
-
 def attempt(reader: str, path: Path) -> str:
     """Read `path`; the error's text, or empty where the reading was sound."""
-    try:
-        readings = list(READERS[reader].read(path))
-    except InputError as error:
-        assert path.name in str(error) or path.parent.name in str(error), error
-        return str(error)
-    for reading in readings:
-        sound(reading)
-    return ""
+    return read_or_error(READERS[reader], path)
+
+
+@pytest.mark.parametrize(("reader", "name"), [*CASES, ("tau", "tau")])
+def test_the_contract_is_kept(reader: str, name: str) -> None:
+    check_reader(READERS[reader], DATA / name)
 
 
 @pytest.mark.parametrize(("reader", "name"), CASES)
-def test_samples_are_sound_and_can_be_stored(tmp_path: Path, reader: str, name: str) -> None:
+def test_samples_can_be_stored(tmp_path: Path, reader: str, name: str) -> None:
     (reading,) = READERS[reader].read(DATA / name)
-    sound(reading)
+    assert reading.counters is not None
     experiment = Experiment.create(tmp_path / "e", "a", ["ranks"])
     run = Run({"ranks": 2.0}, provenance=reading.provenance, notes=reading.notes, environment=reading.environment)
     experiment.add(run, reading.counters, tables=reading.tables)
@@ -99,33 +87,6 @@ def test_recognised_by_its_reader_alone(reader: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("reader", OURS)
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\n\n",
-        b"\x00" * 5000,
-        b"\x7fELF" + bytes(range(256)) * 16,
-        b"hello world\n" * 500,
-        b"a,b\n1,2\n",
-        b"{}",
-        b"[]",
-        b"[1, 2]",
-        b"<?xml version='1.0'?><a/>",
-        "größe\n".encode("utf-16"),
-        b"0 1 2 3\n" * 600,
-    ],
-)
-def test_what_is_none_of_it(tmp_path: Path, reader: str, content: bytes) -> None:
-    if reader == "cube":
-        pytest.importorskip("pycubexr")
-    path = tmp_path / "rubbish.json"
-    path.write_bytes(content)
-    assert not READERS[reader].recognises(path, content[:4096])
-    assert attempt(reader, path)
-
-
-@pytest.mark.parametrize("reader", OURS)
 def test_no_regular_file(tmp_path: Path, reader: str) -> None:
     """A pipe would wait for ever."""
     if reader == "cube":
@@ -134,8 +95,6 @@ def test_no_regular_file(tmp_path: Path, reader: str) -> None:
     os.mkfifo(path)
     with pytest.raises(InputError, match=r"pipe\.xml"):
         list(READERS[reader].read(path))
-    with pytest.raises(InputError, match="missing"):
-        list(READERS[reader].read(tmp_path / "missing"))
 
 
 LONG = (b"1,," + b"a" * 4090, b"a-1" * 1365, b"1,,a" + b"," * 2040, b" " * 4096, b"1 " * 2048, b"| Event " * 512,

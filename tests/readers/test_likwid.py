@@ -176,7 +176,7 @@ def test_runs_side_by_side_are_not_ranks(tmp_path: Path) -> None:
         assert not READERS["likwid"].recognises(folder, b"")
 
 
-def test_access_error_is_told() -> None:
+def test_access_error_is_reported() -> None:
     with pytest.raises(InputError, match=r"failed\.txt holds no table of LIKWID; line 2 says: ERROR"):
         read(DATA / "failed.txt")
 
@@ -218,9 +218,9 @@ BR_MISP_RETIRED_ALL_BRANCHES,PMC1,6
             (DATA / "groups.csv").read_text() + (DATA / "groups.csv").read_text().replace("HWThread 5", "HWThread 6"),
             r":29: tables of other hardware threads follow those of line 5",
         ),
-        (damaged("groups.csv", "Group 1 Raw,BRANCH,3", "Group 1 Raw,BRA"), r":5 is no complete table header"),
+        (damaged("groups.csv", "Group 1 Raw,BRANCH,3", "Group 1 Raw,BRA"), r":5 is not a complete table header"),
         ("", "is empty"),
-        ("\x00\x01\x02" * 100, "no text"),
+        ("\x00\x01\x02" * 100, "not text"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, text: str, says: str) -> None:

@@ -99,7 +99,7 @@ def test_tables_sort_and_filter(driven: Any) -> None:
     assert all(shown.nth(at).get_attribute("data-key") == kind for at in range(shown.count()))
 
 
-def test_links_open_kernels_and_figures_tell_values(driven: Any) -> None:
+def test_links_open_kernels_and_figures_show_values(driven: Any) -> None:
     driven.locator("#kernels-table a", has_text="steady").click()
     opened = driven.locator("details.kernel[open]")
     assert opened.count() == 1
@@ -150,3 +150,11 @@ def test_no_serious_fault_of_accessibility(page: Path, scheme: str) -> None:
         faults = tab.evaluate("axe.run()")["violations"]
         browser.close()
     assert [fault["id"] for fault in faults if fault["impact"] in ("serious", "critical")] == []
+
+
+def test_the_front_is_printed_on_one_sheet(driven: Any) -> None:
+    driven.set_viewport_size({"width": 718, "height": 1047})  # A4 at 96 dots an inch, with margins of 1 cm
+    driven.emulate_media(media="print")
+    box = driven.locator("#front").bounding_box()
+    assert 200 < box["height"] <= 1047
+    assert box["width"] <= 718

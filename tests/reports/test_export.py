@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import ranksight as rs
 from ranksight.cli.main import main
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, read
 from ranksight.model.model import Model
 
@@ -117,3 +121,57 @@ def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", "--list-formats"]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in ("extrap", "csv", "parquet", "openmetrics", "latex"))
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    """Call paths at some of the configurations of a grid."""
+    made = Experiment.create(tmp_path_factory.mktemp("paths") / "e", "paths", ["ranks", "size"])
+    for ranks, size in ((1, 8), (2, 8), (2, 16)):
+        for repetition in range(3):
+            rows = [("main", 1.0, 5.0), ("main->solve->halo", 2.0 * size / ranks + repetition, np.nan)]
+            table = pd.DataFrame([(k, -1, t, b) for k, t, b in rows], columns=["kernel", "rank", "time", "bytes_sent"])
+            made.add(Run({"ranks": ranks, "size": size}, repetition, "made"), table)
+    return made
+
+
+def test_call_trees_are_in_hatchet_s_form(paths: Experiment, capsys: pytest.CaptureFixture[str]) -> None:
+    content = json.loads(exported(paths.path, capsys, "hatchet", str(paths.path)))
+    profile = next(each for each in content["profiles"] if each["configuration"] == {"ranks": 2, "size": 16})
+    (main_node,) = profile["graph"]
+    assert main_node["metrics"] == {"time": 1.0, "bytes_sent": 5.0}
+    (solve,) = main_node["children"]
+    assert solve["frame"]["name"] == "solve"
+    assert solve["metrics"]["time"] == 0
+    assert solve["children"][0]["metrics"]["time"] == 17
+
+
+def test_hatchet_takes_them(paths: Experiment) -> None:
+    pytest.importorskip("hatchet")
+    frame = rs.to_hatchet(paths, ranks=2, size=16)
+    assert sorted(frame.dataframe["name"]) == ["halo", "main", "solve"]
+    assert frame.dataframe["time"].sum() == 18
+    with pytest.raises(InputError, match="no run at ranks 4, size 16"):
+        rs.to_hatchet(paths, ranks=4, size=16)
+
+
+def test_xarray_takes_the_grid(paths: Experiment, tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    data = rs.to_xarray(paths)
+    halo = data["time"].sel(kernel="main->solve->halo")
+    assert halo.sel(ranks=2, size=16).values.tolist() == [16, 17, 18]
+    assert np.isnan(halo.sel(ranks=1, size=16)).all()
+    assert data["time"].attrs["units"] == "s"
+    assert main(["export", "netcdf", str(paths.path), "-o", str(tmp_path / "e.nc"), "-q"]) == 0
+    with xarray.open_dataset(tmp_path / "e.nc", engine="scipy") as again:
+        assert float(again["time"].sum()) == float(data["time"].sum())
+
+
+def test_a_package_that_is_missing_is_named(
+    paths: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    assert main(["export", "netcdf", str(paths.path), "-o", str(tmp_path / "e.nc")]) == 1
+    assert "pip install 'ranksight[xarray]'" in capsys.readouterr().err
+    assert main(["export", "netcdf", str(paths.path)]) == 2
+    assert "netcdf is no text" in capsys.readouterr().err

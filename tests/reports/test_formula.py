@@ -73,7 +73,12 @@ def test_python_computes_what_the_formula_says(text: str, at: tuple[float, float
 
 def test_names_that_python_lacks_are_replaced() -> None:
     assert python("2 * my-size", ("my-size",)) == "2 * my_size"
-    assert [identifier(name) for name in ("operator()<T>", "2d", "lambda", "::")] == ["operator_T", "_2d", "_lambda", "value"]
+    assert [identifier(name) for name in ("operator()<T>", "2d", "lambda", "::")] == [
+        "operator_T",
+        "_2d",
+        "_lambda",
+        "value",
+    ]
     assert python("1 + neighbours_1 * (3) on a 3-d grid", ("ranks",)) == ""
 
 

@@ -22,7 +22,7 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import Packed, pack, unpack
 from ranksight.reports.html.page import render
 from ranksight.reports.html.writing import embed
-from ranksight.reports.recommended import recommended
+from ranksight.reports.ideal import recommended
 from ranksight.reports.sweep import sweep
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
@@ -69,7 +69,7 @@ def page(text: str) -> Page:
 
 def test_every_section_is_there_and_the_navigation_leads_to_it(page: Page) -> None:
     sections = [attributes["id"] for attributes in page.all("section")]
-    expected = ["front", "breakdown", "efficiency", "ranking", "kernels", "pages", "communication", "refused"]
+    expected = ["front", "breakdown", "efficiency", "ranking", "kernels", "pages", "communication", "unpredicted"]
     assert sections == [*expected, "evidence"]
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))

@@ -22,7 +22,7 @@ def stored(model: Model, tmp_path: Path) -> Path:
     return tmp_path / "known.model.json"
 
 
-def test_it_writes_beside_the_model_and_tells_where(
+def test_it_writes_next_to_the_model_and_shows_where(
     stored: Path, known: Experiment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", str(stored), "--experiment", str(known.path), "--ranks", "64"]) == 0
@@ -42,7 +42,7 @@ def test_json_for_machines(stored: Path, tmp_path: Path, capsys: pytest.CaptureF
     printed = json.loads(capsys.readouterr().out)
     assert printed["target"] == {"ranks": 64, "size": 100}
     assert printed["bytes"] == output.stat().st_size
-    assert printed["carried"] is True
+    assert printed["sufficient"] is True
 
 
 def test_what_is_there_is_kept_without_force(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,10 +60,10 @@ def test_what_is_there_is_kept_without_force(stored: Path, tmp_path: Path, capsy
     ("words", "code", "said"),
     [
         (["--ranks"], 2, "needs a value"),
-        (["--ranks", "many"], 2, "no single number"),
-        (["--ranks", "2", "--ranks", "3"], 2, "no single number"),
-        (["--level", "2"], 2, "no probability"),
-        (["stray"], 2, "not understood"),
+        (["--ranks", "many"], 2, "not a single number"),
+        (["--ranks", "2", "--ranks", "3"], 2, "not a single number"),
+        (["--level", "2"], 2, "not a probability"),
+        (["surplus"], 2, "not understood"),
         (["--threads", "4"], 1, "no parameter threads"),
         (["--along", "depth"], 1, "no parameter depth"),
         (["--platform", "no-such-machine"], 1, "no-such-machine"),
@@ -71,7 +71,7 @@ def test_what_is_there_is_kept_without_force(stored: Path, tmp_path: Path, capsy
         (["-o", "/proc/none/r.html"], 1, "cannot write"),
     ],
 )
-def test_bad_input_is_told(
+def test_bad_input_is_reported(
     stored: Path, words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", str(stored), *words]) == code
@@ -117,5 +117,5 @@ def test_a_program_without_time_is_reported_as_such(tmp_path: Path, capsys: pyte
     assert main(["import", "csv", str(table), "--parameter", "ranks", "--metric", "time=t", "-o", folder]) == 0
     assert main(["fit", folder, "--quiet"]) == 0
     assert main(["report", f"{folder}.model.json", "-o", str(tmp_path / "r.html")]) in (0, 4)
-    assert "a fault of ours" not in capsys.readouterr().err
+    assert "internal error" not in capsys.readouterr().err
     assert "every time is zero" in (tmp_path / "r.html").read_text()

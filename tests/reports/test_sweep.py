@@ -1,4 +1,4 @@
-"""Sweeps, ideal scaling, losses, crossings, trust and refusals on a program of known behaviour."""
+"""Sweeps, ideal scaling, losses, crossings, trust and what is not predicted, on a program of known behaviour."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ranksight.reports.ideal import ideal, losses
 from ranksight.reports.measured import measured
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots.plot_ranking import ranked
-from ranksight.reports.refusals import refusals
 from ranksight.reports.sweep import place, sweep
 from ranksight.reports.traffic import pairs
 from ranksight.reports.trust import trust
+from ranksight.reports.unpredicted import unpredicted
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
 
@@ -69,7 +69,7 @@ def test_what_is_lost_against_ideal_scaling_is_the_growing_kernel(model: Model) 
     found = sweep(model, to=256)
     against = ideal(found)
     assert against is not None
-    assert (against.kind, against.told_by) == ("weak", "instructions per rank")
+    assert (against.kind, against.compared_by) == ("weak", "instructions per rank")
     best = 1e-4 * 200 + 2e-4 + 5e-4
     assert against.time == pytest.approx(np.full(9, best), rel=0.01)
     lost = losses(found, against)
@@ -95,7 +95,7 @@ def test_work_that_falls_as_the_ranks_grow_is_strong_scaling(tmp_path: Path) -> 
     assert against.time[-1] == pytest.approx(1.01 / 64, rel=0.02)
 
 
-def test_ideal_scaling_is_told_over_ranks_only(model: Model) -> None:
+def test_ideal_scaling_is_reported_over_ranks_only(model: Model) -> None:
     assert ideal(sweep(model, along="size", to=1000)) is None
 
 
@@ -132,7 +132,7 @@ def test_an_experiment_of_other_parameters_is_refused(model: Model, tmp_path: Pa
         measured(model, [other])
 
 
-def test_trust_tells_distance_and_the_check(model: Model, known: Experiment, fresh: Experiment) -> None:
+def test_trust_shows_distance_and_the_check(model: Model, known: Experiment, fresh: Experiment) -> None:
     found = sweep(model, to=256)
     facts = {fact.title: fact for fact in trust(found, measured(model, [known, fresh]))}
     assert "16 times the largest measured" in facts["Distance"].text
@@ -143,14 +143,14 @@ def test_trust_tells_distance_and_the_check(model: Model, known: Experiment, fre
     assert "Check" not in {fact.title for fact in trust(found)}
 
 
-def test_what_is_refused_names_its_reason_and_the_run(model: Model) -> None:
-    assert refusals(sweep(model, to=64)) == []
+def test_what_is_not_predicted_names_its_reason_and_the_run(model: Model) -> None:
+    assert unpredicted(sweep(model, to=64)) == []
     alone = replace(model, extras={}, fitted=replace(model.fitted, status=np.ones_like(model.fitted.status)))
-    refused = refusals(sweep(alone, to=256))
-    assert len(refused) == len(model.fitted)
-    assert refused[0].metric == "time"
-    assert "too few configurations" in refused[0].reason
-    assert refused[0].remedy == "measure more values of ranks between 1 and 32"
+    found = unpredicted(sweep(alone, to=256))
+    assert len(found) == len(model.fitted)
+    assert found[0].metric == "time"
+    assert "too few configurations" in found[0].reason
+    assert found[0].remedy == "measure more values of ranks between 1 and 32"
 
 
 def test_the_matrix_is_that_of_the_run_with_most_ranks(known: Experiment, fresh: Experiment) -> None:

@@ -151,11 +151,14 @@ def test_what_a_name_loses_first(name: str, room: int, cut: str) -> None:
     assert short_names([name], room) == {name: cut}
 
 
-def test_names_that_stripping_makes_the_same_keep_what_tells_them_apart() -> None:
+def test_names_that_stripping_makes_the_same_keep_what_distinguishes_them() -> None:
     names = [COMM + "forward_comm(int)", COMM + "forward_comm(Fix*)", COMM + "reverse_comm(int)"]
     assert list(short_names(names, 20).values()) == ["forward_comm(int)", "forward_comm(Fix*)", "Comm::reverse_comm"]
     at = ["std::vector<int>::at(unsigned long)", "std::vector<double>::at(unsigned long)"]
     assert list(short_names(at, 22).values()) == ["std::vector<int>::at", "vector<double>::at"]
+    python = ["Grid.exchange (heat.py:21)", "sweep (heat.py:9)", "sum_up (heat.py:30)", "sum_up (total.py:7)"]
+    shown = ["Grid.exchange", "sweep (heat.py:9)", "sum_up (heat.py:30)", "sum_up (total.py:7)"]
+    assert list(short_names(python, 20).values()) == shown
     table = Table([Column("kernel", "name")], [[name] for name in names])
     assert len(set(lines(table, room=24)[1:4])) == 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -11,8 +12,11 @@ import numpy as np
 import pytest
 
 from ranksight.cli import main
+from ranksight.model.application.terms import BLOCKING
+from ranksight.model.application.terms import CLOCK as CLOCK_TERM
 from ranksight.model.model import Model
 from ranksight.platforms import load
+from ranksight.reports.equation_terms import number
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
 from ranksight.reports.palette import DARK, NAMES, PARTS
@@ -73,9 +77,7 @@ def test_the_terms_are_those_of_the_program(file: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["terms"] == rows
 
 
-def test_tables_show_the_terms_and_what_lies_outside_of_kernels(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_show_the_terms_and_what_lies_outside_of_kernels(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(file), "--ranks", "96,192"]) == 0
     said = capsys.readouterr().out
     assert said.count(f"({NAMES['others']})") == 2
@@ -89,6 +91,11 @@ def test_tables_show_the_terms_and_what_lies_outside_of_kernels(
     assert main(["diagnose", str(file), "--ranks", "192"]) == 0
     said = capsys.readouterr().out
     assert said.index("CPI_exec") < said.index("T_others")
+
+
+def test_rounding_is_no_ratio() -> None:
+    assert number(BLOCKING, 4e-17) == number(BLOCKING, 0.0) != number(BLOCKING, 4e-3)
+    assert number(CLOCK_TERM, 2.4e9) != number(CLOCK_TERM, 0.0)
 
 
 def test_terms_without_a_time_are_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,3 +124,14 @@ def test_every_part_has_a_name_and_a_colour_of_its_own() -> None:
     assert list(PARTS) == list(NAMES)
     assert len(set(PARTS.values())) == len(PARTS)
     assert PARTS["others"].upper() in DARK
+
+
+def test_what_rounding_leaves_of_zero_is_zero(file: Path) -> None:
+    said = Model.load(file).predict(ranks=96).terms
+    assert said is not None
+    assert said.terms is not None
+    blocking = dataclasses.replace(
+        said.terms.blocking, value=np.full((2, 1), 7.61e-17), lower=np.full((2, 1), -1e-17), upper=np.full((2, 1), 0.1)
+    )
+    rows = dataclasses.replace(said, terms=dataclasses.replace(said.terms, blocking=blocking)).rows()
+    assert [(row["value"], row["lower"], row["upper"]) for row in rows if row["term"] == "bf_mem"] == [(0, 0, 0.1)] * 2

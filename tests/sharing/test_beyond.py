@@ -57,7 +57,7 @@ def test_kernels_and_configurations_together_are_as_they_are_alone() -> None:
                 assert getattr(every, end)[row, k] == pytest.approx(getattr(alone, end)[0, 0], rel=1e-6)
 
 
-def test_what_grew_grows_on_and_one_number_of_ranks_tells_nothing() -> None:
+def test_what_grew_grows_on_and_one_number_of_ranks_shows_nothing() -> None:
     ranks = np.array([144.0, 288.0])
     said = _beyond(LEFT).take(_law(len(LEFT), ranks), ranks, ranks / 72, np.full(2, 18, dtype=np.intp))
     growth = said.value / (90 / ranks)

@@ -1,4 +1,4 @@
-"""Memory that ranks share, told by the loads that it served."""
+"""Memory that ranks share, known from the loads that it served."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _measured(
     path: Path, platform: Platform, ranks: tuple[int, ...], seen: float, how: str = "exact", each: float = 1e-3
 ) -> Experiment:
     """Runs of a streaming and a computing kernel, of whose lines so many are loads that wait: others were fetched
-    ahead. Counts are exact, sampled, or simulated beside times of which a sample is worth `each` seconds."""
+    ahead. Counts are exact, sampled, or simulated next to times of which a sample is worth `each` seconds."""
     rng = np.random.default_rng(1)
     made = Experiment.create(path, "made up", ["ranks", "size"])
     for p in ranks:
@@ -50,19 +50,19 @@ def _measured(
                 continue
             if how == "simulated":
                 counts = table.drop(columns=["time", "cycles"])
-                told = dict.fromkeys(counts.columns[2:], "simulated by callgrind")
-                made.add(Run({"ranks": p, "size": size}, 0, "callgrind", provenance=told), counts)
+                expected = dict.fromkeys(counts.columns[2:], "simulated by callgrind")
+                made.add(Run({"ranks": p, "size": size}, 0, "callgrind", provenance=expected), counts)
                 times = table[["kernel", "rank", "time"]].assign(time=each * rng.poisson(table["time"] / each))
-                beside = {"sampling": sampling(times, {"time": each})}
+                extra = {"sampling": sampling(times, {"time": each})}
                 run = Run({"ranks": p, "size": size}, 0, "perf-clock", provenance={"time": "sampled, n = 1"})
-                made.add(run, times, tables=beside)
+                made.add(run, times, tables=extra)
                 continue
             worth = {name: 1e5 for name in table.columns if name not in ("kernel", "rank", "time")} | {"time": 1e-3}
             for name, one in worth.items():
                 table[name] = one * rng.poisson(table[name] / one)
-            told = dict.fromkeys(worth, "sampled, n = 1")
+            expected = dict.fromkeys(worth, "sampled, n = 1")
             made.add(
-                Run({"ranks": p, "size": size}, 0, "perf", provenance=told),
+                Run({"ranks": p, "size": size}, 0, "perf", provenance=expected),
                 table,
                 tables={"sampling": sampling(table, worth)},
             )
@@ -71,7 +71,7 @@ def _measured(
 
 @pytest.mark.parametrize("how", ["exact", "sampled", "simulated"])
 @pytest.mark.parametrize("seen", [1.0, 0.4])
-def test_a_full_domain_is_told_by_loads(tmp_path: Path, seen: float, how: str) -> None:
+def test_a_full_domain_is_reported_by_loads(tmp_path: Path, seen: float, how: str) -> None:
     """Times that rise where the interface fills do not go on rising with the ranks of further domains."""
     platform = load("icelake-8360y")
     model = fit(_measured(tmp_path / "e", platform, (1, 2, 4, 8, 12, 18), seen, how), platform=platform)
@@ -83,7 +83,7 @@ def test_a_full_domain_is_told_by_loads(tmp_path: Path, seen: float, how: str) -
             assert ("shared memory bandwidth" in answer.evidence) == (answer.kernel == "stream")
 
 
-def test_a_domain_that_was_not_full_is_foretold(tmp_path: Path) -> None:
+def test_a_domain_that_was_not_full_is_predicted(tmp_path: Path) -> None:
     platform = load("icelake-8360y")
     model = fit(_measured(tmp_path / "e", platform, (1, 2, 4), 0.5), platform=platform)
     (answer,) = (each for each in model.predict(ranks=72, size=96, metrics=["time"]).answers if each.kernel == "stream")
@@ -100,8 +100,8 @@ def test_kernels_that_hardly_ask_for_memory_are_the_equations(tmp_path: Path) ->
     assert model.equation.sharing.kernels == ("stream",)
 
 
-def test_few_samples_tell_nothing_of_others(tmp_path: Path) -> None:
-    """Beside a handful of samples a kernel that waits for others looks as one that was unlucky."""
+def test_few_samples_show_nothing_of_others(tmp_path: Path) -> None:
+    """With a handful of samples a kernel that waits for others looks as one that was unlucky."""
     platform = load("icelake-8360y")
     made = _measured(tmp_path / "e", platform, (1, 2, 4, 8), 1.0, "simulated", each=1.0)
     assert fit(made, platform=platform).equation.sharing is None

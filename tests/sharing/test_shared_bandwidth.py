@@ -135,7 +135,7 @@ def test_a_platform_that_was_not_measured_is_refused(tmp_path):
 
 @pytest.mark.parametrize("counters", [("instructions", "cycles"), ("instructions",), ()])
 @pytest.mark.parametrize("name", ["bandwidth", "computing", "half of both"])
-def test_without_traffic_the_curve_of_a_domain_tells(tmp_path, name, counters):
+def test_without_traffic_the_curve_of_a_domain_shows(tmp_path, name, counters):
     experiment = write(tmp_path / "e", ONE, counters=counters, **PROGRAMS[name])
     model = fit(experiment, platform=NODE)
     answer, true = asked(model, 72), truth(72, **PROGRAMS[name])[0]
@@ -148,18 +148,18 @@ def test_without_traffic_the_curve_of_a_domain_tells(tmp_path, name, counters):
 
 
 @pytest.mark.parametrize("ranks", [(1, 18, 36), (12, 16, 18, 36)])
-def test_times_that_tell_neither_work_nor_traffic_are_functions(tmp_path, ranks):
+def test_times_that_show_neither_work_nor_traffic_are_functions(tmp_path, ranks):
     """Two numbers of ranks in a domain, and times that do not begin as strong scaling does."""
     model = fit(write(tmp_path / "e", ranks, counters=()), platform=NODE)
     assert model.equation.sharing is None
 
 
-def test_flat_times_inside_one_domain_tell_nothing_of_further_ones(tmp_path):
+def test_flat_times_inside_one_domain_show_nothing_of_further_ones(tmp_path):
     """A full interface looks like weak scaling: no time of four domains, and that of the measured one by a function."""
     model = fit(write(tmp_path / "e", (12, 13, 14, 16, 18), counters=()), platform=NODE)
     answer = asked(model, 72)
     assert not answer.ok
-    assert "do not tell what further domains bring" in answer.reason
+    assert "do not show what further domains bring" in answer.reason
     assert asked(model, 15).ok
     assert asked(fit(write(tmp_path / "i", (12, 13, 14, 16, 18), counters=("instructions",)), platform=NODE), 72).ok
 
@@ -323,7 +323,7 @@ def test_the_verbs(tmp_path, capsys):
 
 
 def test_real_programs(shared, tmp_path):
-    """SPEChpc on Ice Lake: one domain tells the node where bandwidth does (RRZE-HPC/PMBS23-AD)."""
+    """SPEChpc on Ice Lake: one domain predicts the node where bandwidth limits (RRZE-HPC/PMBS23-AD)."""
     folder = shared / "data" / "counters" / "spechpc_likwid_icelake" / "MEM_DP"
     for name, within in (("tealeaf", 0.03), ("clvleaf", 0.03), ("lbm", None)):
         files = [str(f) for f in folder.glob(f"{name}-*") if int(f.name.split("Rank")[1].split("-")[0]) <= 18]

@@ -126,7 +126,7 @@ def test_random_replacement_in_its_closed_form() -> None:
 
 
 @pytest.mark.parametrize(("provenance", "platform"), [("simulated by callgrind", PLATFORM), ("measured", "generic")])
-def test_nothing_is_told_where_nothing_is_known(provenance: str, platform: str, tmp_path: Path) -> None:
+def test_nothing_is_reported_where_nothing_is_known(provenance: str, platform: str, tmp_path: Path) -> None:
     experiment = _measured(tmp_path / "e", provenance)
     model = fit(experiment, platform=platform) if platform != "generic" else fit(experiment)
     assert model.equation.cache is None

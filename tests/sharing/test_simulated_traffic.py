@@ -1,4 +1,4 @@
-"""Bandwidth is learnt from counted traffic; what is simulated tells it where times may correct it."""
+"""Bandwidth is learnt from counted traffic; what is simulated gives it where times may correct it."""
 
 from __future__ import annotations
 

@@ -1,21 +1,46 @@
 """The sections of the report, in their order; one a file, each with a template of its name."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ranksight.reports.html.context import Context
 from ranksight.reports.html.sections import (
     breakdown,
+    calltree,
     communication,
     efficiency,
     evidence,
     expectations,
     front,
     kernels,
+    not_predicted,
     pages,
     platform,
     ranking,
-    refused,
     roofline,
     terms,
 )
-from ranksight.reports.html.sections._section import Section
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the page.
+
+    Attributes
+    ----------
+    id, title : str
+        Its template is ``<id>.html``.
+    build : callable
+        Gives what the template needs, or None where there is nothing to show; ``figures`` lists its figures.
+    """
+
+    id: str
+    title: str
+    build: Callable[[Context], dict[str, Any] | None]
+
 
 SECTIONS = (
     Section("front", "Prediction", front.build),
@@ -25,10 +50,11 @@ SECTIONS = (
     Section("kernels", "Verdicts", kernels.build),
     Section("terms", "Terms of the equation", terms.build),
     Section("roofline", "Roofline", roofline.build),
+    Section("calltree", "Call tree", calltree.build),
     Section("pages", "Kernel by kernel", pages.build),
     Section("communication", "Communication", communication.build),
     Section("expectations", "Expectations", expectations.build),
-    Section("refused", "Not predicted", refused.build),
+    Section("unpredicted", "Not predicted", not_predicted.build),
     Section("platform", "Platform", platform.build),
     Section("evidence", "Evidence", evidence.build),
 )

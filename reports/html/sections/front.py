@@ -16,7 +16,7 @@ from ranksight.reports.html.writing import percent, spread, value
 from ranksight.reports.plans import hours
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots._axes import micro
-from ranksight.reports.sweep import RANKS, carried, place
+from ranksight.reports.sweep import RANKS, place, sufficient
 from ranksight.reports.trust import trust
 
 MOST = 5
@@ -31,7 +31,7 @@ def build(context: Context) -> dict[str, Any]:
     return {
         "lacking": str(context.model.extras.get("left_out", "")),
         "answer": micro(context.answer),
-        "carried": sweep.timed and carried(sweep.total),
+        "sufficient": sweep.timed and sufficient(sweep.total),
         "target": target_words(sweep),
         "recommended": _recommended(context),
         "origin": _origin(context),
@@ -52,7 +52,7 @@ def _recommended(context: Context) -> dict[str, str] | None:
     found = context.recommended
     if found is None:
         against = context.ideal
-        if against is None or not carried(context.sweep.total):
+        if against is None or not sufficient(context.sweep.total):
             return None
         return {
             "what": "No rank count",
@@ -95,7 +95,7 @@ def _obstacles(context: Context) -> dict[str, Any]:
     total = float(sweep.total.value[0, -1])
     if not sweep.timed:
         return {"lead": "No times were measured, so nothing can be said of them.", "rows": []}
-    if not carried(sweep.total):
+    if not sufficient(sweep.total):
         return {"lead": "Insufficient data at the target: what is lost there is not known.", "rows": []}
     if against is None or not context.losses or not total > 0:
         return {"lead": "The largest kernels there:", "rows": _largest(context)}
@@ -112,7 +112,7 @@ def _obstacles(context: Context) -> dict[str, Any]:
     ]
     lead = (
         f"Against ideal {against.kind} scaling from {sweep.places()[against.reference]} on, given by the "
-        f"{against.told_by}, {value(max(lost, 0.0), 'time')} of {value(total, 'time')} are lost."
+        f"{against.compared_by}, {value(max(lost, 0.0), 'time')} of {value(total, 'time')} are lost."
     )
     summed = float(np.nansum(sweep.breakdown.by_kernel[:, -1]))
     if total > 0 and summed > OVERLAP * total:
@@ -140,7 +140,7 @@ def _largest(context: Context) -> list[dict[str, Any]]:
 def _help(context: Context) -> list[dict[str, Any]]:
     """What saves most of the time, each trouble and each kernel once."""
     found = context.sweep.diagnosis
-    if found is None or context.sweep.along != RANKS or not carried(context.sweep.total):
+    if found is None or context.sweep.along != RANKS or not sufficient(context.sweep.total):
         return []
     rows = found.advice().to_dict("records")
     return [

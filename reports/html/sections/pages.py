@@ -58,7 +58,7 @@ def build(context: Context) -> dict[str, Any] | None:
                 "kernel": kernel,
                 "whole": kernel == WHOLE,
                 "rows": [_row(context, row, index[row]) for row in rows],
-                "carried": sum(said.status[row, -1] == OK for row in rows),
+                "sufficient": sum(said.status[row, -1] == OK for row in rows),
                 "extra": extra.get(kernel),
             }
         )

@@ -43,14 +43,14 @@
         const shown = data.x.map((x, k) => [axis(x), lower[k], upper[k]]).filter(([, a, b]) => Number.isFinite(a) && Number.isFinite(b) && (!log || a > 0));
         if (shown.length > 1) element(svg, "path", { class: "band", d: "M" + [...shown.map(([x, , b]) => `${x.toFixed(1)} ${y(b).toFixed(1)}`), ...shown.reverse().map(([x, a]) => `${x.toFixed(1)} ${y(a).toFixed(1)}`)].join("L") + "Z" });
       }
-      let pen = "", carriedPen = "";
+      let pen = "", surePen = "";
       data.x.forEach((x, k) => {
         if (!Number.isFinite(middle[k]) || (log && middle[k] <= 0)) { return; }
         pen += `${pen ? "L" : "M"}${axis(x).toFixed(1)} ${y(middle[k]).toFixed(1)}`;
-        if (Number.isFinite(lower[k])) carriedPen += `${carriedPen ? "L" : "M"}${axis(x).toFixed(1)} ${y(middle[k]).toFixed(1)}`;
+        if (Number.isFinite(lower[k])) surePen += `${surePen ? "L" : "M"}${axis(x).toFixed(1)} ${y(middle[k]).toFixed(1)}`;
       });
-      if (pen && pen !== carriedPen) element(svg, "path", { class: `curve open c${which}`, d: pen });
-      if (carriedPen) element(svg, "path", { class: `curve c${which}`, d: carriedPen });
+      if (pen && pen !== surePen) element(svg, "path", { class: `curve open c${which}`, d: pen });
+      if (surePen) element(svg, "path", { class: `curve c${which}`, d: surePen });
     });
     const errors = values.map((v, k) => (v ? fit[k] / v - 1 : NaN));
     const worst = Math.max(0.01, ...errors.filter(Number.isFinite).map(Math.abs)), middle = (low + high) / 2;
@@ -81,7 +81,7 @@
   const legend = () => {
     const line = document.createElement("p");
     line.className = "legend";
-    line.append(`Over ${data.along}. Lines: model, dashed where refused; band: ${Math.round(100 * data.level)}% interval; dots: measured, open where not fitted to; below: model / measured − 1.`);
+    line.append(`Over ${data.along}. Lines: model, dashed where not predicted; band: ${Math.round(100 * data.level)}% interval; dots: measured, open where not fitted to; below: model / measured − 1.`);
     if (data.others.length > 1) data.others.forEach((words, which) => { const key = document.createElement("span"); key.className = `key k${which}`; line.append(key, words); });
     return line;
   };

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.model.search.prevalence import classes
+from ranksight.model.search.shrinkage import classes
 
 
 def test_powers_of_decay_within_a_quarter_are_one_class() -> None:

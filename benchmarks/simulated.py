@@ -13,12 +13,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.settings import ROOT
 from ranksight.comm.tracer import wrappers
 from ranksight.comm.tracer.building import compiler
 from ranksight.comm.tracer.prototypes import parse
 from ranksight.core.errors import ToolError
 
-SOURCES = ("gather", "groups", "lifecycle", "output", "requests", "tables")
+SOURCES = ("gather", "groups", "lifecycle", "output", "python", "requests", "tables")
 FLAGS = ("-std=gnu11", "-w", "-DRS_SIMULATED", "-Wl,-Bsymbolic")
 """The last binds the program's calls to the tracer's functions, which then call the simulator's."""
 
@@ -47,7 +48,7 @@ def build_simulated(
     functions = wrappers.wrapped(parse(using.header))
     kinds = wrappers.operations(functions)
     numbers = {name: number for number, name in enumerate(kinds)}
-    here = Path(__file__).resolve().parent
+    here = ROOT / "comm" / "tracer"
     with tempfile.TemporaryDirectory(prefix="ranksight-simulated-") as folder:
         objects = []
         generated = Path(folder) / "wrappers.c"

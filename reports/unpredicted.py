@@ -1,4 +1,4 @@
-"""What a model refuses at the target, why, and which run would carry it."""
+"""What a model does not predict at the target, why, and the run that would help."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ranksight.reports.sweep import Sweep, place
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Unpredicted:
     """One metric of one kernel that has no answer at the target.
 
     Attributes
@@ -33,14 +33,14 @@ class Refusal:
     remedy: str
 
 
-def refusals(sweep: Sweep) -> list[Refusal]:
+def unpredicted(sweep: Sweep) -> list[Unpredicted]:
     """Every series without an answer at the target, those of times first, the largest share first."""
     model, fitted = sweep.model, sweep.model.fitted
     status = sweep.said.status[:, -1]
     found = []
     for row in np.flatnonzero(status != forecast.OK):
         found.append(
-            Refusal(
+            Unpredicted(
                 fitted.kernels[row],
                 fitted.metrics[row],
                 1.0 if fitted.kernels[row] == WHOLE else float(model.shares[row]),
@@ -48,7 +48,7 @@ def refusals(sweep: Sweep) -> list[Refusal]:
                 remedy(sweep, int(status[row]), int(row)),
             )
         )
-    return sorted(found, key=lambda refusal: (refusal.metric != "time", -refusal.share))
+    return sorted(found, key=lambda one: (one.metric != "time", -one.share))
 
 
 def remedy(sweep: Sweep, status: int, row: int | None = None) -> str:

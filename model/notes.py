@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def remarks(model: Model, points: Array) -> tuple[str, ...]:
+def notes(model: Model, points: Array) -> tuple[str, ...]:
     """All that is to be said of a model's answers at `points` (k, m), each once."""
-    kept = model.extras.get("remarks", [])
+    kept = model.extras.get("notes", [])
     if not isinstance(kept, list):
-        raise InputError("'remarks' is damaged", "fit the model again")
+        raise InputError("'notes' is damaged", "fit the model again")
     found = [
         str(model.extras.get("left_out", "")),
         "" if model.coordinates is None else model.coordinates.remark(),
         iterated(model.fitted, points),
         *([] if model.functions.stated is None else model.functions.stated.remark(points)),
         *map(str, kept),
-        *notes_of(model.refused),
+        *notes_of(model.contradictions),
         _outgrown(model, points),
         _crowded(model, points),
         _teams(model, points),
         partners(model, points),
         _assumed(model, points),
-        *([] if model.equation.balance is None else model.equation.balance.remarks(points)),
+        *([] if model.equation.balance is None else model.equation.balance.notes(points)),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:

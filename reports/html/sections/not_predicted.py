@@ -9,23 +9,23 @@ from ranksight.reports.answer import target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import spread, value
 from ranksight.reports.plans import hours
-from ranksight.reports.refusals import next_run
 from ranksight.reports.sweep import place
+from ranksight.reports.unpredicted import next_run
 
 MOST = 200
 
 
 def build(context: Context) -> dict[str, Any]:
     """What the template needs."""
-    refused = context.refusals
-    times = [refusal for refusal in refused if refusal.metric == "time"]
+    unpredicted = context.unpredicted
+    times = [one for one in unpredicted if one.metric == "time"]
     return {
         "target": target_words(context.sweep),
-        "count": len(refused),
+        "count": len(unpredicted),
         "of": len(context.model.fitted),
         "times": len(times),
-        "rows": refused[:MOST],
-        "more": max(0, len(refused) - MOST),
+        "rows": unpredicted[:MOST],
+        "more": max(0, len(unpredicted) - MOST),
         "next": next_run(context.sweep),
         "plan": _plan(context),
     }

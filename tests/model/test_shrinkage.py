@@ -1,4 +1,4 @@
-"""What series tell each other, and what no series may tell: cancelling terms, counts that caches decide."""
+"""What series learn from each other, and what none may learn: cancelling terms, counts that caches decide."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.search import prevalence
+from ranksight.model.search import shrinkage
 from ranksight.model.search.physics import cancelling
 from ranksight.model.search.search import Screened, evidence
 from ranksight.model.series.noise import behaviour, locate
@@ -44,11 +44,11 @@ def _screened(values: np.ndarray, x: np.ndarray) -> tuple[Screened, np.ndarray, 
     problem, screened = SPACES["default"](1).screen(x[:, None], location, np.full(len(values), True), "time")
     base = discrepancy.configuration_variance(location, "time")
     score = evidence(screened, problem.count, base, np.full(len(values), 2.0))
-    every, mine = prevalence.shift(problem, screened, score)
+    every, mine = shrinkage.shift(problem, screened, score)
     return screened, every, mine
 
 
-def test_a_series_alone_tells_itself_nothing() -> None:
+def test_a_series_alone_shows_itself_nothing() -> None:
     x = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     screened, every, mine = _screened(10.0 / x[None], x)
     assert mine.shape == (1, len(screened.members))
@@ -56,7 +56,7 @@ def test_a_series_alone_tells_itself_nothing() -> None:
     assert np.abs(every).max() > 0
 
 
-def test_series_are_told_by_the_others() -> None:
+def test_series_are_reported_by_the_others() -> None:
     x = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     falling = np.stack([10.0 * k / x for k in range(1, 20)])
     odd = (3.0 + 2.0 * x)[None]
@@ -65,7 +65,7 @@ def test_series_are_told_by_the_others() -> None:
     assert mine[-1].max() > mine[0].max() > 0
     many = np.repeat(falling, 12, axis=0)
     _, every, mine = _screened(many, x)
-    assert len(many) > prevalence.FEW
+    assert len(many) > shrinkage.FEW
     assert every.shape == mine.shape == (1, mine.shape[1])
 
 

@@ -1,0 +1,1 @@
+"""How the kernels of a program changed over many experiments: commits, dates, compilers."""

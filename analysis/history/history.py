@@ -1,0 +1,307 @@
+"""The history of a program: times and counts of its kernels at fixed configurations over many experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.analysis.comparison.sides import Key, Side, measured_side, time_metric
+from ranksight.analysis.history.changepoints import changepoints, levels, noise
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import metric
+from ranksight.core.units import in_full
+from ranksight.model.resource.sampling import settle
+from ranksight.model.series.sampling import means_of_samples
+from ranksight.model.series.series import Series, series_from_experiment
+from ranksight.model.uncertainty.forecast import TAIL
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One experiment of a history: its name, and when its first run started (ISO 8601; empty where unknown)."""
+
+    name: str
+    date: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """Time of the program that each experiment's model predicts at one configuration.
+
+    Attributes
+    ----------
+    point : mapping of str to float
+    value, lower, upper : (n,)
+        Seconds; NaN where there is no prediction.
+    ok : (n,) bool
+    reason : tuple of str
+        Why the data are insufficient; empty where they are not.
+    begins : (n,) bool
+        Where a level begins.
+    """
+
+    point: Mapping[str, float]
+    value: Array
+    lower: Array
+    upper: Array
+    ok: NDArray[np.bool_]
+    reason: tuple[str, ...]
+    begins: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change of one metric of one kernel at one configuration.
+
+    Attributes
+    ----------
+    kernel, metric : str
+    point, at : int
+        Positions of the configuration and of the experiment that it first shows in.
+    before, after : float
+        Levels of the segments.
+    length : int
+        Experiments with a value in the segment after it.
+    last : bool
+        Whether no later change of the series follows.
+    """
+
+    kernel: str
+    metric: str
+    point: int
+    at: int
+    before: float
+    after: float
+    length: int
+    last: bool
+
+    @property
+    def ratio(self) -> float:
+        """After over before."""
+        return self.after / self.before
+
+
+@dataclass(frozen=True)
+class History:
+    """Values of s series at k configurations over n experiments.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+        In their order in time.
+    parameters : tuple of str
+    points : (k, m)
+        Configurations that every experiment measured.
+    keys : tuple of (kernel, metric)
+        :data:`ranksight.core.experiment.WHOLE` is the program.
+    value, error : (s, k, n)
+        Mean per rank, NaN where there is none, and its relative standard error.
+    begins : (s, k, n) bool
+        Where a new level begins; see :mod:`ranksight.analysis.history.changepoints`.
+    level_of : (s, k, n)
+        Mean of the segment that each value is in.
+    timer : str or None
+        The metric that is the time.
+    level : float
+        Probability that no change is marked when there is none.
+    target : Target or None
+    """
+
+    entries: tuple[Entry, ...]
+    parameters: tuple[str, ...]
+    points: Array
+    keys: tuple[Key, ...]
+    value: Array
+    error: Array
+    begins: NDArray[np.bool_]
+    level_of: Array
+    timer: str | None
+    level: float
+    target: Target | None = None
+
+    @property
+    def rows(self) -> dict[Key, int]:
+        """Index of each series."""
+        return {key: at for at, key in enumerate(self.keys)}
+
+    def place(self, point: int) -> str:
+        """A configuration in words: ``ranks 8, size 24``."""
+        return ", ".join(
+            f"{name} {in_full(value)}" for name, value in zip(self.parameters, self.points[point], strict=True)
+        )
+
+    def steps(self) -> list[Step]:
+        """All changes, the latest first, then the largest."""
+        found = []
+        known = np.isfinite(self.value)
+        for row, point, at in np.argwhere(self.begins).tolist():
+            before = self.level_of[row, point, :at]
+            before = before[known[row, point, :at]]
+            if not len(before):  # a kernel that appears
+                continue
+            later = np.flatnonzero(self.begins[row, point, at + 1 :])
+            end = at + 1 + int(later[0]) if len(later) else len(self.entries)
+            found.append(
+                Step(
+                    *self.keys[row],
+                    point,
+                    at,
+                    float(before[-1]),
+                    float(self.level_of[row, point, at]),
+                    int(known[row, point, at:end].sum()),
+                    not len(later),
+                )
+            )
+        return sorted(found, key=lambda step: (-step.at, -abs(np.log(step.ratio)), step.kernel, step.metric))
+
+    def shares(self) -> Array:
+        """Share (s, k) of each kernel in the program's time, the largest over the experiments; NaN without one."""
+        whole = self.rows.get((WHOLE, self.timer or ""))
+        found = np.full(self.value.shape[:2], np.nan)
+        if whole is None:
+            return found
+        timed = {kernel: row for (kernel, name), row in self.rows.items() if name == self.timer}
+        with np.errstate(all="ignore"):
+            for at, (kernel, _) in enumerate(self.keys):
+                if kernel in timed:
+                    part = self.value[timed[kernel]] / self.value[whole]
+                    found[at] = np.where(np.isfinite(part).any(axis=1), np.nanmax(np.nan_to_num(part), axis=1), np.nan)
+        return found
+
+    def slower(self, percent: float, share: float = 0.0) -> list[Step]:
+        """Latest changes by which a time grew by more than `percent`, of kernels with at least `share` of the time."""
+        shares, rows = self.shares(), self.rows
+        return [
+            step
+            for step in self.steps()
+            if step.last
+            and step.metric == self.timer
+            and step.ratio > 1 + percent / 100
+            and (step.kernel == WHOLE or not shares[rows[step.kernel, step.metric], step.point] < share)
+        ]
+
+
+def history(
+    experiments: Sequence[tuple[str, Experiment]],
+    *,
+    scatter: float = 0.03,
+    level: float = 0.95,
+    predict: Callable[[Experiment], tuple[float, float, float, str]] | None = None,
+    target: Mapping[str, float] | None = None,
+) -> History:
+    """Values of all kernels over `experiments`, which are in their order in time, and where they change.
+
+    Parameters
+    ----------
+    experiments : sequence of (name, Experiment)
+    scatter : float
+        Relative standard deviation of times between jobs, assumed where there are too few experiments to show it.
+    level : float
+        Probability that no change is marked when there is none, for each metric.
+    predict : callable, optional
+        The program's time at `target` by an experiment: value, ends of the 90 % interval and, where the data are
+        insufficient, the reason.
+    target : mapping of str to float, optional
+
+    Raises
+    ------
+    InputError
+        When there are fewer than two, they have other parameters, or no configuration is common to all.
+    """
+    if len(experiments) < 2:
+        raise InputError("a history needs two experiments or more", "name their folders")
+    first_name, first = experiments[0]
+    for name, experiment in experiments[1:]:
+        if set(experiment.parameters) != set(first.parameters):
+            raise InputError(
+                f"{name} varies {', '.join(experiment.parameters)}, {first_name} {', '.join(first.parameters)}",
+                "a history is of experiments with the same parameters",
+            )
+    parameters = first.parameters
+    series = [_series(experiment, parameters) for _, experiment in experiments]
+    points = _common([each.points for each in series])
+    if not len(points):
+        raise InputError(
+            "no configuration is measured in all experiments",
+            "measure the same configurations each time, or leave out experiments",
+        )
+    sides = [measured_side(name, each, points, 0.0) for (name, _), each in zip(experiments, series, strict=True)]
+    kept = [
+        key
+        for key in dict.fromkeys(key for side in sides for key in side.rows)
+        if metric(key[1]).additive and metric(key[1]).kind != "ratio"
+    ]
+    value, error = (_stacked(sides, kept, which) for which in ("value", "error"))
+    begins, level_of = _changes(kept, value, error, scatter, level)
+    entries = tuple(Entry(name, started(experiment)) for name, experiment in experiments)
+    found = None
+    if predict is not None and target is not None:
+        found = _target(target, [predict(experiment) for _, experiment in experiments], level)
+    return History(
+        entries, parameters, points, tuple(kept), value, error, begins, level_of, time_metric(sides), level, found
+    )
+
+
+def started(experiment: Experiment) -> str:
+    """When the first run of an experiment started; empty where no run says so."""
+    return min((run.started for run in experiment.runs if run.started), default="")
+
+
+def _series(experiment: Experiment, parameters: tuple[str, ...]) -> Series:
+    """An experiment's series, its parameters in the order of `parameters`."""
+    found = series_from_experiment(experiment, None, means_of_samples(experiment, None))
+    found = settle(experiment, found).series
+    order = [found.parameters.index(name) for name in parameters]
+    return replace(found, parameters=parameters, points=found.points[:, order])
+
+
+def _common(points: Sequence[Array]) -> Array:
+    """Configurations (k, m) that all have, in ascending order."""
+    common = set.intersection(*({tuple(point) for point in each.tolist()} for each in points))
+    return np.array(sorted(common), dtype=np.float64).reshape(-1, points[0].shape[1])
+
+
+def _stacked(sides: Sequence[Side], keys: Sequence[Key], which: str) -> Array:
+    """One array (s, k, n) of all sides; NaN where a side lacks a series."""
+    count = sides[0].value.shape[1]
+    found = np.full((len(keys), count, len(sides)), np.nan)
+    for at, side in enumerate(sides):
+        held = np.array([side.rows.get(key, -1) for key in keys])
+        found[held >= 0, :, at] = getattr(side, which)[held[held >= 0]]
+    return found
+
+
+def _changes(
+    keys: Sequence[Key], value: Array, error: Array, scatter: float, level: float
+) -> tuple[NDArray[np.bool_], Array]:
+    """Where levels begin, and the levels, each metric with its own probability of a false one."""
+    begins, level_of = np.zeros(value.shape, dtype=bool), np.full(value.shape, np.nan)
+    names = np.array([name for _, name in keys], dtype=object)
+    for name in dict.fromkeys(names.tolist()):
+        mine = np.flatnonzero(names == name)
+        flat, wrong = (x[mine].reshape(-1, value.shape[2]) for x in (value, error))
+        with np.errstate(all="ignore"):
+            logs = np.where(flat > 0, np.log(flat), np.nan)
+        wrong = noise(logs, wrong, scatter if metric(str(name)).kind in ("time", "other") else 0.0)
+        starts = changepoints(logs, wrong, level)
+        begins[mine] = starts.reshape(len(mine), *value.shape[1:])
+        level_of[mine] = np.exp(levels(logs, wrong, starts)).reshape(len(mine), *value.shape[1:])
+    return begins, level_of
+
+
+def _target(point: Mapping[str, float], said: Sequence[tuple[float, float, float, str]], level: float) -> Target:
+    """Predictions in order, and where they change by more than their intervals."""
+    value, lower, upper = (np.array([each[at] for each in said], dtype=np.float64) for at in range(3))
+    reason = tuple(each[3] for each in said)
+    ok = np.array([not text for text in reason], dtype=bool) & (lower > 0)
+    with np.errstate(all="ignore"):
+        logs = np.where(ok, np.log(value), np.nan)[None]
+        wrong = np.where(ok, np.log(upper / lower) / 2 / TAIL, np.inf)[None]
+    begins = changepoints(logs, np.maximum(wrong, 1e-6), level)[0]
+    return Target(dict(point), value, lower, upper, ok, reason, begins)

@@ -1,0 +1,241 @@
+"""Show how a program changed over many experiments: commits, dates, compilers.
+
+  ranksight history nightly/*.exp
+  ranksight history nightly/*.exp --ranks 1024 --size 96     # and the time that each predicts there
+  ranksight history nightly/*.exp --output history.html
+  ranksight history nightly/*.exp --threshold 5              # in CI: exit code 3 when the latest change is slower
+
+Times and counts of every kernel are followed at the configurations that all experiments measured. A change point is
+marked where a series steps from one level to another by more than the noise, which repetitions and the scatter from one
+experiment to the next show. Experiments are put in the order of their first runs. Parameters with a value ask each
+experiment's model for the program's time there.
+
+With --threshold the exit code is 3 when the latest change of a time is one to more than that many percent above the
+level before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksight.cli import _separated
+from ranksight.cli._document import print_document
+from ranksight.cli._lines import options, shell_line
+from ranksight.cli.predict import parse as parse_parameters
+from ranksight.core.errors import InputError, UsageError, meant
+from ranksight.core.files import check_output
+
+if TYPE_CHECKING:
+    from ranksight.analysis.history.history import History
+    from ranksight.cli._parser import Parser
+    from ranksight.core.experiment import Experiment
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that do not depend on the experiments; see :func:`parse` for their parameters."""
+    parser.usage = "ranksight history EXPERIMENT EXPERIMENT [...] [--PARAMETER VALUE ...] [options]"
+    parser.add_argument("experiments", type=Path, nargs="+", metavar="EXPERIMENT", help="folders, two or more")
+    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="write one HTML page")
+    parser.add_argument(
+        "--order",
+        choices=("date", "given"),
+        default="date",
+        help="of the first runs, or as the experiments are named (default: date)",
+    )
+    parser.add_argument("--kernel", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument("--metric", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument("--top", type=int, default=12, metavar="N", help="changes and kernels printed (default: 12)")
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=None,
+        metavar="PERCENT",
+        help="exit with 3 when the latest change made something slower by more",
+    )
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        metavar="PERCENT",
+        help="of the program's time that a kernel must have for --threshold (default: 1)",
+    )
+    parser.add_argument(
+        "--scatter",
+        type=float,
+        default=3.0,
+        metavar="PERCENT",
+        help="scatter of times between jobs, assumed where fewer than 6 experiments show it (default: 3)",
+    )
+    parser.add_argument(
+        "--level",
+        type=float,
+        default=0.95,
+        metavar="P",
+        help="probability that nothing is marked when nothing changed (default: 0.95)",
+    )
+    parser.add_argument("--platform", metavar="NAME|FILE", help="machine of the predictions, for the resource equation")
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace the output file")
+    parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
+
+
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; every other option sets a parameter of the configuration that is predicted.
+
+    Raises
+    ------
+    UsageError
+        When an option lacks its value or the value is no list of numbers.
+    """
+    return parse_parameters(parser, arguments)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow the experiments and print; 3 when the threshold is passed."""
+    if not 0 < args.level < 1:
+        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.95")
+    for name in ("threshold", "scatter", "share"):
+        value = getattr(args, name)
+        if value is not None and not 0 <= value < 1e6:
+            raise UsageError(f"--{name} {value:g} is no percentage", "give a number from 0")
+    if args.top < 1:
+        raise UsageError(f"--top {args.top} prints nothing", "give a number from 1")
+    if args.output is not None:
+        check_output(args.output, args.force)
+    from ranksight.analysis.history.history import history, started
+    from ranksight.core.experiment import read
+
+    opened = [(name, read(path)) for name, path in _names(args.experiments)]
+    if args.order == "date" and all(started(experiment) for _, experiment in opened):
+        opened.sort(key=lambda pair: started(pair[1]))
+    target = _target(args, opened[0][1])
+    predict = None if target is None else _predictor(target, args.platform)
+    found = history(opened, scatter=args.scatter / 100, level=args.level, predict=predict, target=target)
+    found = _chosen(found, args)
+    slower = [] if args.threshold is None else found.slower(args.threshold, args.share / 100)
+    if args.output is not None:
+        from ranksight.reports.html.history import render
+        from ranksight.reports.html.page import write
+
+        write(render(found), args.output, force=args.force)
+    _print(found, slower, args)
+    return 3 if slower else 0
+
+
+def _names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
+    """Each folder and what it is called: its name without ``.exp``, or the path where that is not unique.
+
+    Raises
+    ------
+    InputError
+        When a folder is named twice.
+    """
+    twice = next((path for at, path in enumerate(paths) if path in paths[:at]), None)
+    if twice is not None:
+        raise InputError(f"{twice} is named twice", "name each experiment once")
+    short = [path.name.removesuffix(".exp") or str(path) for path in paths]
+    return [(name if short.count(name) == 1 else str(path), path) for name, path in zip(short, paths, strict=True)]
+
+
+def _target(args: argparse.Namespace, experiment: Experiment) -> dict[str, float] | None:
+    """The configuration that is predicted; None where no parameter is given.
+
+    Raises
+    ------
+    UsageError
+        When a parameter is unknown, missing or has several values.
+    """
+    if not args.asked:
+        return None
+    for name, values in args.asked.items():
+        if name not in experiment.parameters:
+            known = [f"--{each}" for each in experiment.parameters]
+            raise UsageError(
+                f"ranksight history: unrecognized arguments: --{name}",
+                f"{meant(f'--{name}', known)} the experiments vary {', '.join(experiment.parameters)}".strip(),
+            )
+        if len(values) != 1:
+            raise UsageError(f"--{name} has {len(values)} values", "a history predicts one configuration")
+    if missing := [name for name in experiment.parameters if name not in args.asked]:
+        raise UsageError(f"--{missing[0]} is not given", f"a prediction needs {', '.join(experiment.parameters)}")
+    return {name: float(args.asked[name][0]) for name in experiment.parameters}
+
+
+def _predictor(
+    target: dict[str, float], platform: str | None
+) -> Callable[[Experiment], tuple[float, float, float, str]]:
+    """What fits an experiment and predicts the program's time at `target`."""
+    import numpy as np
+
+    from ranksight.model.assembly import assemble
+    from ranksight.platforms import load
+
+    given = load(platform) if platform else None
+
+    def predict(experiment: Experiment) -> tuple[float, float, float, str]:
+        here = given or (load("generic") if "loads_l1" in experiment.metrics() else None)
+        model, _ = assemble(experiment, platform=here)
+        if "time" not in model.fitted.metrics:
+            return float("nan"), float("nan"), float("nan"), "no time was measured"
+        answers = model.predict_at(np.array([[target[name] for name in model.parameters]]), metrics=["time"]).answers
+        whole = next((answer for answer in answers if answer.kernel is None), None)
+        if whole is None:
+            return float("nan"), float("nan"), float("nan"), "the program's time was not measured"
+        return whole.value, whole.lower, whole.upper, "" if whole.ok else str(whole.reason)
+
+    return predict
+
+
+def _chosen(found: History, args: argparse.Namespace) -> History:
+    """The history with the kernels and metrics that were asked for.
+
+    Raises
+    ------
+    InputError
+        When none has a name that was given.
+    """
+    from dataclasses import replace
+
+    for position, asked in enumerate((args.kernel, args.metric)):
+        known = {key[position] for key in found.keys}
+        for name in asked:
+            if name not in known:
+                what = ("kernel", "metric")[position]
+                raise InputError(f"no experiment has the {what} {name!r}", meant(name, sorted(known)))
+    keep = [
+        at
+        for at, (kernel, metric) in enumerate(found.keys)
+        if (not args.kernel or kernel in args.kernel) and (not args.metric or metric in args.metric)
+    ]
+    arrays = {name: getattr(found, name)[keep] for name in ("value", "error", "begins", "level_of")}
+    return replace(found, keys=tuple(found.keys[at] for at in keep), **arrays)
+
+
+def _print(found: History, slower: list, args: argparse.Namespace) -> None:  # type: ignore[type-arg]
+    from ranksight.reports.histories import COLUMNS, blocks, rows, slower_lines, to_dict
+    from ranksight.reports.terminal import next_step, show
+
+    if args.format == "json":
+        print_document(to_dict(found, slower))
+        return
+    if args.format == "csv":
+        columns = [*found.parameters, *COLUMNS]
+        _separated.write(columns, ([row[name] for name in columns] for row in rows(found)))
+        return
+    if not args.quiet:
+        show(*blocks(found, args.top))
+    if args.threshold is not None:
+        show(*slower_lines(found, slower, args.threshold, not args.quiet))
+    if args.quiet:
+        return
+    if args.output is not None:
+        show("", next_step(shell_line("xdg-open", args.output)))
+    elif len(args.experiments) > 1:
+        asked = options({name: values[0] for name, values in args.asked.items()})
+        folders = args.experiments if len(args.experiments) <= 4 else [*args.experiments[:2], "..."]
+        show("", next_step(shell_line("ranksight", "history", *folders, *asked, "-o", "history.html")))

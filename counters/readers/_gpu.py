@@ -1,0 +1,160 @@
+"""What the readers of GPU profilers share: a table with a head somewhere in a text, and sums over launches of a kernel.
+
+GPU kernels become kernels with ``time`` and ``visits``; counts of the device have names of their own (``gpu_...``), so
+that the equation of processor cores and their memory does not take them for its own.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ranksight.core.errors import InputError
+from ranksight.core.reading import Reading
+from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import columns_of
+
+SECONDS = {
+    "ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "μs": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0,
+    "second": 1.0, "sec": 1.0,
+}  # fmt: skip
+"""Units of time, as the tools write them."""
+NOTE = "times of kernels are those on the GPU; where the host waits for it, they are in the host's times, too"
+
+
+def table(path: Path, heads: Sequence[Sequence[str]], what: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The first CSV table with the columns of one of `heads`: its columns, and its rows with their line numbers.
+
+    Tools write lines of their own before a table, and an empty line or another table after it.
+
+    Raises
+    ------
+    InputError
+        Naming file and line: no such table, a row of another width, no rows.
+    """
+    lines, _ = _assemble.read_text(path)
+    begin = next((at for at, line in enumerate(lines) if any(_is_head(line, each) for each in heads)), -1)
+    if begin < 0:
+        names = " or ".join(", ".join(each) for each in heads)
+        raise InputError(f"{path} holds no {what}: no line names {names}", "is it this tool's output?")
+    end = next((at for at in range(begin + 1, len(lines)) if not lines[at].strip()), len(lines))
+    rows: list[tuple[int, list[str]]] = []
+    reader = csv.reader((f"{line}\n" for line in lines[begin:end]), strict=True)
+    try:
+        columns = [name.strip() for name in next(reader)]
+        for row in reader:
+            at = begin + reader.line_num
+            if len(row) != len(columns):
+                raise InputError(f"{path}:{at} has {len(row)} columns, the head {len(columns)}", "the file is damaged")
+            rows.append((at, row))
+    except csv.Error as error:
+        raise InputError(f"{path}:{begin + reader.line_num}: {error}", "the file is damaged") from error
+    if not rows:
+        raise InputError(f"{path}:{begin + 1}: a table without rows", "did the program launch a kernel?")
+    return columns, rows
+
+
+def _is_head(line: str, heads: Sequence[str]) -> bool:
+    return all(head in line for head in heads)
+
+
+def recognised(head: bytes, *heads: Sequence[str]) -> bool:
+    """Whether a line of a file's first bytes names all columns of one of `heads`."""
+    lines = _assemble.head_text(head).splitlines()
+    return any(_is_head(line, each) for line in lines for each in heads)
+
+
+def column(path: Path, columns: Sequence[str], name: str) -> int:
+    """Position of a column.
+
+    Raises
+    ------
+    InputError
+        When there is none of that name.
+    """
+    if name not in columns:
+        raise InputError(f"{path}: the head names no column {name}", "the file is damaged")
+    return columns.index(name)
+
+
+def number(path: Path, at: int, text: str) -> float:
+    """A time or count, with the commas that tools put between thousands.
+
+    Raises
+    ------
+    InputError
+        Naming file and line, when it is neither.
+    """
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < _assemble.LARGEST:
+        raise InputError(f"{path}:{at}: {text[:40]!r} is no time or count", "the file is damaged")
+    return value
+
+
+class Sums:
+    """Values added over the launches of each kernel."""
+
+    def __init__(self) -> None:
+        self.cells: dict[str, dict[str, float]] = {}
+
+    def add(self, path: Path, at: int, kernel: str, values: Iterable[tuple[str, float]]) -> None:
+        """Add values of one launch, or of one row of sums.
+
+        Raises
+        ------
+        InputError
+            When the kernel has no name.
+        """
+        if not kernel.strip():
+            raise InputError(f"{path}:{at}: a kernel without a name", "the file is damaged")
+        cell = self.cells.setdefault(kernel.strip(), {})
+        for name, value in values:
+            cell[name] = cell.get(name, 0.0) + value
+
+    def reading(self, path: Path, rank: int | None) -> Reading:
+        """The sums as a reading of one rank."""
+        return _assemble.build(
+            path,
+            list(self.cells),
+            [0 if rank is None else rank] * len(self.cells),
+            columns_of(list(self.cells.values())),
+            configuration={},
+            notes=(NOTE,),
+        )
+
+
+class GpuReader:
+    """A reader of one file a rank; a format says by which columns it is recognised and how a file is read."""
+
+    text = ""
+    heads: tuple[tuple[str, ...], ...] = ()
+
+    def sums(self, path: Path) -> Sums:
+        """The sums over launches in a file."""
+        raise NotImplementedError
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        """Whether `path` is such a file, or a folder with one a rank."""
+        if path.is_dir():
+            return _assemble.is_run_folder(path, self.recognises)
+        return recognised(head, *self.heads)
+
+    def read(self, path: Path) -> Iterator[Reading]:
+        """Read a file, or a folder with one file a rank.
+
+        Raises
+        ------
+        InputError
+            Naming file and line: no table of kernels, a damaged row, a rank missing.
+        """
+        if path.is_dir():
+            files = _assemble.run_folder(path)
+            yield _assemble.merge_ranks(
+                {rank: self.sums(file).reading(file, rank) for rank, file in files.items()}, path
+            )
+        else:
+            yield self.sums(path).reading(path, _assemble.rank_in(path))
