@@ -23,6 +23,8 @@ SCALES = np.exp(np.linspace(-3, 3, 49))
 logarithm."""
 SAMPLE = 100
 """Series that are asked; more would not change the answer."""
+BATCH = 2_000_000
+"""Numbers of likelihoods in memory at once."""
 NEGLIGIBLE = 0.01
 
 
@@ -69,22 +71,31 @@ def law(values: Array) -> Array:
     size = np.abs(reduce(values, "mean", axis=2))[..., None]
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.sort(np.where(size > 0, values / size, np.nan)[::step], axis=2)
-    count = (~np.isnan(relative)).sum(axis=2)
+    n, most = relative.shape[1:]
+    each = max(1, BATCH // max(1, n * most * len(SCALES)))
     score = np.zeros(3)
-    for series, many in zip(relative, count, strict=True):
-        use = many >= 3
-        if not use.any():
-            continue
-        centred = series[use] - np.nanmean(series[use], axis=1, keepdims=True)
-        spread = float(np.sqrt(np.nansum(centred**2) / (many[use] - 1).sum()))
-        if not spread > 1e-12:
-            continue
-        total = np.zeros((3, len(SCALES)))
-        for r in np.unique(many[use]):
-            total += likelihoods(series[many == r][:, :r] / spread, SCALES).sum(axis=1)
-        score += logsumexp(total, axis=1)
+    for start in range(0, len(relative), each):
+        score += _score(relative[start : start + each])
     chance = np.exp(score - score.max())
     return np.asarray(chance / chance.sum())
+
+
+def _score(relative: Array) -> Array:
+    """Log-likelihoods (3,) of the laws, of some series of sorted repetitions (s, n, r), NaN last."""
+    count = (~np.isnan(relative)).sum(axis=2)
+    use = count >= 3
+    filled = np.nan_to_num(relative)
+    centred = np.where(np.isnan(relative), 0.0, filled - (filled.sum(axis=2) / np.maximum(count, 1))[..., None])
+    freedom = np.where(use, count - 1, 0).sum(axis=1)
+    spread = np.sqrt(np.where(use, (centred**2).sum(axis=2), 0.0).sum(axis=1) / np.maximum(freedom, 1))
+    use &= (spread > 1e-12)[:, None]
+    total = np.zeros((len(relative), 3, len(SCALES)))
+    for r in np.unique(count[use]):
+        series, at = np.nonzero(use & (count == r))
+        found = likelihoods(relative[series, at, :r] / spread[series, None], SCALES)
+        some, first = np.unique(series, return_index=True)
+        total[some] += np.add.reduceat(found, first, axis=1).transpose(1, 0, 2)
+    return np.asarray(logsumexp(total[use.any(axis=1)], axis=2).sum(axis=0))
 
 
 def locate(values: Array) -> tuple[Array, Array]:
