@@ -32,7 +32,7 @@ NOTICED = 1.1
 
 
 def is_strong(line: Evidence) -> bool:
-    """Whether the work of all ranks' mean falls with the ranks: instructions where counted, computing time where not."""
+    """Whether the mean work of all ranks falls with the ranks: instructions where counted, computing time where not."""
     counted = np.isfinite(line.instructions).all(axis=1)
     work = ((line.instructions * line.having)[counted] if counted.any() else line.mean).sum(axis=0)
     ranks = line.ranks

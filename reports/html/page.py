@@ -20,8 +20,7 @@ from ranksight.reports.formula import readable
 from ranksight.reports.html import writing
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import dark_rules
-from ranksight.reports.html.sections import SECTIONS
-from ranksight.reports.html.sections._section import Section
+from ranksight.reports.html.sections import SECTIONS, Section
 
 STYLES = ("page.css", "tables.css", "figures.css", "kernels.css")
 SCRIPTS = ("theme.js", "tables.js", "hover.js", "numbers.js", "kernels.js")
