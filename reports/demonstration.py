@@ -187,7 +187,8 @@ def tell_growth(model: Model, ranks: int, size: Mapping[str, float]) -> list[Blo
     scaling = found.scaling()
     table = found.verdicts()
     bound = dict(zip(table["kernel"], table["verdict"], strict=True))
-    growing = scaling[scaling["named"]].eval("added = last * (1 - 1 / growth)")
+    growing = scaling[scaling["named"]]
+    growing = growing.assign(added=growing["last"] * (1 - 1 / growing["growth"]))
     for row in growing.sort_values("added", ascending=False).to_dict("records"):
         counted = model.functions.rows.get((row["kernel"], "instructions"))
         if bound[row["kernel"]] == "communication-bound" or counted is None:
