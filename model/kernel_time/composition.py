@@ -8,8 +8,8 @@ whose working set is b x, with x the work per rank. The share of the stream that
 so that level l serves n_l / w = n_l0 + a (m_{l-1} - m_l), with m_0 = 1 and m_4 = 0. All levels share a, b and p: what
 leaves one level arrives at the next, at the capacity of the machine. A cache that cores share offers each of them the
 capacity over the cores of its domain, or over the ranks at work; both are hypotheses. b and p are searched on a grid;
-for each of its points the amplitudes are non-negative least squares in closed form; the best point is refined. Miss
-shares of this form are stack distance distributions of one scale (Mattson et al. 1970, IBM Systems Journal 9, 78).
+for each of its points the amplitudes are non-negative least squares in closed form; the best point is refined. Miss shares of this form are stack distance distributions of one scale (Mattson et al. 1970, IBM Systems Journal
+9, 78).
 """
 
 from __future__ import annotations
