@@ -8,7 +8,8 @@ whose working set is b x, with x the work per rank. The share of the stream that
 so that level l serves n_l / w = n_l0 + a (m_{l-1} - m_l), with m_0 = 1 and m_4 = 0. All levels share a, b and p: what
 leaves one level arrives at the next, at the capacity of the machine. A cache that cores share offers each of them the
 capacity over the cores of its domain, or over the ranks at work; both are hypotheses. b and p are searched on a grid;
-for each of its points the amplitudes are non-negative least squares in closed form; the best point is refined. Miss shares of this form are stack distance distributions of one scale (Mattson et al. 1970, IBM Systems Journal
+for each of its points the amplitudes are non-negative least squares in closed form; the best point is refined with
+lmfit. Miss shares of this form are stack distance distributions of one scale (Mattson et al. 1970, IBM Systems Journal
 9, 78).
 """
 
@@ -16,13 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.model.plaindata import reading
+
+if TYPE_CHECKING:
+    import lmfit
 
 Array = NDArray[np.float64]
 
@@ -224,20 +228,19 @@ def _amplitudes(loads: Array, shares: Array, each: Array) -> tuple[Array, Array]
     squares = each**2
     total = squares.sum(axis=1)
     y0 = (squares * loads).sum(axis=1) / total
-    weighted = squares * shares
-    s0 = weighted.sum(axis=2) / total
-    least = 1e-12 * (weighted * shares).sum(axis=(1, 2))
+    s0 = (squares * shares).sum(axis=2) / total
     free = np.ones(shares.shape[:2], dtype=bool)
     constant, amplitude = np.zeros(shares.shape[:2]), np.zeros(len(shares))
     for _ in range(len(loads) + 1):
         # Where n_l0 is free it is the mean of what the stream leaves; where it would be negative it is held at zero.
         y = np.where(free[..., None], loads - y0[:, None], loads)
         s = np.where(free[..., None], shares - s0[..., None], shares)
-        along = squares * s
-        power = (along * s).sum(axis=(1, 2))
+        power = (squares * s * s).sum(axis=(1, 2))
         with np.errstate(invalid="ignore", divide="ignore"):
-            amplitude = np.where(power > least, (along * y).sum(axis=(1, 2)) / power, 0.0)
-        amplitude = np.fmax(amplitude, 0.0)
+            amplitude = np.where(
+                power > 1e-12 * (squares * shares**2).sum(axis=(1, 2)), (squares * s * y).sum(axis=(1, 2)) / power, 0.0
+            )
+        amplitude = np.maximum(np.nan_to_num(amplitude), 0.0)
         constant = np.where(free, y0 - amplitude[:, None] * s0, 0.0)
         if not (constant < 0).any():
             break
@@ -259,24 +262,23 @@ def _still(loads: Array, each: Array) -> Composition:
 
 def _refined(held: Composition, best: int, loads: Array, x: Array, capacities: Array, each: Array) -> Composition:
     """The best hypothesis with b and p between the points of the grid."""
-    shared = held.shared[[best]]
-    mine = capacities[shared]
+    one = np.array([best])
 
-    def solved(values: Array) -> tuple[Array, Array, Array]:
-        shares = _shares(values[:1], values[1:], x, mine)
-        return (shares, *_amplitudes(loads, shares, each))
+    def at(parameters: lmfit.Parameters) -> Composition:
+        scale, sharpness = (np.array([float(parameters[name])]) for name in ("scale", "sharpness"))
+        shares = _shares(scale, sharpness, x, capacities[held.shared[one]])
+        constant, amplitude = _amplitudes(loads, shares, each)
+        return Composition(constant, amplitude, scale, sharpness, held.shared[one], amplitude, amplitude)
 
-    def residual(values: Array) -> Array:
-        shares, constant, amplitude = solved(values)
-        return np.asarray(((constant[0][:, None] + amplitude[0] * shares[0] - loads) * each).ravel())
+    def residual(parameters: lmfit.Parameters) -> Array:
+        return np.asarray(((at(parameters).per_work(x, capacities)[0] - loads) * each).ravel())
 
-    from scipy.optimize import least_squares  # takes as long as the rest of a prediction
+    import lmfit  # takes as long as the rest of a prediction
 
-    start = np.array([held.scale[best], held.sharpness[best]])
-    ends = [start[0] - 2, 0.5], [start[0] + 2, SHARPEST]
-    found = np.asarray(least_squares(residual, start, bounds=ends, max_nfev=200).x, dtype=np.float64)
-    _, constant, amplitude = solved(found)
-    return Composition(constant, amplitude, found[:1], found[1:], shared, amplitude, amplitude)
+    start = lmfit.Parameters()
+    start.add("scale", float(held.scale[best]), min=float(held.scale[best]) - 2, max=float(held.scale[best]) + 2)
+    start.add("sharpness", float(held.sharpness[best]), min=0.5, max=SHARPEST)
+    return at(lmfit.minimize(residual, start, method="least_squares", max_nfev=200).params)
 
 
 def _joined(first: Composition, second: Composition) -> Composition:
