@@ -129,11 +129,11 @@ domain or cache that was not there, none; of growth along ranks or nodes, none."
 SLOPE_PLACES = (1 / 6, 1 / 2, 5 / 6)
 """Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law; within a node it
 comes at once."""
-FULL_NODE = (0.2, 0.75)
+FULL_NODE = 0.75
 """Probability that ranks of a node which were measured from one rank on have filled its memory domain, so that the
-cost per unit of work stays, 1: where a function holds exactly, as that of work with a serial part, and where it misses
-the times by :data:`FULL_NODE_MISFIT` or more. The latter is (2 + 1) / (2 + 2) by the rule of succession, as it stayed
-on both nodes with measurements beyond (SPEChpc by strong scaling, LULESH by weak scaling)."""
+cost per unit of work stays, 1, where a function misses the times by :data:`FULL_NODE_MISFIT` or more; none where it
+meets them exactly, as that of work with a serial part. By the rule of succession (2 + 1) / (2 + 2), as it stayed on
+both nodes with measurements beyond (SPEChpc by strong scaling, LULESH by weak scaling)."""
 FULL_NODE_MISFIT = 0.01
 """Discrepancy of a function that meets the times of a domain that fills up, 1."""
 FULL_NODE_SPREAD = 0.15

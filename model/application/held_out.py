@@ -169,7 +169,8 @@ class KernelLaws:
         readings = self.readings.among(series.points[keep])
         laws = replace(self, readings=readings, sampled=Sampled(part, samples), slowest=slowest).fit()
         wanted = np.isin(np.array(part.metrics, dtype=object), ("time", "loads", *LEVELS, *COUNTS))
-        functions = Functions(fit_varied(part.select(wanted), **self.settings))
+        fitted = fit_varied(part.select(wanted), **self.settings)
+        functions = Functions(replace(fitted, described=self.domains is not None))
         away = series.points[~keep]
         truth = _times(series, kernels)[:, ~keep]
         found = laws.laws_at(functions.predict(away), functions, away)

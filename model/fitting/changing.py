@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.core.metrics import metric
 from ranksight.model import priors
+from ranksight.model.uncertainty.drift import STEADIEST
 from ranksight.model.uncertainty.slope import DIVIDING, Change, from_one_rank
 
 if TYPE_CHECKING:
@@ -78,10 +79,11 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
     fallen, grown = priors.SLOPE_AFTER["node" if node else "divided"], priors.SLOPE_AFTER["growth"]
     mean, deviation = (np.where(falls, fallen[at], grown[at]) for at in (0, 1))
     # Functions meet a domain that fills up to a percent or two, and work with a serial part exactly.
-    misfit = np.minimum(fitted.pace[rows] * priors.DISCREPANCY / priors.FULL_NODE_MISFIT, 1.0)[:, None]
-    exact, inexact = priors.FULL_NODE
+    misfit = fitted.pace[rows] * priors.DISCREPANCY - STEADIEST
+    missed = np.clip(misfit / (priors.FULL_NODE_MISFIT - STEADIEST), 0.0, 1.0)[:, None]
     full, kept = _full_domain(logs, last, (low, high), ahead)
-    full = np.where(full & node & grows & (ahead > 0), exact + (inexact - exact) * misfit, 0.0)
+    guess = node and not fitted.described and len(fitted.parameters) == 1
+    full = np.where(full & guess & grows & (ahead > 0), priors.FULL_NODE * missed, 0.0)
     apart = np.minimum(priors.FULL_NODE_SPREAD * ahead, np.where(full > 0, np.abs(kept - there), 0.0))
     parts = [(full, np.where(full > 0, kept, 0.0), np.maximum(apart, 1e-9))]
     chance = chance * (1 - full) / len(priors.SLOPE_PLACES)

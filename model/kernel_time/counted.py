@@ -276,7 +276,7 @@ class Counted:
             return costs
         held = self.total.rates[0].inputs
         last = self.total.at(works, np.clip(inputs, held.min(axis=0), held.max(axis=0)))
-        full = np.full(costs.centre.shape, FULL_NODE[1])
+        full = np.full(costs.centre.shape, FULL_NODE)
         return average([costs, last], np.stack([1 - full, full]))
 
     def regime(self, inputs: Array) -> Array:

@@ -302,8 +302,20 @@ class Resources:
         ):
             raise InputError("'resources' does not fit together", "fit the model again")
         return cls(
-            machine, kernels, cpi, factor, error, seen, trend, evidence, closure, scale, run_to_run, equation,
-            spread, means,
+            machine,
+            kernels,
+            cpi,
+            factor,
+            error,
+            seen,
+            trend,
+            evidence,
+            closure,
+            scale,
+            run_to_run,
+            equation,
+            spread,
+            means,
         )
 
 

@@ -178,7 +178,7 @@ def test_windows_line_ends(tmp_path):
         ("fn=(99999999) x\n", ":1", "absurd"),
         ("", "", "no line names events"),
         ("version: 1\nevents: Ir\n", "", "no costs"),
-        ("\x7fELF\x02\x01\x01\x00\x00\n\x00\xff\n", ":1", "no line of a callgrind"),
+        ("\x7fELF\x02\x01\x01\x00\x00\n\x00\xff\n", ":1", "not a line of a callgrind"),
     ],
 )
 def test_damage_is_named_with_its_line(tmp_path, text, line, word):

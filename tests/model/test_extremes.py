@@ -64,16 +64,20 @@ def test_count_that_is_flat_over_two_parameters_stays_near_the_data() -> None:
 
 def test_plateau_of_strong_scaling_may_end_or_stay() -> None:
     x = np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 18.0])
-    time = 25 / x + 4
-    series = Series(("ranks",), x[:, None], time[None, :, None], ("k",), ("time",))
-    answer = fit_series(series).predict(np.array([[36.0], [72.0]]))
-    on, ideal = 25 / np.array([36.0, 72.0]) + 4, time[-1] * 18 / np.array([36.0, 72.0])
-    # Nine points on one law: that it goes on is likely, that it falls again as it did at first is not excluded.
-    assert (answer.upper[0] > on).all()
-    np.testing.assert_allclose(answer.value[0], on, rtol=0.1)
-    assert (answer.upper[0] / answer.value[0] < answer.value[0] / answer.lower[0]).all()
-    assert (answer.lower[0] < 0.75 * answer.value[0]).all()
-    assert (answer.lower[0] < 1.3 * ideal).all() or (answer.status[0] != 0).any()
+    missed = 1 + 0.015 * np.array([0, 1, -1, -1, 1, 1, -1, -1, 1])
+    asked = np.array([[36.0], [72.0]])
+    on = 25 / asked[:, 0] + 4
+    for time in (25 / x + 4, (25 / x + 4) * missed):
+        series = Series(("ranks",), x[:, None], time[None, :, None], ("k",), ("time",))
+        answer = fit_series(series).predict(asked)
+        assert (answer.upper[0] > on).all()
+        if time[1] == 25 / 2 + 4:
+            # Work with a serial part is met exactly, and goes on.
+            np.testing.assert_allclose(answer.value[0], on, rtol=0.05)
+        else:
+            # A memory domain that is full gives way to the next: the time may fall as it did at first.
+            ideal = time[-1] * 18 / asked[:, 0]
+            assert (answer.lower[0] < 1.3 * ideal).all()
 
 
 @pytest.mark.filterwarnings("error")

@@ -104,13 +104,14 @@ def test_a_node_measured_from_one_rank_on_may_be_full(
 ) -> None:
     ranks = np.array([1.0, 2, 4, 8, 16])
     fitted = _fitted_times(ranks, law(ranks))
-    exact, inexact = priors.FULL_NODE
-    for misfit, share in ((0.0, exact), (1.0, inexact)):
-        change = changes(replace(fitted, pace=np.full(1, misfit)), np.array([[64.0]]))
-        assert change is not None
-        assert change.share[0, 0, 0] == pytest.approx(share)
+    change = changes(replace(fitted, pace=np.ones(1)), np.array([[64.0]]))
+    assert change is not None
+    assert change.share[0, 0, 0] == pytest.approx(priors.FULL_NODE)
+    for sure in (replace(fitted, described=True, pace=np.ones(1)), replace(fitted, pace=np.full(1, 0.01))):
+        none = changes(sure, np.array([[64.0]]))
+        assert none is None or none.share[0, 0, 0] == 0
     np.testing.assert_allclose(np.exp(change.centre[0, 0, 0]), kept(law(16.0), 4.0), rtol=0.02)
-    answer = fitted.predict([[64.0]], level=0.9)
+    answer = replace(fitted, pace=np.ones(1)).predict([[64.0]], level=0.9)
     assert answer.lower[0, 0] < kept(law(16.0), 4.0) < answer.upper[0, 0]
 
 

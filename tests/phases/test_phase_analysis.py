@@ -15,6 +15,7 @@ from ranksight.analysis.phases.analysis import analyse
 from ranksight.analysis.phases.pet import Pet
 from ranksight.cli import main
 from ranksight.core.errors import InputError, InsufficientError
+from ranksight.core.experiment import read
 
 CACHES = [SimpleNamespace(latency=latency) for latency in (4.0, 14.0, 40.0)]
 PLATFORM: Any = SimpleNamespace(
@@ -175,6 +176,7 @@ def test_damaged_traces_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError, match="holds 24 of 4 ranks"):
         analyse(experiment, PLATFORM)
     table[table["rank"] < 4].drop(columns="kernel").to_parquet(file)
+    experiment = read(tmp_path / "e")  # tables are read once
     with pytest.raises(InputError, match="lacks kernel"):
         analyse(experiment, PLATFORM)
     file.write_bytes(whole)

@@ -106,7 +106,7 @@ def test_strong_scaling_on_an_instance_asks_it_to_hold_no_more(tmp_path: Path) -
     assert _notes(model, 36) == []
     answer = _times(model, "cached", ranks=36)
     assert answer.value == pytest.approx(_served(36, 1.0, growing=False)["time"], rel=0.02)
-    assert answer.upper / answer.value < 1.2
+    assert answer.upper / answer.value < 1.3
 
 
 def test_random_replacement_in_its_closed_form() -> None:
