@@ -192,7 +192,8 @@ class Application:
         if self.counted is not None:
             laws.add_counted(self.counted, self.counted.at(points, counts, rows, at))
         if self.resources is not None and laws.given_parts is not None:
-            regime = None if self.counted is None else self.counted.regime(self.counted.where.inputs(points, at))
+            counted = self.counted
+            regime = None if counted is None else counted.regime(counted.where.inputs(points, at), of_core=True)
             laws.add_resources(self.resources, laws.given_parts, regime)
         if self.exchange is not None:
             laws.add_exchange(self.exchange, points)

@@ -279,9 +279,15 @@ class Counted:
         full = np.full(costs.centre.shape, FULL_NODE)
         return average([costs, last], np.stack([1 - full, full]))
 
-    def regime(self, inputs: Array) -> Array:
-        """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d)."""
+    def regime(self, inputs: Array, of_core: bool = False) -> Array:
+        """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d).
+
+        What a core does (`of_core`) changes with its work and with those that share its memory domain, however many
+        ranks there are elsewhere.
+        """
         acting = np.any(self.where.variants, axis=0)
+        if of_core:
+            acting &= np.array(self.where.columns) != RANKS
         return changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
 
     def _drift(self, inputs: Array, kernels: int) -> Spread:
