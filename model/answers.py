@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.evidence import codes_of
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Answer:
             "status": "ok" if self.ok else "insufficient",
             "reason": self.reason,
             "uncertainty": {"form": _finite(self.form), "noise": _finite(1 - self.form)},
+            "method": str(codes_of(np.array([self.evidence], dtype=object))[0]),
             "evidence": self.evidence,
         }
 
@@ -139,7 +141,7 @@ class Answers(Sequence[Answer]):
     @cached_property
     def columns(self) -> dict[str, NDArray[Any]]:
         """A column (n,) for each parameter, then ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
-        ``status``, ``reason``, ``evidence``."""
+        ``status``, ``reason``, ``method``, ``evidence``."""
         count, rows = len(self.points), len(self.kernels)
         said = self.said
         return {
@@ -152,6 +154,7 @@ class Answers(Sequence[Answer]):
             "level": np.full(count * rows, said.level),
             "status": np.where(self.ok, "ok", "insufficient").astype(object),
             "reason": _flat(said.reason.astype(object)),
+            "method": _flat(codes_of(self.evidence)),
             "evidence": _flat(self.evidence),
         }
 
@@ -167,11 +170,11 @@ class Answers(Sequence[Answer]):
         numbers = [
             known(column) for column in (*(self.columns[n] for n in ("value", "lower", "upper")), form, 1 - form)
         ]
-        texts = [self.columns[name].tolist() for name in ("kernel", "metric", "status", "reason", "evidence")]
+        texts = [self.columns[name].tolist() for name in ("kernel", "metric", "status", "reason", "method", "evidence")]
         places = [dict(zip(self.parameters, map(number, point), strict=True)) for point in self.points.tolist()]
         rows, level = len(self.kernels), self.said.level
         columns = zip(*texts, *numbers, strict=True)
-        for at, (kernel, metric, status, reason, evidence, value, low, high, share, rest) in enumerate(columns):
+        for at, (kernel, metric, status, reason, method, evidence, value, low, high, share, rest) in enumerate(columns):
             yield {
                 "configuration": places[at // rows],
                 "kernel": kernel,
@@ -182,6 +185,7 @@ class Answers(Sequence[Answer]):
                 "status": status,
                 "reason": reason,
                 "uncertainty": {"form": share, "noise": rest},
+                "method": method,
                 "evidence": evidence,
             }
 

@@ -9,13 +9,30 @@ from numpy.typing import NDArray
 
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import counted
+from ranksight.model import priors
 from ranksight.model.application.refined import Refined
 from ranksight.model.fitting.fitted import Fitted
 
+METHODS = {
+    "sum": "sum of ",
+    **{law.replace(" ", "-"): f"{law} " for law in priors.LAWS if law != "function of time"},
+    "function": "function of ",
+}
+"""Codes of methods, and how their evidence begins; of several laws the one of largest weight counts."""
 MOST = 4
 """Texts at most in the method of a sum."""
 MANY = 1000.0
 """Samples that are not worth a word."""
+
+
+def codes_of(evidence: NDArray[np.object_]) -> NDArray[np.object_]:
+    """The code (:data:`METHODS`) of the method behind each text, in the shape of `evidence`; empty where none is."""
+    texts = evidence.reshape(-1).tolist()
+    codes = {
+        text: next((code for code, start in METHODS.items() if text.startswith(start)), "")
+        for text in dict.fromkeys(texts)
+    }
+    return np.array([codes[text] for text in texts], dtype=object).reshape(evidence.shape)
 
 
 def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: Refined) -> NDArray[np.object_]:

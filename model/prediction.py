@@ -84,7 +84,7 @@ class Prediction:
 
     def table(self) -> pd.DataFrame:
         """One row an answer: the parameters, ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
-        ``status``, ``reason``, ``evidence``.
+        ``status``, ``reason``, ``method``, ``evidence``.
 
         >>> table = rs.load("heat.model.json").predict(ranks=[16, 64], size=48, metrics="time").table()
         >>> table[table["kernel"].isna()][["ranks", "size", "value", "status"]].round(4)

@@ -255,8 +255,10 @@ def test_python_gives_the_same_table(folder: Path) -> None:
         "level",
         "status",
         "reason",
+        "method",
         "evidence",
     ]
+    assert dict(zip(table["kernel"].isna(), table["method"], strict=True)) == {True: "sum", False: "function"}
     expected = "function of 20 configurations, instructions measured"
     assert set(table["evidence"]) == {expected, f"sum of 2 kernels: {expected}"}
     assert len(table) == 6

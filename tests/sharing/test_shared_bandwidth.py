@@ -318,7 +318,9 @@ def test_the_verbs(tmp_path, capsys):
     assert all(len(line) <= 80 for line in printed.splitlines() if not line.startswith("next: "))
     assert main(["predict", str(model), "--ranks", "12", "--placement", "scattered", "--format", "json"]) == 0
     answers = json.loads(capsys.readouterr().out)["predictions"]
-    assert next(a for a in answers if a["metric"] == "time")["evidence"].startswith("shared bandwidth")
+    timed = next(a for a in answers if a["metric"] == "time")
+    assert timed["evidence"].startswith("shared bandwidth")
+    assert timed["method"] == "shared-bandwidth"
     assert main(["predict", str(model), "--ranks", "72", "--ranks-per-node", "0"]) == 1
 
 
