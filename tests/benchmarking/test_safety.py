@@ -56,9 +56,9 @@ def test_kills_at_operations_on_files_lose_and_leave_nothing(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr[-2000:]
     tallies = {name: Tally(**of) for name, of in json.loads(done.stdout).items()}
     assert set(tallies) == {"fit -o", "report -o", "import -o", "measure"}
-    for name, tally in tallies.items():
-        # A campaign goes on where it was killed, so that a later operation may not come.
-        assert tally.kills >= (name != "measure")
+    # An operation may not come: a campaign goes on where it was killed, and caches are written once.
+    assert sum(tally.kills for tally in tallies.values()) >= 3
+    for tally in tallies.values():
         assert tally.found == []
 
 
