@@ -60,6 +60,7 @@ def groups(data: Path, quick: bool = False) -> dict[str, list[Task]]:
                 found.setdefault(f"{count} points", []).extend(cut[at] for at in chosen)
     found["second splits"] = second_splits.load(data)
     found["late changes"] = late_changes.tasks_of(SEED, CLASS // share)
+    found["jumps within the range"] = late_changes.early(SEED, 3 * CLASS // share)
     found["laws of programs"] = laws.tasks_of(SEED, CLASS // share)
     for parameters, count in COUNT.items():
         for noise in (0.1, 0.2, 0.5):

@@ -157,6 +157,25 @@ def tasks_of(seed: int, count: int) -> list[Task]:
     return tasks
 
 
+def early(seed: int, count: int) -> list[Task]:
+    """`count` smooth series of ten values that jump within the range, as where a library changes its algorithm."""
+    generator = np.random.default_rng(seed)
+    axis = AXIS[0] * 2.0 ** np.arange(10)
+    target = np.array([4 * axis[-1]])
+    tasks = []
+    for number in range(count):
+        law, factor = smooth(generator), _between(generator, JUMP)
+        place = axis[generator.integers(3, 8)]
+
+        def truth(x: Array, law: Truth = law, place: float = place, factor: float = factor) -> Array:
+            return law(x) * np.where(x >= place, factor, 1.0)
+
+        values = truth(axis)[:, None] * noisy(generator, "normal", (len(axis), 3))
+        name = f"jump within the range {number}"
+        tasks.append(Task("jump", name, "synthetic", ("ranks",), axis[:, None], values, target[:, None], truth(target)))
+    return tasks
+
+
 def run(settings: Settings) -> str:
     """One table: unwarned errors, abstentions and coverage of every class."""
     tasks = tasks_of(SEED, COUNT // 10 if settings.quick else COUNT)

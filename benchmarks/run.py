@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.headlines import headlines
 from benchmarks.settings import Settings, Skipped
 
 BENCHMARKS = (
@@ -55,6 +56,12 @@ BENCHMARKS = (
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 MARK = "<!-- {name} -->"
+HEAD = (
+    "# Results",
+    "",
+    "Written by `python -m benchmarks`, a single table by `python -m benchmarks NAME`; every figure can be had again",
+    "from there. Each table states its date, its machine and what was compared.",
+)
 
 
 def machine() -> str:
@@ -82,7 +89,7 @@ def sections(text: str) -> dict[str, str]:
 
 def write(kept: dict[str, str]) -> None:
     """Write RESULTS.md from its sections."""
-    text = "# Results\n\nWritten by `python -m benchmarks`; every figure can be had again from there.\n\n"
+    text = "\n".join([*HEAD, "", *headlines(kept), "", ""])
     text += "\n\n".join(f"{MARK.format(name=name)}\n{kept[name]}" for name in BENCHMARKS if name in kept)
     RESULTS.write_text(text + "\n", encoding="utf-8")
 

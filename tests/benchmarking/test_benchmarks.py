@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.bayes import BayesOptimal
+from benchmarks.headlines import HEADLINES, headlines
 from benchmarks.laws import COUNT, LAWS, SEED
 from benchmarks.laws import tasks_of as law_tasks
 from benchmarks.measured_series import tasks_of as measured_tasks
@@ -18,7 +19,7 @@ from benchmarks.measures import covered, judge, widening
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.methods.power import Last, Power
 from benchmarks.mutants import MUTANTS, Mutant, mutated
-from benchmarks.run import sections
+from benchmarks.run import RESULTS, sections
 from benchmarks.settings import ROOT
 from benchmarks.synthetic import lead_share
 from benchmarks.synthetic_functions import EXPONENTS, Function, tasks_of
@@ -177,3 +178,12 @@ def test_laws_repeat_and_have_values_everywhere() -> None:
         assert (task.values > 0).all()
         assert (task.measured > 0).all()
         assert (task.targets.min() > task.points).all()
+
+
+def test_every_headline_finds_its_figures() -> None:
+    held = sections(RESULTS.read_text(encoding="utf-8"))
+    said = headlines(held)
+    assert len(said) == len(set(HEADLINES) & set(held)) <= 10
+    assert headlines({}) == []
+    changed = held["communication"].replace("Wall time: error ", "Wall time: error 4")
+    assert any("wall time 4" in line for line in headlines({"communication": changed}))

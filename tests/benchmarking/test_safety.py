@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,9 @@ def test_processes_that_go_on_are_seen(tmp_path: Path) -> None:
         assert process.pid in found
         for number in found:
             os.kill(number, 9)
+    limit = time.monotonic() + 20
+    while program.running() and time.monotonic() < limit:
+        time.sleep(0.05)
     assert program.running() == []
 
 
