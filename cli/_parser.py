@@ -43,6 +43,22 @@ class Parser(argparse.ArgumentParser):
         """Declare an option; those of :data:`SHORT` have their letter in every verb."""
         return super().add_argument(*(SHORT[name] for name in names if name in SHORT), *names, **settings)
 
+    def add_format(self) -> None:
+        """Declare how answers are printed, as every verb that answers does."""
+        self.add_argument(
+            "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+        )
+
+    def add_share(self) -> None:
+        """Declare which kernels a threshold of slowness is for."""
+        self.add_argument(
+            "--share",
+            type=float,
+            default=1.0,
+            metavar="PERCENT",
+            help="of the program's time that a kernel must have for --threshold (default: 1)",
+        )
+
     def options(self) -> list[str]:
         """All options by their long names."""
         return [name for action in self._actions for name in action.option_strings if name.startswith("--")]

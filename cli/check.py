@@ -50,9 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--github", action="store_true", help="print violations as annotations of GitHub Actions as well"
     )
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
-    )
+    parser.add_format()
     parser.add_argument("--force", action="store_true", help="replace the JUnit file")
     parser.add_argument("--quiet", action="store_true", help="print only errors; the result is the exit code")
 

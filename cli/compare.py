@@ -50,13 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threshold", type=float, default=None, metavar="PERCENT", help="exit with 3 when something got slower by more"
     )
-    parser.add_argument(
-        "--share",
-        type=float,
-        default=1.0,
-        metavar="PERCENT",
-        help="of the program's time that a kernel must have for --threshold (default: 1)",
-    )
+    parser.add_share()
     parser.add_argument(
         "--scatter",
         type=float,
@@ -69,9 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--before-platform", metavar="NAME|FILE", help="machine of BEFORE, for the resource equation")
     parser.add_argument("--after-platform", metavar="NAME|FILE", help="machine of AFTER")
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
-    )
+    parser.add_format()
     parser.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="also write one HTML page")
     parser.add_argument("--force", action="store_true", help="replace the output file")
     parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")

@@ -141,9 +141,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-guide", action="store_true", help="do not let requirements guide the form of times")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes for very many series (default: 1)")
     parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
-    )
+    parser.add_format()
     parser.add_argument(
         "--formulas",
         choices=("latex", "python"),

@@ -55,13 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="exit with 3 when the latest change made something slower by more",
     )
-    parser.add_argument(
-        "--share",
-        type=float,
-        default=1.0,
-        metavar="PERCENT",
-        help="of the program's time that a kernel must have for --threshold (default: 1)",
-    )
+    parser.add_share()
     parser.add_argument(
         "--scatter",
         type=float,
@@ -77,9 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="probability that nothing is marked when nothing changed (default: 0.95)",
     )
     parser.add_argument("--platform", metavar="NAME|FILE", help="machine of the predictions, for the resource equation")
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
-    )
+    parser.add_format()
     parser.add_argument("--force", action="store_true", help="replace the output file")
     parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
 

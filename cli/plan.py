@@ -65,9 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, default=LEVEL, metavar="P", help="probability of the intervals (default: 0.9)"
     )
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
-    )
+    parser.add_format()
     parser.add_argument("--quiet", action="store_true", help="print nothing but the plan")
 
 

@@ -82,9 +82,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
     )
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
-    )
+    parser.add_format()
     _placing.configure(parser)
     parser.add_argument(
         "--units",

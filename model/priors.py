@@ -76,7 +76,7 @@ error of SPEChpc programs on the further domains of a node, each also with the c
 (``python -m benchmarks shrinkage``)."""
 STALLS_UNCOUNTED = 0.2
 """Part of a time, 1, that may be stalls at least where no counter shows them: Ding et al. 2018, figure 8, have kernels
-from 3 to 42 %, and a blocking factor that is fitted to times alone tells stalls from execution no better."""
+from 3 to 42 %, and times alone do not separate stalls from execution any better."""
 STALL_RESOLUTION = 0.002
 """Stall cycles over cycles, 1, below which a counter of stalls says nothing: skid, interrupts and the counter's own
 definition are larger."""

@@ -50,6 +50,23 @@ def read_text(path: Path) -> tuple[list[str], tuple[str, ...]]:
     return text.split("\n"), notes
 
 
+def number(path: Path, line: int, text: str, wrong: str = "is not a time or count") -> float:
+    """A value of a file of text, which a clock or counter can hold.
+
+    Raises
+    ------
+    InputError
+        Naming file and line, and what is `wrong` with it, when it is not a number, below zero, or too large.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < LARGEST:
+        raise InputError(f"{path}:{line}: {text[:40]!r} {wrong}", "the file is damaged")
+    return value
+
+
 def head_text(head: bytes) -> str:
     """The first bytes of a file as text, whatever they are."""
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):

@@ -7,6 +7,7 @@ that the equation of processor cores and their memory does not take them for its
 from __future__ import annotations
 
 import csv
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -86,13 +87,7 @@ def number(path: Path, at: int, text: str) -> float:
     InputError
         Naming file and line, when it is neither.
     """
-    try:
-        value = float(text.replace(",", ""))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < _assemble.LARGEST:
-        raise InputError(f"{path}:{at}: {text[:40]!r} is no time or count", "the file is damaged")
-    return value
+    return _assemble.number(path, at, text.replace(",", ""), "is no time or count")
 
 
 class Sums:
@@ -127,15 +122,15 @@ class Sums:
         )
 
 
-class GpuReader:
+class GpuReader(ABC):
     """A reader of one file a rank; a format says by which columns it is recognised and how a file is read."""
 
     text = ""
     heads: tuple[tuple[str, ...], ...] = ()
 
+    @abstractmethod
     def sums(self, path: Path) -> Sums:
         """The sums over launches in a file."""
-        raise NotImplementedError
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """Whether `path` is such a file, or a folder with one a rank."""

@@ -68,7 +68,7 @@ def _rows(path: Path, lines: Sequence[str], begin: int) -> tuple[float, dict[str
         line = lines[at].rstrip()
         each = _EACH.match(line)
         if each:
-            interval = _number(path, at, each["seconds"])
+            interval = _assemble.number(path, at + 1, each["seconds"])
         elif heads < 0:
             heads = at if _HEADS.match(line) else heads
         elif not line.strip() or line.lstrip().startswith("%"):
@@ -80,25 +80,15 @@ def _rows(path: Path, lines: Sequence[str], begin: int) -> tuple[float, dict[str
                     f"{path}:{at + 1} is not a complete row of a flat profile", "the file is truncated or damaged"
                 )
             name = row["name"].strip()
-            own = _number(path, at, row["self"])
+            own = _assemble.number(path, at + 1, row["self"])
             # functions of one name (static ones of several files) are one kernel
             cell = cells.setdefault(name, {"time": 0.0})
             cell["time"] += own
             if row["calls"] is not None:
-                cell["visits"] = cell.get("visits", 0.0) + _number(path, at, row["calls"])
+                cell["visits"] = cell.get("visits", 0.0) + _assemble.number(path, at + 1, row["calls"])
     if heads < 0 or not cells:
         raise InputError(f"{path} holds a flat profile without functions", "was the program built and linked with -pg?")
     return interval, cells
-
-
-def _number(path: Path, at: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < _assemble.LARGEST:
-        raise InputError(f"{path}:{at + 1}: {text!r} is not a time or count", "the file is damaged")
-    return value
 
 
 READERS.register("gprof")(_assemble.FilePerRank("gprof: flat profile, text; functions", _is_one, _read))

@@ -206,13 +206,7 @@ def _values(path: Path, at: int, words: Sequence[str], heads: Sequence[str]) -> 
     for name, word in zip(heads, words, strict=False):
         if not name or name in ("on", "recurse"):
             continue
-        try:
-            value = float(word)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value < _assemble.LARGEST:
-            raise InputError(f"{path}:{at + 1}: {word!r} is not a time or count", "the file is damaged")
-        values[name] = value
+        values[name] = _assemble.number(path, at + 1, word)
     return values
 
 

@@ -15,13 +15,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.units import counted
 from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._gpu import SECONDS
 
 _TOTAL = re.compile(
@@ -29,6 +28,7 @@ _TOTAL = re.compile(
 )
 _PARAMETER = re.compile(r"%(?P<name>[A-Za-z_][\w.]*)=(?P<value>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?=\s|$)")
 _TIMES = {**SECONDS, "seconds": 1.0, "secs": 1.0, "min": 60.0, "h": 3600.0}
+_WRONG = "is no value of a run"
 
 
 class Reframe:
@@ -89,7 +89,7 @@ def _reading(path: Path, at: int, row: list[str], place: dict[str, int], variabl
     """The values of one line."""
     configuration: dict[str, float] = {}
     if "num_tasks" in place:
-        configuration["ranks"] = _number(path, at, row[place["num_tasks"]])
+        configuration["ranks"] = _assemble.number(path, at, row[place["num_tasks"]], _WRONG)
     for found in _PARAMETER.finditer(row[place["display_name"]] if "display_name" in place else ""):
         configuration[found["name"]] = float(found["value"])
     cells: dict[str, dict[str, float]] = {}
@@ -97,7 +97,7 @@ def _reading(path: Path, at: int, row: list[str], place: dict[str, int], variabl
         text, unit = row[place[f"{name}_value"]].strip(), row[place[f"{name}_unit"]].strip()
         if text in ("", "null", "None", "nan"):
             continue
-        value = _number(path, at, text)
+        value = _assemble.number(path, at, text, _WRONG)
         timed = unit in _TIMES
         kernel = name if timed and not _TOTAL.match(name) else WHOLE
         metric, scale = ("time", _TIMES[unit]) if timed else (name, 1.0)
@@ -106,16 +106,5 @@ def _reading(path: Path, at: int, row: list[str], place: dict[str, int], variabl
         cells[kernel][metric] = scale * value
     if not any(cells.values()):
         raise InputError(f"{path}:{at}: a run without values", "the file is damaged")
-    metrics = list(dict.fromkeys(metric for cell in cells.values() for metric in cell))
-    columns = {metric: np.array([cell.get(metric, np.nan) for cell in cells.values()]) for metric in metrics}
+    columns = columns_of(list(cells.values()))
     return _assemble.build(path, list(cells), [ALL_RANKS] * len(cells), columns, configuration=configuration)
-
-
-def _number(path: Path, at: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < _assemble.LARGEST:
-        raise InputError(f"{path}:{at}: {text[:40]!r} is no value of a run", "the file is damaged")
-    return value
