@@ -149,7 +149,7 @@ def _phases(
         "before": places.sites(trace, table["before"]),
         "after": row["site"][kept],
         "seconds": table["compute"] * trace.tick,
-        "cpu_seconds": (table["compute"] - table["lost"]) * (trace.tick if trace.head["cpu_mode"] else np.nan),
+        "cpu_seconds": _with_processor(table) * (trace.tick if trace.head["cpu_mode"] else np.nan),
     }
 
 
@@ -164,12 +164,22 @@ def _stack(parts: list[dict[str, Array]], names: dict[str, tuple[Array | None, A
     return frame.drop(columns="site", errors="ignore")
 
 
+def _with_processor(records: Array) -> Array:
+    """Ticks between MPI calls in which the thread had a processor, per record.
+
+    The processor's clock is read only where it costs little, so that what was lost since its last reading may have been
+    lost inside short MPI calls: more than the stretch itself was not lost in it.
+    """
+    return np.maximum(records["compute"].astype(np.int64) - records["lost"], 0)
+
+
 def _whole(trace: RankTrace) -> dict[str, Any]:
     head, main = trace.head, trace.threads[0]
-    ticks, lost = int(main.records["compute"].sum()), int(main.records["lost"].sum())
+    ticks, running = int(main.records["compute"].sum()), int(_with_processor(main.records).sum())
     wall = head["final_begin"] - head["init_end"]
     if trace.ended != "finalize" and main.state["depth"] == 0:  # the stretch that no MPI call ended
-        ticks += max(head["final_begin"] - main.state["last_end"], 0)
+        last = max(head["final_begin"] - main.state["last_end"], 0)
+        ticks, running = ticks + last, running + last
     compute = min(ticks, wall)
     return {
         "rank": head["rank"],
@@ -179,7 +189,7 @@ def _whole(trace: RankTrace) -> dict[str, Any]:
         "wall_time": wall * trace.tick,
         "compute_time": compute * trace.tick,
         "mpi_time": (wall - compute) * trace.tick,
-        "compute_cpu_time": (compute - lost) * trace.tick if head["cpu_mode"] else np.nan,
+        "compute_cpu_time": min(running, wall) * trace.tick if head["cpu_mode"] else np.nan,
         "cpu_time": (head["final_cpu"] - head["init_cpu"]) * 1e-9,
         "memory_peak": float(head["peak_end"]) or np.nan,
         "memory_pss": float(head["pss_end"]) or np.nan,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ranksight.comm.tracer.gathering import read_folder
@@ -38,3 +40,21 @@ def test_processor_time_can_be_left_out(tracing, tmp_path: Path) -> None:
     found = tracing.tables(launch, tmp_path, RANKSIGHT_CPU_TIME="off").ranks
     assert found["compute_cpu_time"].isna().all()
     assert (found["compute_time"] > 0).all()
+
+
+def test_what_was_lost_inside_short_calls_takes_nothing_from_computation(tracing, tmp_path: Path) -> None:
+    """A processor lost between two readings of its clock may have been lost in MPI calls, more than computation took."""
+    launch = tracing.launch(tracing.compile("compute.c"), 1)
+    assert tracing.run(launch, tmp_path).returncode == 0
+    (trace,), _ = read_folder(tmp_path, 1)
+    before = tabulate([trace]).ranks["compute_cpu_time"].iloc[0]
+    main = trace.threads[0]
+    records = main.records.copy()
+    shortest = int(np.argmin(np.where(records["compute"] > 0, records["compute"], np.iinfo(np.uint64).max)))
+    records["lost"][shortest] = 10 * records["compute"].max()
+    threads = (dataclasses.replace(main, records=records), *trace.threads[1:])
+    tables = tabulate([dataclasses.replace(trace, threads=threads)])
+    found = tables.ranks["compute_cpu_time"].iloc[0]
+    assert (tables.phases["cpu_seconds"] >= 0).all()
+    assert 0 < found <= before
+    assert found == pytest.approx(before - records["compute"][shortest] * trace.tick, rel=1e-2)
