@@ -144,7 +144,7 @@ STAGES: dict[str, Stage] = {
     "correlated residuals": {"priors.CORRELATED": 0.0},
     "change of slope": {"fitting.fitted.changes": lambda *given: None},
     "changes of slope that were measured": {"uncertainty.slope.turned": _not_turned},
-    "a node that is full": {"fitting.changing.from_one_rank": lambda low, high: False},
+    "a node that is full": {"fitting.changing.filled": lambda low, high: 0.0},
     "hidden parameters": {"fitting.fitted.spreads": _no_spreads},
 }
 """Stages of the extrapolation, and what takes their place where one is switched off."""

@@ -276,7 +276,7 @@ def assemble(
     log("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
-    model = replace(model, fitted=replace(model.fitted, described=domains is not None))
+    model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
     log("functions chosen in space %s: %d without an answer", model.fitted.space, int((model.fitted.status != 0).sum()))
     functions = structured(
         experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings

@@ -130,14 +130,21 @@ SLOPE_PLACES = (1 / 6, 1 / 2, 5 / 6)
 """Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law; within a node it
 comes at once."""
 FULL_NODE = 0.75
-"""Probability that ranks of a node which were measured from one rank on have filled its memory domain, so that the
-cost per unit of work stays, 1, where a function misses the times by :data:`FULL_NODE_MISFIT` or more; none where it
-meets them exactly, as that of work with a serial part. By the rule of succession (2 + 1) / (2 + 2), as it stayed on
-both nodes with measurements beyond (SPEChpc by strong scaling, LULESH by weak scaling)."""
+"""Probability that the cost per unit of work stays what it is in a full memory domain, 1, where a function misses the
+times of its ranks by :data:`FULL_NODE_MISFIT` or more; none where it meets them exactly, as that of work with a serial
+part. By the rule of succession (2 + 1) / (2 + 2), as it stayed on both nodes with measurements beyond (SPEChpc by
+strong scaling, LULESH by weak scaling)."""
 FULL_NODE_MISFIT = 0.01
 """Discrepancy of a function that meets the times of a domain that fills up, 1."""
 FULL_NODE_SPREAD = 0.15
 """Standard deviation of the slope of ln y over ln x around it, 1: messages and caches that further domains add."""
+DIVIDED_SLOPE = 0.1
+"""Fall of ln y per e-fold of ranks, 1, from which on a time shows divided work: sharing and waiting only lengthen
+times, and what is constant per rank falls by scatter or a small part alone."""
+ONE_DOMAIN = 16.0
+"""Ranks up to which runs are taken to lie within one memory domain of a node that no platform describes, 1; from there
+the chance falls evenly in the logarithm, to none at :data:`WHOLE_NODES`. Domains of the machines described have 8 to 64
+cores."""
 WHOLE_NODES = 128.0
 """Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""
 HIDDEN_DIVIDED = 0.03

@@ -170,7 +170,7 @@ class KernelLaws:
         laws = replace(self, readings=readings, sampled=Sampled(part, samples), slowest=slowest).fit()
         wanted = np.isin(np.array(part.metrics, dtype=object), ("time", "loads", *LEVELS, *COUNTS))
         fitted = fit_varied(part.select(wanted), **self.settings)
-        functions = Functions(replace(fitted, described=self.domains is not None))
+        functions = Functions(replace(fitted, filling=0 if self.domains is None else self.domains.filling))
         away = series.points[~keep]
         truth = _times(series, kernels)[:, ~keep]
         found = laws.laws_at(functions.predict(away), functions, away)

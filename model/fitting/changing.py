@@ -12,7 +12,7 @@ from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.uncertainty.drift import STEADIEST
-from ranksight.model.uncertainty.slope import DIVIDING, Change, from_one_rank
+from ranksight.model.uncertainty.slope import DIVIDING, Change, filled, shows
 
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
@@ -21,8 +21,6 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 
-FIRST = 1.5
-"""Factor from the smallest value over which a series is seen to divide its work."""
 AT_ONCE = (0.0,) * len(priors.SLOPE_PLACES)
 """Places of a change within a node: its domains and caches are shared from where the runs end."""
 
@@ -81,9 +79,11 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
     # Functions meet a domain that fills up to a percent or two, and work with a serial part exactly.
     misfit = fitted.pace[rows] * priors.DISCREPANCY - STEADIEST
     missed = np.clip(misfit / (priors.FULL_NODE_MISFIT - STEADIEST), 0.0, 1.0)[:, None]
-    full, kept = _full_domain(logs, last, (low, high), ahead)
-    guess = node and not fitted.described and len(fitted.parameters) == 1
-    full = np.where(full & guess & grows & (ahead > 0), priors.FULL_NODE * missed, 0.0)
+    filling = max(high, fitted.filling)
+    full, kept = _full_domain(logs, last, (low, high, filling), points[:, axis])
+    likely = (priors.FULL_NODE if fitted.filling else filled(low, high)) * shows(low, fitted.metrics)
+    likely *= node and len(fitted.parameters) == 1
+    full = np.where(full & grows, likely * missed, 0.0)
     apart = np.minimum(priors.FULL_NODE_SPREAD * ahead, np.where(full > 0, np.abs(kept - there), 0.0))
     parts = [(full, np.where(full > 0, kept, 0.0), np.maximum(apart, 1e-9))]
     chance = chance * (1 - full) / len(priors.SLOPE_PLACES)
@@ -96,17 +96,17 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
 
 
 def _full_domain(
-    logs: Callable[[float | Array], Array], last: Array, ends: tuple[float, float], ahead: Array
+    logs: Callable[[float | Array], Array], last: Array, ends: tuple[float, float, float], ranks: Array
 ) -> tuple[Mask, Array]:
-    """Whether the runs may have filled the memory domain (r, k), and ln y then.
+    """Whether ranks (k,) are more than fill a memory domain (r, k), and ln y then; `ends` are the fewest and the
+    most of the runs, and those that fill one.
 
-    What ranks of one node take from each other is in the cost per unit of work, which stays what it was at the last
-    runs: time that was divided at first is divided again, time that was constant at first is constant again. Only runs
-    from one rank on show both, the cost without others and what others add.
+    What ranks of one node take from each other is in the cost per unit of work, which stays what it is in a full
+    domain: time that falls is divided further, time that does not stays. Only runs from one rank on show the cost
+    without others, which is how work that is not divided differs from a domain that is full already.
     """
-    low, high = ends
-    if not from_one_rank(low, high):
-        return np.zeros(last.shape, dtype=bool), last
-    divided = np.round(np.clip((logs(low) - logs(low * FIRST)) / np.log(FIRST), 0.0, 1.0))
-    kept = last - divided * ahead
-    return np.isfinite(kept), kept
+    low, high, filling = ends
+    further = np.log(np.maximum(ranks / filling, 1.0))
+    divided = logs(low) - last > priors.DIVIDED_SLOPE * np.log(high / low)
+    kept = logs(filling) - np.where(divided, further, 0.0)
+    return np.isfinite(kept) & (divided | (low < 2)) & (further > 0), kept

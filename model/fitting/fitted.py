@@ -87,8 +87,8 @@ class Fitted:
         the functions above hold from there on, those of `below`, whose rows are the series `below_rows`, up to there.
     ties : (q, 1 + m) or None
         Parameters that varied together only (:mod:`ranksight.model.fitting.ties`).
-    described : bool
-        Whether the machine's memory domains are known, so that no function has to guess when ranks fill one.
+    filling : int
+        Ranks that fill a memory domain of the machine; 0 where no machine is described.
     iterations : str or None
         The parameter that everything is a line in: set-up, and as much again with every iteration.
     lasting : Lasting or None
@@ -128,7 +128,7 @@ class Fitted:
     below: Fitted | None = None
     below_rows: Index | None = None
     ties: Array | None = None
-    described: bool = False
+    filling: int = 0
     iterations: str | None = None
     lasting: Lasting | None = None
     unaffected: NDArray[np.bool_] | None = None

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import reading
+from ranksight.model.priors import DIVIDED_SLOPE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
@@ -30,6 +31,8 @@ POWERS = (0.0, 0.5, 1.0, 2.0, 3.0)
 face."""
 WORK = ("flops_dp", "flops_sp", "instructions", "bytes_mem_read", "time", "cycles")
 """Metrics that say how much work there is, the one first that waiting cannot change."""
+DIVIDES: Mapping[bool | None, tuple[float, ...]] = {None: (-1.0, 0.0), True: (-1.0,), False: (0.0,)}
+"""Powers of ranks and threads that are tried, by whether times fall with them."""
 MOST = 4
 """Parameters that are searched at most; further ones have the power 0."""
 
@@ -76,7 +79,7 @@ def work_per_rank(series: Series) -> WorkPerRank:
     powers = np.array([-1.0 if name in DIVIDERS and not stated else 0.0 for name in series.parameters])
     known = (WORK_PER_RANK, *DIVIDERS) if stated else ()
     powers[[name == WORK_PER_RANK for name in series.parameters]] = 1.0
-    total = _total(series)
+    total, timed = _total(series)
     free = [at for at, name in enumerate(series.parameters) if name not in known]
     varied = [at for at in free if len(np.unique(series.points[:, at])) > 1][:MOST]
     usable = np.isfinite(total) & (total > 0) & (series.points[:, varied] > 0).all(axis=1)
@@ -84,15 +87,35 @@ def work_per_rank(series: Series) -> WorkPerRank:
         return WorkPerRank(series.parameters, powers)
     logs = np.log(series.points[usable])
     goal = np.log(total[usable]) - (logs[:, series.parameters.index(WORK_PER_RANK)] if stated else 0.0)
-    offered: list[Sequence[float]] = [(-1.0, 0.0) if series.parameters[at] in DIVIDERS else POWERS for at in varied]
+    offered: list[Sequence[float]] = [
+        DIVIDES[_falls(logs, at, goal) if timed else None] if series.parameters[at] in DIVIDERS else POWERS
+        for at in varied
+    ]
     trials = np.array(list(product(*offered)))
     apart = goal - trials @ logs[:, varied].T
     powers[varied] = trials[int(np.argmin(apart.var(axis=1)))]
     return WorkPerRank(series.parameters, powers)
 
 
-def _total(series: Series) -> Array:
-    """Sum over kernels (n,) of the first of :data:`WORK` that was measured everywhere."""
+def _falls(logs: Array, at: int, goal: Array) -> bool | None:
+    """Whether the times `goal` (n,) fall along one coordinate of `logs` (n, m), the others being equal; None where the
+    others always differ.
+
+    Sharing and waiting only lengthen times, so that a time that falls with the ranks is one of divided work, however
+    little it falls.
+    """
+    constant = np.zeros((len(goal), 1))
+    group = np.unique(np.hstack([constant, np.delete(logs, at, axis=1)]), axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.lexsort((logs[:, at], group))
+    first = np.unique(group[order], return_index=True)[1]
+    least = np.minimum.reduceat(goal[order], first)
+    width = np.maximum.reduceat(logs[order, at], first) - logs[order, at][first]
+    falls = ((goal[order][first] - least) > DIVIDED_SLOPE * width)[width > 0]
+    return bool(np.median(falls) > 0.5) if falls.size else None
+
+
+def _total(series: Series) -> tuple[Array, bool]:
+    """Sum over kernels (n,) of the first of :data:`WORK` that was measured everywhere, and whether it is a time."""
     names = np.array(series.metrics, dtype=object)
     parts = np.array([kernel != WHOLE for kernel in series.kernels], dtype=bool)
     for name in WORK:
@@ -100,5 +123,5 @@ def _total(series: Series) -> Array:
             if rows.any():
                 total = np.nansum(reduce(series.values[rows], "median", axis=2), axis=0)
                 if (total > 0).all():
-                    return np.asarray(total)
-    return np.full(len(series.points), np.nan)
+                    return np.asarray(total), name in ("time", "cycles")
+    return np.full(len(series.points), np.nan), False

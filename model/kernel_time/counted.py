@@ -32,11 +32,11 @@ from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.priors import FULL_NODE
-from ranksight.model.series.computation import WORK_PER_RANK, cores
+from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.series import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.model.uncertainty.slope import from_one_rank
+from ranksight.model.uncertainty.slope import filled, shows
 
 Array = NDArray[np.float64]
 
@@ -67,8 +67,10 @@ class Where:
         Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
         stated: it acts on nothing, and few ranks show little of many.
     alone : bool
-        Whether all runs were on one memory domain, with another number of ranks each; where no machine gives its
-        domains, whether they may have been (:func:`ranksight.model.uncertainty.slope.from_one_rank`).
+        Whether all runs were on one memory domain, with another number of ranks each.
+    full : float
+        Probability that they have filled one, where no machine gives its domains
+        (:func:`ranksight.model.uncertainty.slope.filled`).
     """
 
     parameters: tuple[str, ...]
@@ -76,6 +78,7 @@ class Where:
     domains: Domains | None
     columns: tuple[int, ...]
     alone: bool = False
+    full: float = 0.0
 
     def ranks(self, points: Array) -> Array:
         """Ranks (k,) at `points` (k, m), times their threads, which occupy cores as ranks do."""
@@ -92,6 +95,23 @@ class Where:
         if self.domains is None:
             return np.zeros(len(points), dtype=bool)
         return np.asarray((self.ranks(points) > self.active(points)) & self.alone)
+
+    def fills(self, points: Array) -> Array:
+        """Probability (k,) that costs stay those of a full domain: runs within one domain cannot part what its ranks
+        take from each other from what their work per rank does."""
+        if self.domains is None:
+            return np.full(len(points), self.full)
+        return np.where(self.spreads(points) & (1 not in self.columns), FULL_NODE, 0.0)
+
+    def of_domain(self, points: Array, inputs: Array, ends: tuple[Array, Array]) -> Array:
+        """Coordinates like `inputs` (k, d) if the ranks of one domain had all the work; where no machine gives its
+        domains, those of the nearest runs, which lie between `ends`."""
+        if self.domains is None:
+            return np.clip(inputs, *ends)
+        moved = inputs.copy()
+        divided = self.work.powers[np.isin(self.parameters, DIVIDERS)].min()
+        moved[:, 0] -= divided * np.log(self.ranks(points) / self.active(points))
+        return moved
 
     def every(self, points: Array, work_points: Array | None = None) -> Array:
         """All coordinates, (k, 3)."""
@@ -125,11 +145,12 @@ class Where:
                 kept.append(column)
         kept += [RANKS] if stated else []
         ranks, active = where.ranks(series.points), where.active(series.points)
+        columns = tuple(kept) or (0,)
         if domains is None:
-            alone = from_one_rank(float(ranks.min()), float(ranks.max()))
-        else:
-            alone = bool((ranks == active).all()) and len(np.unique(active)) > 1
-        return cls(series.parameters, where.work, domains, tuple(kept) or (0,), alone)
+            full = filled(float(ranks.min()), float(ranks.max())) * shows(float(ranks.min()), series.metrics)
+            return cls(series.parameters, where.work, domains, columns, full=full)
+        alone = bool((ranks == active).all()) and len(np.unique(active)) > 1
+        return cls(series.parameters, where.work, domains, columns, alone)
 
 
 @dataclass(frozen=True)
@@ -239,7 +260,7 @@ class Counted:
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
         new = np.broadcast_to(self.regime(inputs), (len(self.kernels), len(points)))
-        whole = self._whole(inputs, [works[name] for name in self.total.names]).plus(inverse)
+        whole = self._whole(points, inputs, [works[name] for name in self.total.names]).plus(inverse)
         whole = whole.plus(Spread(np.zeros(new.shape), new, new))
         shape = whole.centre.shape
         none = Spread(*np.full((3, *shape), np.nan))
@@ -268,16 +289,16 @@ class Counted:
         blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
         return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy)
 
-    def _whole(self, inputs: Array, works: list[Spread]) -> Spread:
-        """Time by the cost per unit of work, which stays that of the last runs where these may have filled a memory
-        domain."""
+    def _whole(self, points: Array, inputs: Array, works: list[Spread]) -> Spread:
+        """Time by the cost per unit of work, which may stay that of a memory domain that is full."""
         costs = self.total.at(works, inputs)
-        if self.where.domains is not None or not self.where.alone:
+        full = self.where.fills(points)
+        if not full.any():
             return costs
         held = self.total.rates[0].inputs
-        last = self.total.at(works, np.clip(inputs, held.min(axis=0), held.max(axis=0)))
-        full = np.full(costs.centre.shape, FULL_NODE)
-        return average([costs, last], np.stack([1 - full, full]))
+        kept = self.total.at(works, self.where.of_domain(points, inputs, (held.min(axis=0), held.max(axis=0))))
+        share = np.broadcast_to(full, costs.centre.shape)
+        return average([costs, kept], np.stack([1 - share, share]))
 
     def regime(self, inputs: Array, of_core: bool = False) -> Array:
         """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d).
@@ -333,6 +354,7 @@ class Counted:
             "domains": None if domains is None else domains.to_dict(),
             "columns": list(self.where.columns),
             "alone": self.where.alone,
+            "full": self.where.full,
             "clock": self.clock.to_dict(),
             "latencies": self.latencies.tolist(),
             "frequency": self.frequency,
@@ -360,7 +382,9 @@ class Counted:
             kernels, work = tuple(map(str, content["kernels"])), WorkPerRank.from_dict(content["work"])
             columns = tuple(int(column) for column in content["columns"])
             domains, alone = perhaps("domains", Domains.from_dict), content["alone"] is True
-            where = Where(work.parameters, work, domains, columns, alone)
+            # models of schema version 4 and below say whether, not how probably
+            full = float(content.get("full", FULL_NODE * (alone and domains is None)))
+            where = Where(work.parameters, work, domains, columns, alone and domains is not None, full)
             compositions = tuple(
                 (None if held is None else Composition.from_dict(held), str(name))
                 for held, name in content["compositions"]
@@ -387,6 +411,7 @@ class Counted:
             not columns
             or not set(columns) <= {0, 1, 2}
             or found.latencies.shape != (4,)
+            or not 0 <= full <= 1
             or not all(0 < x < np.inf for x in (found.frequency, found.line, found.bandwidth))
             or found.split.dtype != bool
             or not found.split.shape == found.offset.shape == (len(kernels),)

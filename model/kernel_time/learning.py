@@ -30,6 +30,7 @@ from ranksight.model.kernel_time.perwork import PerWork, Spread
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.priors import (
     CORE_CLOCKS,
+    DIVIDED_SLOPE,
     DOMAIN_FULL,
     EXECUTION_PER,
     STALL_RESOLUTION,
@@ -116,7 +117,10 @@ def learn_counted(
     busy = np.where(steady[:, None] & np.isfinite(cycles), cycles + offset[:, None], busy)
     counts = {name: of(name)[0] for name in COUNTS}
     counts[PER_RANK] = np.broadcast_to(where.work.logarithm(points), shape)
-    counts[NOTHING] = np.zeros(shape)
+    ranks = where.ranks(points)
+    few, many = int(ranks.argmin()), int(ranks.argmax())
+    falls = np.nan_to_num(time[:, few] - time[:, many]) > DIVIDED_SLOPE * np.log(ranks[many] / ranks[few])
+    counts[NOTHING] = np.where(falls[:, None] & (where.full > 0), np.nan, np.zeros(shape))
     total = _learn(TIME_PER, busy, time_error, counts, inputs, where)
     stalls = np.exp(of("stall_cycles")[0] - np.where(np.isfinite(cycles), cycles, busy))
     held = rows.keys()

@@ -17,6 +17,7 @@ along, the work per rank stays within what was measured, and functions are as go
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,10 +40,21 @@ DIVIDING = ("ranks", "nodes", "p", "processes")
 """Parameters that divide work and add neighbours."""
 
 
-def from_one_rank(low: float, high: float) -> bool:
-    """Whether runs on `low` to `high` ranks show what ranks of one node take from each other: from one rank on, which
-    had the node for itself, to no more than a node may hold."""
-    return low < 2 <= high <= priors.WHOLE_NODES
+def shows(low: float, metrics: Collection[str]) -> bool:
+    """Whether runs from `low` ranks on show what ranks of one domain take from each other: with one rank, or where
+    nothing but times was measured, whose falls then are all that is known of the work. Counted work differs from times
+    by imbalance and waiting as well."""
+    return low < 2 or not {"instructions", "flops_dp", "flops_sp"} & set(metrics)
+
+
+def filled(low: float, high: float) -> float:
+    """Probability that costs of work stay those of runs on `low` to `high` ranks, which may have filled a memory domain
+    of a node that no platform describes. Runs from one rank on show what ranks take from each other; further ones do
+    where they lie within one domain."""
+    if not 0 < low < high <= priors.WHOLE_NODES:
+        return 0.0
+    inside = np.clip(np.log(priors.WHOLE_NODES / high) / np.log(priors.WHOLE_NODES / priors.ONE_DOMAIN), 0.0, 1.0)
+    return float(priors.FULL_NODE * (1.0 if low < 2 else inside))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from ranksight.model.prediction import Prediction
 
 FARAWAY = 2**30
 
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     """Three kernels, one of which has instructions at too few configurations, and an odd name."""

@@ -129,7 +129,9 @@ def test_times_are_met_at_the_clock_that_the_runs_had(
     assert ("ranks shared cores or slept" in " ".join(capsys.readouterr().out.split())) == warned
 
 
-def test_negative_and_missing_values_are_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_negative_and_missing_values_are_left_out_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def spoil(kernel: str, ranks: int, row: Row) -> Row:
         if kernel == "b" and ranks == 4:
             return {**row, "instructions": -row["instructions"]}

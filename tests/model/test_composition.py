@@ -12,7 +12,9 @@ from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
 
 
-def test_functions_that_contradict_their_product_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_functions_that_contradict_their_product_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     # Operations that grow faster than operations per visit times visits: one of the three counts is wrong.
     experiment = Experiment.create(tmp_path / "counts", "counts", ["size"])
     for size in (2, 4, 8, 16, 32):

@@ -91,7 +91,8 @@ def test_two_numbers_of_steps_with_two_sizes_keep_their_laws() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "expected"), [("", "turns", "no parameter turns"), ("steps=10", "steps", "steps is 10 in all runs")]
+    ("where", "name", "expected"),
+    [("", "turns", "no parameter turns"), ("steps=10", "steps", "steps is 10 in all runs")],
 )
 def test_what_shows_no_iterations_is_refused_in_a_line(
     where: str, name: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

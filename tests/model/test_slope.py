@@ -14,7 +14,7 @@ from ranksight.model.fitting.changing import changes
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.series.series import Series
-from ranksight.model.uncertainty.slope import Change, turned, with_changes
+from ranksight.model.uncertainty.slope import Change, filled, turned, with_changes
 
 RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 
@@ -107,12 +107,29 @@ def test_a_node_measured_from_one_rank_on_may_be_full(
     change = changes(replace(fitted, pace=np.ones(1)), np.array([[64.0]]))
     assert change is not None
     assert change.share[0, 0, 0] == pytest.approx(priors.FULL_NODE)
-    for sure in (replace(fitted, described=True, pace=np.ones(1)), replace(fitted, pace=np.full(1, 0.01))):
-        none = changes(sure, np.array([[64.0]]))
-        assert none is None or none.share[0, 0, 0] == 0
+    none = changes(replace(fitted, pace=np.full(1, 0.01)), np.array([[64.0]]))
+    assert none is None or none.share[0, 0, 0] == 0
     np.testing.assert_allclose(np.exp(change.centre[0, 0, 0]), kept(law(16.0), 4.0), rtol=0.02)
     answer = replace(fitted, pace=np.ones(1)).predict([[64.0]], level=0.9)
     assert answer.lower[0, 0] < kept(law(16.0), 4.0) < answer.upper[0, 0]
+
+
+def test_a_described_domain_is_full_with_as_many_ranks_as_it_has_cores() -> None:
+    ranks = np.array([2.0, 4, 8, 16])
+    fitted = replace(_fitted_times(ranks, 10 / ranks + 3), filling=32, pace=np.ones(1))
+    inside, beyond = (changes(fitted, np.array([[float(p)]])) for p in (32, 128))
+    assert beyond is not None
+    assert inside is None or inside.share[0, 0, 0] == 0
+    assert beyond.share[0, 0, 0] == pytest.approx(priors.FULL_NODE)
+    np.testing.assert_allclose(np.exp(beyond.centre[0, 0, 0]), (10 / 32 + 3) / 4, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("high", "chance"), [(16, priors.FULL_NODE), (45.25, priors.FULL_NODE / 2), (128, 0.0), (256, 0.0)]
+)
+def test_runs_on_two_ranks_and_more_lie_in_one_domain_where_they_are_few(high: float, chance: float) -> None:
+    assert filled(2, high) == pytest.approx(chance, abs=1e-3)
+    assert filled(1, high) == (priors.FULL_NODE if high <= priors.WHOLE_NODES else 0)
 
 
 @pytest.mark.parametrize(

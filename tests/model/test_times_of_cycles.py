@@ -55,9 +55,7 @@ def test_the_clock_of_the_platform_is_taken_and_kept_in_the_file(tmp_path: Path)
     )
     assert table.set_index("kernel").loc[WHOLE, "time"] == 5.0
     assert "derived from cycles" in seen.runs[0].provenance["time"]
-    pd.testing.assert_series_equal(
-        seen.counters(["time"])["time"][:2], table["time"][:2], check_names=False
-    )
+    pd.testing.assert_series_equal(seen.counters(["time"])["time"][:2], table["time"][:2], check_names=False)
 
 
 def test_frequencies_of_the_runs_come_first(tmp_path: Path) -> None:

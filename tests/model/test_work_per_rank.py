@@ -9,6 +9,7 @@ import pytest
 
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.kernel_time.coordinates import work_per_rank
 from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast
 
@@ -70,3 +71,12 @@ def test_a_change_of_behaviour_next_to_a_parameter_that_did_not_vary_is_kept() -
     again = Fitted.from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert "above ranks" in again.formula(0)
     np.testing.assert_allclose(again.predict(np.array([[4.0, 8.0]])).value, 250.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("slope", "power"), [(-1.0, -1.0), (-0.2, -1.0), (-0.02, 0.0), (0.0, 0.0), (0.5, 0.0)])
+def test_times_that_fall_with_the_ranks_are_of_divided_work(slope: float, power: float) -> None:
+    """Ranks that share memory make a time fall less than the work, not the other way round."""
+    ranks, sizes = (each.ravel() for each in np.meshgrid([8.0, 10, 12, 18], [64.0, 96]))
+    times = sizes**3 * ranks**slope
+    series = Series(("ranks", "size"), np.stack([ranks, sizes], axis=1), times[None, :, None], ("k",), ("time",))
+    np.testing.assert_array_equal(work_per_rank(series).powers, [power, 3])
