@@ -88,6 +88,12 @@ class Neighbours:
         """The grid of the highest weight."""
         return self.grids[int(np.argmax(self.weight.sum(axis=0)))]
 
+    @property
+    def exact(self) -> set[tuple[str, str]]:
+        """Kernels and metrics that follow the law to rounding on some grid."""
+        met = ((self.weight > 0) & (self.residual == 0)).any(axis=1)
+        return {key for key, yes in zip(zip(self.kernels, self.metrics, strict=True), met, strict=True) if yes}
+
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s series at `points` (k, m): weighted median and quantiles over the grids."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
