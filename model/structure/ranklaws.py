@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
@@ -30,8 +31,9 @@ from ranksight.model.plaindata import reading
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.structure.gridlaw import EXACT
+from ranksight.model.structure.halolaws import find_margins
 from ranksight.model.structure.levels import Levels, fit_levels
-from ranksight.model.structure.rankterms import RANK_TERMS, sums, term_values
+from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, sums, term_values
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -68,6 +70,8 @@ class RankLaws:
         Of each series the sums that fit, the simplest first: names of terms and the index of each one's coefficient.
     coefficients : Fitted, Levels or (c,) values
         Distinct coefficients as functions of the other parameters; plain values where no other parameter varied.
+    scatter : tuple of float
+        Relative scatter of each series around its sums; 0 where they meet it to rounding.
     """
 
     parameters: tuple[str, ...]
@@ -76,6 +80,7 @@ class RankLaws:
     metrics: tuple[str, ...]
     sums: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
     coefficients: Fitted | Levels | Array
+    scatter: tuple[float, ...]
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s series at `points` (k, m); away from whole ranks above one, where no law is, status DOMAIN."""
@@ -100,6 +105,8 @@ class RankLaws:
                         status[row] = np.where(bad, status_of[index], status[row])
                         reason[row] = np.where(bad, reason_of[index], reason[row])
                 lower[row], upper[row] = np.fmin(lower[row], found[1]), np.fmax(upper[row], found[2])
+        reach = float(ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
+        lower, upper = np.maximum(lower - reach, 0.0), upper + reach
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
         status, reason = forecast.judged_by_width(factor, status, reason)
@@ -137,6 +144,7 @@ class RankLaws:
             "others": list(self.others),
             "kernels": list(self.kernels),
             "metrics": list(self.metrics),
+            "scatter": list(self.scatter),
             "sums": [[[list(term) for term in one] for one in each] for each in self.sums],
             "kind": "values" if isinstance(given, np.ndarray) else "levels" if isinstance(given, Levels) else "fitted",
             "coefficients": given.tolist() if isinstance(given, np.ndarray) else given.to_dict(),
@@ -150,6 +158,7 @@ class RankLaws:
             found = tuple(
                 tuple(tuple((str(name), int(index)) for name, index in one) for one in each) for each in content["sums"]
             )
+            scatter = tuple(map(float, content["scatter"]))
             given, kind = content["coefficients"], content["kind"]
             coefficients: Fitted | Levels | Array
             if kind == "values":
@@ -160,13 +169,18 @@ class RankLaws:
             every = [term for each in found for one in each for term in one]
             sound = all(each and all(each) for each in found) and "ranks" in names["parameters"]
             sound &= all(name in RANK_TERMS and 0 <= index < held for name, index in every)
-            sound &= len(names["kernels"]) == len(names["metrics"]) == len(found)
+            sound &= len(names["kernels"]) == len(names["metrics"]) == len(found) == len(scatter)
         if not sound:
             raise InputError("'laws' does not fit together", "fit the model again")
-        return cls(sums=found, coefficients=coefficients, **names)
+        return cls(sums=found, coefficients=coefficients, scatter=scatter, **names)
 
 
-def fit_rank_laws(series: Series, names: Collection[tuple[str, str]], **settings: Any) -> RankLaws | None:
+def fit_rank_laws(
+    series: Series,
+    names: Collection[tuple[str, str]],
+    halos: Mapping[str, Collection[Halo]] | None = None,
+    **settings: Any,
+) -> RankLaws | None:
     """Find the sums of laws that series follow; None where none does, or ranks took too few values.
 
     Parameters
@@ -175,6 +189,8 @@ def fit_rank_laws(series: Series, names: Collection[tuple[str, str]], **settings
         Means over all ranks.
     names : collection of (kernel, metric)
         Series to look at.
+    halos : mapping of str to collection of (dimensions, periodic), optional
+        Kernels whose messages are known to go to each neighbour on grids, and these grids.
     **settings
         Of :func:`ranksight.model.fitting.fitting.fit_series`, for the coefficients.
     """
@@ -185,7 +201,7 @@ def fit_rank_laws(series: Series, names: Collection[tuple[str, str]], **settings
     rows = np.array([row for row, key in enumerate(keys) if key in names], dtype=np.intp)
     ranks = np.unique(series.points[:, at])
     ranks = ranks[(ranks > 1) & (ranks == np.floor(ranks))].astype(np.int64)
-    if len(ranks) < FEWEST or not len(rows):
+    if not len(ranks) or not len(rows):
         return None
     others = tuple(name for name in series.parameters if name != "ranks")
     places, group = np.unique(np.delete(series.points, at, axis=1), axis=0, return_inverse=True)
@@ -196,6 +212,12 @@ def fit_rank_laws(series: Series, names: Collection[tuple[str, str]], **settings
         if len(where):
             values[:, place, where[0]] = measured[:, n]
     found = _search(values, ranks)
+    scatter = [0.0] * len(rows)
+    near = {**(halos or {}), **_near(found, [keys[row] for row in rows])}
+    for row, (kernel, name) in enumerate(keys[row] for row in rows):
+        if name == "bytes_sent" and not found[row] and kernel in near:
+            margins, scatter[row] = find_margins(values[row], ranks, near[kernel])
+            found[row] = [(each.terms, each.coefficients) for each in margins]
     lawful = [row for row, each in enumerate(found) if each]
     if not lawful:
         return None
@@ -211,7 +233,20 @@ def fit_rank_laws(series: Series, names: Collection[tuple[str, str]], **settings
         made = Series(others, places, distinct[:, :, None], kernels, metrics)
         coefficients = fit_levels(made, **settings) or fit_series(made, **settings)
     mine = [keys[rows[row]] for row in lawful]
-    return RankLaws(series.parameters, others, tuple(k for k, _ in mine), tuple(m for _, m in mine), said, coefficients)
+    kernels, metrics = zip(*mine, strict=True)
+    kept = tuple(scatter[row] for row in lawful)
+    return RankLaws(series.parameters, others, kernels, metrics, said, coefficients, kept)
+
+
+def _near(found: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Halo]]:
+    """Kernels whose messages go to each neighbour on a grid by a sum found, and the kinds of these grids."""
+    texts = list(RANK_TERMS)
+    near: dict[str, list[Halo]] = {}
+    for each, (kernel, name) in zip(found, keys, strict=True):
+        single = [texts[one[0]] for one, _ in each if len(one) == 1] if name == "messages" else []
+        if kinds := [SENT_TO[text] for text in single if text in SENT_TO]:
+            near[kernel] = kinds
+    return near
 
 
 def _rounded(values: Array) -> Array:

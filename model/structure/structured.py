@@ -40,6 +40,6 @@ def structured(
     law = fit_neighbours(experiment, names, tables, everywhere, **each)
     lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
     sent = {key for key in names - (set() if law is None else law.exact) if key[1] in SENT}
-    laws = fit_rank_laws(series, sent, **each)
+    laws = fit_rank_laws(series, sent, None if law is None else law.halos, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     return Functions(fitted, fit_levels(series, **each), law, minor, stated, find_unserved(series), laws)

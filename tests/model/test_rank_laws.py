@@ -122,3 +122,42 @@ def test_damaged_laws_are_refused() -> None:
     for damage in [*damaged, {"coefficients": None}]:
         with pytest.raises(InputError, match="'laws'"):
             RankLaws.from_dict({**content, **damage})
+
+
+def particles(p: int, edge: int, cut: float = 1.7) -> float:
+    """Particles of a lattice that ranks send: those within a cut-off of a face, with what came along sides before."""
+    sides = dims_create(p, 3)[::-1]
+
+    def planes(low: float, high: float) -> int:
+        return int(np.floor(2 * high - 1e-9) - np.floor(2 * low - 1e-9))
+
+    sent = 0
+    for place in np.ndindex(*sides):
+        ends = [(edge * at / side, edge * (at + 1) / side) for at, side in zip(place, sides, strict=True)]
+        for d, side in enumerate(sides):
+            low, high = ends[d]
+            # Along an uncut side there is a margin as well, which nobody else sends.
+            if side > 1:
+                face = [planes(*ends[other]) for other in range(3) if other != d]
+                sent += (planes(low, low + cut) + planes(high - cut, high)) * face[0] * face[1]
+            ends[d] = (low - cut, high + cut)
+    return 4.0 * sent
+
+
+def test_halos_of_particles_grow_by_the_cut_off() -> None:
+    points = np.array([[p, n] for n in (8, 10, 12) for p in range(1, 9)], dtype=float)
+    values = np.array(
+        [[torus(int(p)) / p for p, _ in points], [particles(int(p), int(n)) / p for p, n in points]]
+    )  # fmt: skip
+    values[:, points[:, 0] == 1] = np.nan
+    given = Series(("ranks", "size"), points, values[..., None], ("md: Send",) * 2, ("messages", "bytes_sent"))
+    law = fit_rank_laws(given, {("md: Send", "messages"), ("md: Send", "bytes_sent")})
+    assert law is not None
+    row = law.metrics.index("bytes_sent")
+    asked = [(16, 12), (32, 12), (64, 12), (8, 16)]
+    said = law.predict(np.array(asked, dtype=float))
+    measured = np.array([particles(p, n) / p for p, n in asked])
+    assert said.value[row] == pytest.approx(measured, rel=0.1)
+    assert (said.lower[row] <= measured).all()
+    assert (measured <= said.upper[row]).all()
+    assert "halo by rising sides" in law.formula(row)
