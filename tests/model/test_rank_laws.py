@@ -10,6 +10,7 @@ import pytest
 
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
+from ranksight.model.messages.volumes import Volumes, fit_volumes
 from ranksight.model.series.series import Series
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
@@ -161,3 +162,15 @@ def test_halos_of_particles_grow_by_the_cut_off() -> None:
     assert (said.lower[row] <= measured).all()
     assert (measured <= said.upper[row]).all()
     assert "halo by rising sides" in law.formula(row)
+
+
+def test_tables_of_messages_know_sums_of_laws() -> None:
+    given = series(tree, range(2, 9))
+    found = fit_volumes(given.parameters, given.points, given.values[..., 0], [("main: Send #0", "messages")], [None])
+    assert found.sums is not None
+    for each in (found, Volumes.from_dict(found.to_dict())):
+        said = each.predict(np.array([[16.0, 32.0], [100.0, 32.0]]))
+        assert said.value[0] == pytest.approx([tree(16) / 16, tree(100) / 100])
+        assert "ones(ranks) / ranks" in each.text(0)
+    with pytest.raises(InputError, match="'volumes' does not fit together"):
+        Volumes.from_dict({**found.to_dict(), "sums": {**found.to_dict()["sums"], "kernels": ["7"]}})
