@@ -52,6 +52,8 @@ class Program:
     environment : mapping of str to str
     known : str
         What of it is no smooth function of ranks and size.
+    most : int
+        Ranks beyond which the case is too small to run.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Program:
     module: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
     known: str = ""
+    most: int = 32
 
     def missing(self) -> str:
         """What it needs and is not here; empty where all is."""
@@ -335,20 +338,24 @@ PROGRAMS = (
     Program("quantum-espresso", "Fortran", ("pw.x", "ld1.x"), ("pw.x", "-ndiag", "1", "-in", "pw.in"), (10, 14, 18, 26),
             {"ld1.in": _SILICON, "pw.in": _PW,
              "prepare": "#!/bin/sh -e\nld1.x < ld1.in > ld1.out\nsed -i \"s/SIZE/$1/\" pw.in\n"}, "./prepare {size}",
-            known="grids of the Fourier transform take sizes of small primes, whose codelets differ from size to size"),
+            known="grids of the Fourier transform take sizes of small primes, whose codelets differ from size to size; "
+            "its case is too small for 32 ranks", most=16),
     Program("hpcc", "C", ("hpcc",), ("hpcc",), (32, 48, 64, 96),
             {"hpccinf.txt": _HPCC,
              "prepare": "#!/bin/sh -e\nsed -i \"s/SIZE/$1/; s/ROWS/$3/; s/COLUMNS/$2/\" hpccinf.txt\n"},
             "./prepare {size} {grid2.x} {grid2.y}",
-            known="FFT and RandomAccess take the largest power of two that fits, the latency test repeats by the "
-            "clock, and Linpack has two to six blocks in a row"),
+            known="FFT and RandomAccess take the largest power of two that fits and draw partners at random, the "
+            "latency test repeats by the clock, and Linpack has two to six blocks in a row"),
     Program("mpi4py", "Python", (), (interpreter("mpi4py") or sys.executable, "heat.py", "{size}"), (32, 48, 64, 96),
             {"heat.py": _PYTHON}, module="mpi4py", environment={"PYTHONHASHSEED": "0"},
-            known="mpi4py sends its reductions of objects along binomial trees, whose means rise in steps"),
+            known="mpi4py sends its reductions of objects along binomial trees, which numbers of ranks that are no "
+            "powers of two show"),
     Program("gromacs", "C++", ("gmx", "gmx_mpi"),
             ("gmx_mpi", "mdrun", "-s", "topol.tpr", "-ntomp", "1", "-npme", "0", "-dlb", "no", "-notunepme",
              "-noconfout", "-nb", "cpu", "-pin", "off"), (24, 27, 30, 36),
             {"md.mdp": _GROMACS, "topol.top": _WATER, "prepare": _PREPARE_GROMACS}, "./prepare {size}",
-            environment={"GMX_MAXBACKUP": "-1"}),
+            environment={"GMX_MAXBACKUP": "-1"},
+            known="up to 8 ranks it cuts the box in slabs, beyond along two sides, so that the transform, the "
+            "redistribution of charges and the exchanges change their kind at 16"),
 )  # fmt: skip
 """All of them; the last of the sizes is not measured before it is predicted."""

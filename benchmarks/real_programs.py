@@ -43,7 +43,8 @@ VERBS = ("measure", "fit", "predict", "diagnose", "plan", "report")
 
 
 @contextlib.contextmanager
-def _folder(settings: Settings) -> Iterator[Path]:
+def folder_of(settings: Settings) -> Iterator[Path]:
+    """Where programs are measured: below the cache where there is one."""
     if settings.cache is not None:
         folder = settings.cache.absolute() / "real_programs"
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,6 +74,7 @@ def measure(program: Program, folder: Path, quick: bool) -> tuple[list[object], 
     case, environment = program.write(folder), dict(program.environment)
     *sizes, larger = program.sizes
     ranks, further = (QUICK_RANKS, QUICK_FURTHER) if quick else (RANKS, FURTHER)
+    further = tuple(count for count in further if count <= program.most)
     name, seconds = f"{program.name}{'-quick' if quick else ''}", {}
     words = {
         "measure": program.measure(ranks, tuple(sizes), case, Path(f"{name}.exp")),
@@ -115,20 +117,20 @@ def errors(model: Model, held: Experiment) -> dict[str, pd.DataFrame]:
     mine = table[table["metric"].isin(COUNTS) & table["kernel"].isin(heavy["kernel"].unique())]
     at = [*model.parameters, "kernel"]
     mine = mine.merge(heavy[at].drop_duplicates(), on=at)
-    return {"kernels": mine[["kernel", "metric", "error", "inside"]], "operations": _sent(model, held)}
+    return {"kernels": mine[["kernel", "metric", "error", "inside"]], "operations": sent(model, held)}
 
 
-def _sent(model: Model, held: Experiment) -> pd.DataFrame:
-    """Messages and bytes of every operation of every kernel that sends."""
-    sent, series = model.equation.communication, message_series(model.view(held))
+def sent(model: Model, held: Experiment) -> pd.DataFrame:
+    """Messages and bytes of every operation of every kernel that sends, as columns of :func:`errors`."""
+    communication, series = model.equation.communication, message_series(model.view(held))
     columns = ["kernel", "metric", "error", "inside"]
-    if sent is None or series is None:
+    if communication is None or series is None:
         return pd.DataFrame(columns=columns)
-    said = sent.functions.predict(series.points)
+    said = communication.functions.predict(series.points)
     values = np.nanmedian(series.values, axis=2)
     rows = []
     for at, key in enumerate(zip(series.kernels, series.metrics, strict=True)):
-        row = sent.functions.rows.get(key)
+        row = communication.functions.rows.get(key)
         for k in np.flatnonzero(np.isfinite(values[at]) & (values[at] > 0)).tolist():
             if row is None:
                 rows.append((*key, np.nan, False))
@@ -161,7 +163,7 @@ def run(settings: Settings) -> str:
     ranks, further = (QUICK_RANKS, QUICK_FURTHER) if settings.quick else (RANKS, FURTHER)
     chosen = [name for name in os.environ.get("RANKSIGHT_PROGRAMS", "").split(",") if name]
     rows, times, skipped, known = [], [], [], []
-    with _folder(settings) as folder:
+    with folder_of(settings) as folder:
         for program in PROGRAMS:
             if chosen and program.name not in chosen:
                 continue

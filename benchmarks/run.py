@@ -51,6 +51,7 @@ BENCHMARKS = (
     "verdicts",
     "expectations",
     "real_programs",
+    "real_messages",
     "mutants",
     "safety",
 )

@@ -104,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.model.questions import above_zero
 
     sides = ((args.before, args.before_platform), (args.after, args.after_platform))
+    if not args.asked:
+        _check_common([path for path, _ in sides])
     kept = _kept([path for path, _ in sides], names)
     first, second = (_open(path, platform, kept) for path, platform in sides)
     if first.name == second.name:
@@ -128,6 +130,25 @@ def run(args: argparse.Namespace) -> int:
     return 4 if not found.timer or (row is not None and (found.changes.verdict[row] == UNSURE).all()) else 0
 
 
+def _check_common(paths: Sequence[Path]) -> None:
+    """Raise InputError, before anything is fitted, where experiments of the same parameters share no configuration."""
+    from ranksight.analysis.comparison.comparing import nothing_in_common
+    from ranksight.core.experiment import read
+
+    held = [read(path) for path in paths if path.is_dir()]
+    if len({each.parameters for each in held}) != 1 or len(held) < 2:
+        return
+    names = held[0].parameters
+    places = [{tuple(float(run.configuration[name]) for name in names) for run in each.runs} for each in held]
+    if not set.intersection(*places):
+        raise nothing_in_common(_name(paths[0]), _name(paths[1]), names)
+
+
+def _name(path: Path) -> str:
+    """What a subject is called."""
+    return path.name.removesuffix(".model.json").removesuffix(".exp") or str(path)
+
+
 def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
     """Kernels that matter on one of the sides, and so are compared on both."""
     from ranksight.core.experiment import read
@@ -147,7 +168,7 @@ def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
     from ranksight.model.model import Model
     from ranksight.platforms import load
 
-    name = path.name.removesuffix(".model.json").removesuffix(".exp") or str(path)
+    name = _name(path)
     if not path.is_dir():
         return Subject(name, Model.load(path))
     experiment = read(path)

@@ -135,6 +135,14 @@ class Comparison:
         return sorted(found, key=lambda each: -each[2])
 
 
+def nothing_in_common(before: str, after: str, parameters: Sequence[str]) -> InputError:
+    """What to raise where two subjects share no configuration, and none is asked for."""
+    return InputError(
+        f"{before} and {after} have no configuration in common",
+        "say where to compare what they predict: " + " ".join(f"--{name} VALUE" for name in parameters),
+    )
+
+
 def compare(
     before: Subject,
     after: Subject,
@@ -166,11 +174,7 @@ def compare(
     common = common_points(before.model.training, after.model.training)
     chosen = common if points is None else np.atleast_2d(np.asarray(points, dtype=np.float64))
     if not len(chosen):
-        raise InputError(
-            f"{before.name} and {after.name} have no configuration in common",
-            "say where to compare what they predict: "
-            + " ".join(f"--{name} VALUE" for name in before.model.parameters),
-        )
+        raise nothing_in_common(before.name, after.name, before.model.parameters)
     held = {tuple(point) for point in common.tolist()}
     known = all(tuple(point) in held for point in chosen.tolist())
     measured = known and before.series is not None and after.series is not None

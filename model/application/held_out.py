@@ -35,8 +35,10 @@ from ranksight.model.structure.wholeunits import WholeUnits
 
 Array = NDArray[np.float64]
 
-MOST = 2_000
-"""Kernels beyond which nothing is held out: the weights that so many share are known from some of them."""
+MOST = 64
+"""Kernels that are held out, those of most time: the weights that so many share are known from them."""
+MOST_INSIDE = 2_000
+"""Kernels beyond which weights between the runs are not looked for."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,12 @@ class KernelLaws:
             for kernel, name in zip(series.kernels, series.metrics, strict=True)
             if name == "time" and (kernel != WHOLE or set(series.kernels) == {WHOLE})
         )
+        if len(kernels) > MOST:
+            spent = np.nansum(_times(series, kernels), axis=1)
+            heaviest = set(np.argsort(-spent, kind="stable")[:MOST].tolist())
+            kernels = tuple(kernel for at, kernel in enumerate(kernels) if at in heaviest)
         total: dict[str, list[Array]] = {}
-        for depth, keep in enumerate(self._splits() if 0 < len(kernels) <= MOST else [], start=1):
+        for depth, keep in enumerate(self._splits() if kernels else [], start=1):
             for law, score in self._scores(kernels, keep).items():
                 total.setdefault(law, []).append(depth * score)
         if not total:
@@ -165,7 +171,7 @@ class KernelLaws:
         series = self.sampled.series
         samples = {kernel: values[keep] for kernel, values in self.sampled.samples.items()}
         slowest = None if self.slowest is None else {name: values[keep] for name, values in self.slowest.items()}
-        part = _present(series.at(keep))
+        part = _present(series.select(np.isin(np.array(series.kernels, dtype=object), (*kernels, WHOLE))).at(keep))
         readings = self.readings.among(series.points[keep])
         laws = replace(self, readings=readings, sampled=Sampled(part, samples), slowest=slowest).fit()
         wanted = np.isin(np.array(part.metrics, dtype=object), ("time", "loads", *LEVELS, *COUNTS))
@@ -180,7 +186,7 @@ class KernelLaws:
 def inside_weights(application: Application, functions: Functions, series: Series) -> Weights | None:
     """Weights of the laws between the runs: by how well each meets the measured times. None without several laws."""
     kernels = tuple(kernel for kernel, name in functions.rows if name == "time")
-    if not kernels or len(kernels) > MOST or application.counted is None:
+    if not kernels or len(kernels) > MOST_INSIDE or application.counted is None:
         return None
     found = application.laws_at(functions.predict(series.points), functions, series.points)
     truth = _times(series, kernels)

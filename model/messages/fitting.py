@@ -155,10 +155,12 @@ def _grid(explanations: list[tuple[Explanation, ...]]) -> tuple[int, ...]:
 
 def _populations(tables: dict[int, pd.DataFrame]) -> list[dict[int, pd.DataFrame]]:
     """Messages of the smallest size class of each run, of the next, ...; all together where runs differ in how many."""
-    classes = {place: np.unique(table["size_class"]) for place, table in tables.items()}
+    classes = {place: np.unique(table["size_class"].to_numpy()) for place, table in tables.items()}
     if len({len(found) for found in classes.values()}) != 1:
         return [tables]
     n = len(next(iter(classes.values())))
+    if n == 1:
+        return [tables]
     return [{place: t[t["size_class"] == classes[place][j]] for place, t in tables.items()} for j in range(n)]
 
 

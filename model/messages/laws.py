@@ -8,6 +8,7 @@ follows none of them is left to the search for functions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,7 @@ for _d, _axes in ((3, "yz"), (3, "xz"), (3, "xy"), (3, "x"), (3, "y"), (3, "z"),
 LAWS = tuple(_LAWS)
 
 
+@lru_cache(maxsize=8192)
 def weight(law: str, ranks: int) -> float:
     """Value of a law at a number of ranks; InputError where there is no such law."""
     if law not in _LAWS:

@@ -130,10 +130,15 @@ def observed(runs: list[Traced]) -> Iterator[Observed]:
         for place, part in telling.items():
             sizes = seen.setdefault(ranks[place], [])
             sizes += [int(size) for size in part["comm_size"].unique() if size not in sizes]
-        for communicator in communicator_sizes(seen):
+        kinds = communicator_sizes(seen)
+        for communicator in kinds:
 
-            def mine(held: dict[int, pd.DataFrame], what: CommunicatorSize = communicator) -> dict[int, pd.DataFrame]:
-                if what == UNKNOWN:
+            def mine(
+                held: dict[int, pd.DataFrame],
+                what: CommunicatorSize = communicator,
+                single: bool = kinds in ([communicator], [UNKNOWN]),
+            ) -> dict[int, pd.DataFrame]:
+                if single:
                     return held
                 parts = {place: part[part["comm_size"] == what.at(ranks[place])] for place, part in held.items()}
                 return {place: part for place, part in parts.items() if len(part)}

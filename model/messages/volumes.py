@@ -19,6 +19,7 @@ from ranksight.model.plaindata import reading
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import ARRAYS, choose
 from ranksight.model.structure.levels import Levels, fit_levels
+from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -45,6 +46,8 @@ class Volumes:
         Of each volume, laws that the runs followed as well: what they say elsewhere is within its interval.
     most : int
         Largest number of ranks measured, where a law and its rivals say the same.
+    sums : RankLaws or None
+        Of the volumes without a law that are sums of laws, each named by its number.
     """
 
     parameters: tuple[str, ...]
@@ -54,6 +57,7 @@ class Volumes:
     functions: Functions | None
     rivals: tuple[tuple[str, ...], ...] = ()
     most: int = 1
+    sums: RankLaws | None = None
 
     def __post_init__(self) -> None:
         lawful, free = sum(bool(law) for law in self.laws), sum(not law for law in self.laws)
@@ -62,6 +66,10 @@ class Volumes:
             raise InputError("'volumes' does not fit together", "fit the model again")
         if {*self.laws, *(law for each in self.rivals for law in each)} - {*LAWS, ""}:
             raise InputError("'volumes' names an unknown law", "fit the model again")
+        if self.sums is not None and not set(self.sums.kernels) <= {
+            str(i) for i, law in enumerate(self.laws) if not law
+        }:
+            raise InputError("'volumes' does not fit together", "fit the model again")
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s volumes at `points` (k, m)."""
@@ -76,6 +84,10 @@ class Volumes:
         everywhere = np.ones((1, k), dtype=bool)
         if self.functions is not None:
             answer = choose(answer, self.functions.predict(points, level), free, everywhere)
+        if self.sums is not None:
+            said = self.sums.predict(points, level)
+            rows = np.array([int(number) for number in self.sums.kernels], dtype=np.intp)
+            answer = choose(answer, said, rows, said.status != forecast.DOMAIN)
         if len(lawful):
             ranks = points[:, self.parameters.index("ranks")]
             scale = np.array([[weight(self.laws[i], int(p)) for p in ranks] for i in lawful])
@@ -119,6 +131,8 @@ class Volumes:
 
     def text(self, i: int) -> str:
         """The function of volume `i`, as people read it."""
+        if self.sums is not None and str(i) in self.sums.kernels:
+            return self.sums.formula(self.sums.kernels.index(str(i)))
         if not self.laws[i]:
             at = sum(not law for law in self.laws[:i])
             return "" if self.functions is None else self.functions.formula(at)
@@ -137,6 +151,7 @@ class Volumes:
             "functions": None if self.functions is None else _plain(self.functions),
             "rivals": [list(each) for each in self.rivals],
             "most": self.most,
+            **({} if self.sums is None else {"sums": self.sums.to_dict()}),
         }
 
     @classmethod
@@ -148,11 +163,12 @@ class Volumes:
             functions = None if content["functions"] is None else _back(content["functions"])
             rivals = tuple(tuple(map(str, each)) for each in content.get("rivals", ()))
             most = int(content.get("most", 1))
+            sums = RankLaws.from_dict(content["sums"]) if "sums" in content else None
         if isinstance(functions, np.ndarray):
             raise InputError("'volumes' is damaged: plain values are no functions", "fit the model again")
         if rivals and len(rivals) != len(names["laws"]):
             raise InputError("'volumes' does not fit together", "fit the model again")
-        return cls(factors=factors, functions=functions, rivals=rivals, most=most, **names)
+        return cls(factors=factors, functions=functions, rivals=rivals, most=most, sums=sums, **names)
 
 
 def _plain(held: Functions | Array) -> dict[str, Any]:
@@ -220,9 +236,12 @@ def fit_volumes(
         factors = fit_levels(series, **settings) or fit_series(series, **settings)
     free = [i for i, law in enumerate(laws) if not law]
     functions: Functions | None = None
+    sums: RankLaws | None = None
     if free:
         kernels, metrics = zip(*(names[i] for i in free), strict=True)
         series = Series(parameters, points, values[free][:, :, None], kernels, metrics)
         functions = fit_levels(series, **settings) or fit_varied(series, **settings)
+        numbered = replace(series, kernels=tuple(map(str, free)))
+        sums = fit_rank_laws(numbered, set(zip(numbered.kernels, numbered.metrics, strict=True)), **settings)
     rivals = tuple(each[1:] for each in exact)
-    return Volumes(parameters, others, tuple(laws), factors, functions, rivals, int(ranks.max()))
+    return Volumes(parameters, others, tuple(laws), factors, functions, rivals, int(ranks.max()), sums)

@@ -22,6 +22,7 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.series.series import Series
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.neighbours import Neighbours
+from ranksight.model.structure.ranklaws import RankLaws
 from ranksight.model.structure.stated import BYTES, MESSAGES, Stated
 from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
@@ -58,6 +59,8 @@ class Functions:
         How volumes of messages go on beyond what was measured, as the user knows it.
     unserved : Unserved or None
         Levels that served nothing, which larger working sets may outgrow others into.
+    laws : RankLaws or None
+        Of the volumes of messages that are sums of terms of the ranks.
     """
 
     fitted: Fitted
@@ -66,6 +69,7 @@ class Functions:
     minor: tuple[tuple[str, str], ...] = ()
     stated: Stated | None = None
     unserved: Unserved | None = None
+    laws: RankLaws | None = None
 
     @cached_property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -111,6 +115,11 @@ class Functions:
             given = self.neighbours.predict(points, level)
             # Where the law would have some rank count less than nothing, functions know better.
             answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
+        if self.laws is not None:
+            rows = self.rows
+            index = np.array([rows[key] for key in zip(self.laws.kernels, self.laws.metrics, strict=True)])
+            given = self.laws.predict(points, level)
+            answer = choose(answer, given, index, given.status != forecast.DOMAIN)
         answer = self._limited(self._varied(answer, points), points)
         if self.unserved is None:
             return answer
@@ -171,10 +180,10 @@ class Functions:
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""
         key = (self.fitted.kernels[i], self.fitted.metrics[i])
-        if self.neighbours is not None:
-            for at, other in enumerate(zip(self.neighbours.kernels, self.neighbours.metrics, strict=True)):
-                if other == key:
-                    return self.neighbours.formula(at)
+        for law in (self.laws, self.neighbours):
+            for at, other in enumerate(() if law is None else zip(law.kernels, law.metrics, strict=True)):
+                if law is not None and other == key:
+                    return law.formula(at)
         return self.fitted.formula(i) if self.levels is None else self.levels.formula(i)
 
     def structures(self) -> dict[str, Any]:
@@ -186,6 +195,7 @@ class Functions:
                 ("neighbours", self.neighbours),
                 ("stated", self.stated),
                 ("unserved", self.unserved),
+                ("laws", self.laws),
             )
             if given is not None
         }
@@ -200,7 +210,8 @@ class Functions:
             minor = tuple((str(kernel), str(name)) for kernel, name in content.get("minor", ()))
         stated = Stated.from_dict(content["stated"]) if "stated" in content else None
         unserved = Unserved.from_dict(content["unserved"]) if "unserved" in content else None
-        functions = cls(fitted, levels, neighbours, minor, stated, unserved)
+        laws = RankLaws.from_dict(content["laws"]) if "laws" in content else None
+        functions = cls(fitted, levels, neighbours, minor, stated, unserved, laws)
         functions._check()
         return functions
 
@@ -215,6 +226,12 @@ class Functions:
             or not set(zip(law.kernels, law.metrics, strict=True)) <= set(self.rows)
         ):
             raise InputError("'neighbours' does not fit the functions", "fit the model again")
+        sums = self.laws
+        if sums is not None and (
+            sums.parameters != self.fitted.parameters
+            or not set(zip(sums.kernels, sums.metrics, strict=True)) <= set(self.rows)
+        ):
+            raise InputError("'laws' does not fit the functions", "fit the model again")
         if self.stated is not None and self.stated.parameters != self.fitted.parameters:
             raise InputError("'stated' does not fit the functions", "fit the model again")
         rows = self.rows

@@ -88,6 +88,25 @@ class Neighbours:
         """The grid of the highest weight."""
         return self.grids[int(np.argmax(self.weight.sum(axis=0)))]
 
+    @property
+    def exact(self) -> set[tuple[str, str]]:
+        """Kernels and metrics that follow the law to rounding on some grid."""
+        met = ((self.weight > 0) & (self.residual == 0)).any(axis=1)
+        return {key for key, yes in zip(zip(self.kernels, self.metrics, strict=True), met, strict=True) if yes}
+
+    @property
+    def halos(self) -> dict[str, list[tuple[int, bool]]]:
+        """Kernels whose messages go to each neighbour to rounding, and dimensions and periodicity of the grids on which
+        they do, the likeliest first."""
+        found: dict[str, list[tuple[int, bool]]] = {}
+        for row, (kernel, name) in enumerate(zip(self.kernels, self.metrics, strict=True)):
+            fits = (self.weight[row] > 0) & (self.residual[row] == 0)
+            order = [g for g in np.argsort(-self.weight[row], kind="stable").tolist() if fits[g]]
+            grids = [self.grids[g] for g in order if name == "messages" and len(set(self.grids[g].periodic)) == 1]
+            if grids:
+                found[kernel] = list(dict.fromkeys((grid.dimensions, grid.periodic[0]) for grid in grids))
+        return found
+
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s series at `points` (k, m): weighted median and quantiles over the grids."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))

@@ -10,8 +10,10 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions, find_minor
+from ranksight.model.structure.gridlaw import SENT
 from ranksight.model.structure.levels import fit_levels
 from ranksight.model.structure.neighbourfit import Tables, fit_neighbours
+from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.stated import Stated
 from ranksight.model.structure.unserved import find_unserved
 
@@ -25,7 +27,8 @@ def structured(
     everywhere: bool = False,
     **settings: Any,
 ) -> Functions:
-    """The functions of a series with what two levels say, what follows the process grid and what is stated.
+    """The functions of a series with what two levels say, what follows the process grid, or sums of other laws of the
+    ranks, and what is stated.
 
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
@@ -36,5 +39,7 @@ def structured(
     names = {key for key, yes in zip(keys, apart, strict=True) if not yes}
     law = fit_neighbours(experiment, names, tables, everywhere, **each)
     lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
+    sent = {key for key in names - (set() if law is None else law.exact) if key[1] in SENT}
+    laws = fit_rank_laws(series, sent, None if law is None else law.halos, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    return Functions(fitted, fit_levels(series, **each), law, minor, stated, find_unserved(series))
+    return Functions(fitted, fit_levels(series, **each), law, minor, stated, find_unserved(series), laws)

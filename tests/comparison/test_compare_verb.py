@@ -205,3 +205,14 @@ def test_names_on_the_page_are_text(tmp_path: Path) -> None:
     text = (tmp_path / "c.html").read_text()
     assert "<script>x()" not in text
     assert "<b>old" not in text
+
+
+def test_no_configuration_in_common_is_said_before_anything_is_fitted(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = Experiment.create(tmp_path / "far.exp", "demo", ["ranks"])
+    table = pd.DataFrame([("solve", -1, 1e9, 1.0)], columns=["kernel", "rank", "instructions", "time"])
+    far.add(Run({"ranks": 64}, 0, "synthetic"), table)
+    monkeypatch.setattr("ranksight.model.assembly.assemble", None)
+    assert main(["compare", str(place / "old.exp"), str(far.path)]) == 1
+    assert "old and far have no configuration in common; say where" in capsys.readouterr().err

@@ -15,6 +15,8 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment
 from ranksight.core.experiment import read as read_experiment
+from ranksight.model.application.communication import message_series
+from ranksight.model.assembly import fit
 from ranksight.model.messages.fitting import fit_messages
 from ranksight.model.messages.observations import OUTSIDE
 from ranksight.model.messages.tags import TAGGED, with_tags
@@ -148,3 +150,19 @@ def test_events_give_messages_their_tags() -> None:
 def test_a_trace_that_was_cut_off_gives_none() -> None:
     peers, events = peers_and_events()
     assert "tag" not in with_tags(peers, events.iloc[:-1]).columns
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_steps_of_trees_are_predicted_from_all_numbers_of_ranks_up_to_eight(tmp_path: Path) -> None:
+    model = fit(traced("trees", "pmpi", "1,2,3,4,5,6,7,8", tmp_path))
+    held = message_series(traced("trees", "pmpi", "12,16,24", tmp_path))
+    communication = model.equation.communication
+    assert communication is not None
+    assert held is not None
+    said = communication.functions.predict(held.points).value
+    for at, key in enumerate(zip(held.kernels, held.metrics, strict=True)):
+        # Nobody is beyond the largest power of two at 16 ranks.
+        there = np.nan_to_num(held.values[at, :, 0])
+        assert said[communication.functions.rows[key]] == pytest.approx(there, abs=1e-9), key
+    assert {name.partition(":")[0] for name in held.kernels} >= {"every_tree", "doubling", "rounds", "rows"}

@@ -1,0 +1,212 @@
+"""Terms of the ranks that sums over all ranks of a program have: steps of collectives, partners in lines of a grid.
+
+A term is a mean over the ranks of what one kind of communication does: its total over the ranks p. What a program sends
+is a sum of such kinds, so its coefficients are never negative. With x >= y >= z the sides of a process grid as
+``MPI_Dims_create`` gives them, those of lines of the grid are multilinear in the sides: a row has x - 1 ranks besides
+the one that sends. A binomial tree has as many steps as a rank's number has bits set, ones(ranks) over all of them;
+recursive doubling leaves ranks out beyond the largest power of two, 2^floor(log2(ranks)) (Thakur et al. 2005). Blocks
+dealt out in turn along both sides meet those of the transposed matrix every lcm(x, y) (Choi et al. 1995). The halo of
+particles within a cut-off of a block is a margin around it: a face of n/y by n/z grows to (n/y + 2c) (n/z + 2c) where
+what came along y and z is sent on, as with exchanges in turn along x, y and z (Plimpton 1995).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from math import lcm, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core.dims import dims_create
+
+Array = NDArray[np.float64]
+Sides = tuple[int, ...]
+Halo = tuple[int, bool]
+"""Dimensions of a process grid, and whether it is periodic."""
+
+
+@dataclass(frozen=True)
+class RankTerm:
+    """A mean over the ranks.
+
+    Attributes
+    ----------
+    dimensions : int
+        Of the process grid.
+    text : str
+        As people read it; model files name it by this.
+    value : callable
+        Of the sides, the longest first.
+    most : int
+        Of the terms of a sum that has it: three for basic ones, none for those of :data:`HALOS`.
+    """
+
+    dimensions: int
+    text: str
+    value: Callable[[Sides], float]
+    most: int = 2
+
+
+def steps(ranks: int) -> int:
+    """Steps of a binomial tree that reaches all ranks, ceil(log2(ranks))."""
+    return (ranks - 1).bit_length()
+
+
+def doublings(ranks: int) -> int:
+    """Steps of recursive doubling, floor(log2(ranks))."""
+    return ranks.bit_length() - 1
+
+
+@lru_cache(maxsize=4096)
+def ones(ranks: int) -> int:
+    """Bits set in the numbers of all ranks together."""
+    if ranks < 2:
+        return 0
+    full = 1 << doublings(ranks)
+    return doublings(ranks) * full // 2 + (ranks - full) + ones(ranks - full)
+
+
+def _chain() -> list[RankTerm]:
+    return [
+        RankTerm(1, "1", lambda s: 1.0, 3),
+        RankTerm(1, "ranks - 1", lambda s: s[0] - 1.0, 3),
+        RankTerm(1, "1 / ranks", lambda s: 1 / s[0], 3),
+        RankTerm(1, "(ranks - 1) / ranks", lambda s: 1 - 1 / s[0], 3),
+        RankTerm(1, "ranks", lambda s: float(s[0])),
+        RankTerm(1, "(ranks - 1) / ranks^2", lambda s: (s[0] - 1) / s[0] ** 2),
+        RankTerm(1, "ceil(log2(ranks))", lambda s: float(steps(s[0]))),
+        RankTerm(1, "ones(ranks) / ranks", lambda s: ones(s[0]) / s[0]),
+        RankTerm(1, "2^floor(log2(ranks)) / ranks", lambda s: (1 << doublings(s[0])) / s[0]),
+        RankTerm(1, "1 - 2^floor(log2(ranks)) / ranks", lambda s: 1 - (1 << doublings(s[0])) / s[0]),
+        RankTerm(
+            1, "floor(log2(ranks)) 2^floor(log2(ranks)) / ranks",
+            lambda s: doublings(s[0]) * (1 << doublings(s[0])) / s[0],
+        ),
+    ]  # fmt: skip
+
+
+def _grid(d: int) -> list[RankTerm]:
+    names = "xyz"[:d]
+
+    def total(text: str, of: Callable[[int, int], float], most: int = 2) -> RankTerm:
+        """The sum over all sides of a function of a side and the ranks."""
+        body = " + ".join(text.format(name) for name in names)
+        return RankTerm(d, body, lambda s: sum(of(side, prod(s)) for side in s), most)
+
+    found = [
+        total("1/{0}", lambda s, p: 1 / s),
+        total("(1 - 1/{0})", lambda s, p: 1 - 1 / s, 3),
+        total("[{0} > 1]", lambda s, p: float(s > 1), 3),
+        total("{0} / ranks", lambda s, p: s / p),
+        total("({0} - 1) / ranks", lambda s, p: (s - 1) / p, 3),
+        total("[{0} > 1] {0} / ranks", lambda s, p: (s > 1) * s / p),
+        total("({0} - 1)", lambda s, p: s - 1.0),
+        total("ceil(log2({0}))", lambda s, p: float(steps(s))),
+        RankTerm(
+            d, " ".join(f"(3 - 2/{name})" for name in names) + " - 1", lambda s: prod(3 - 2 / side for side in s) - 1.0
+        ),
+    ]
+    alone: list[tuple[str, Callable[[int, int], float], int]] = [
+        ("1/{0}", lambda s, p: 1 / s, 2),
+        ("1 - 1/{0}", lambda s, p: 1 - 1 / s, 3 if d == 2 else 2),
+        ("({0} - 1) / ranks", lambda s, p: (s - 1) / p, 3 if d == 2 else 2),
+        ("{0} - 1", lambda s, p: s - 1.0, 2),
+        ("[{0} > 1]", lambda s, p: float(s > 1), 2),
+        ("ceil(log2({0}))", lambda s, p: float(steps(s)), 2),
+        ("ceil(log2({0})) {0} / ranks", lambda s, p: steps(s) * s / p, 2),
+    ]
+    for at, name in enumerate(names):
+        for text, of, most in alone:
+
+            def one(s: Sides, at: int = at, of: Callable[[int, int], float] = of) -> float:
+                return of(s[at], prod(s))
+
+            found.append(RankTerm(d, text.format(name), one, most))
+    if d == 2:
+        found.append(RankTerm(2, "(x - 1) (y - 1) / ranks", lambda s: (s[0] - 1) * (s[1] - 1) / prod(s), 3))
+        found.append(RankTerm(2, "lcm(x, y) (lcm(x, y) - 1) / ranks", lambda s: lcm(*s) * (lcm(*s) - 1) / prod(s)))
+    return found
+
+
+ORDERS = ("rising", "falling", "")
+"""Sides in the order in which halos are exchanged along them, where those exchanged before are sent on."""
+
+
+def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
+    """Terms of a halo: faces of a block without a margin, with a margin along one side, along two."""
+
+    def shares(s: Sides) -> Array:
+        rising = s[::-1]  # the shortest side first
+        ways = rising if order == "rising" else s
+        found = np.zeros(d)
+        for at, side in enumerate(ways):
+            if side == 1:
+                continue
+            # A face (1/a + r) (1/b + r), r only where the halo along a or b is there already.
+            face = np.array([1.0])
+            for other, length in enumerate(ways):
+                if other != at:
+                    face = np.convolve(face, [1 / length, 1.0 if not order or other < at else 0.0])
+            found += (1.0 if periodic else 1 - 1 / side) * face
+        return found
+
+    kind = f"{'periodic ' if periodic else ''}halo{f' by {order} sides' if order else ''}"
+    margins = ("faces", "faces with a margin", "faces with two margins")[:d]
+
+    def one(s: Sides, at: int) -> float:
+        return float(shares(s)[at])
+
+    return [RankTerm(d, f"{what} of a {kind}", partial(one, at=at), 0) for at, what in enumerate(margins)]
+
+
+def _named() -> dict[str, RankTerm]:
+    named: dict[str, RankTerm] = {}
+    halos = [term for way in itertools.product((2, 3), (True, False), ORDERS) for term in _halo(*way)]
+    for term in (*_chain(), *_grid(2), *_grid(3), *halos):
+        text = term.text if term.dimensions == 1 else f"({term.text} on a {term.dimensions}-d grid)"
+        named[text] = term
+    return named
+
+
+RANK_TERMS = _named()
+"""All terms by their names, the simplest first."""
+HALOS: dict[Halo, tuple[tuple[str, ...], ...]] = {
+    (d, periodic): tuple(
+        tuple(f"({term.text} on a {d}-d grid)" for term in _halo(d, periodic, order)) for order in ORDERS
+    )
+    for d, periodic in itertools.product((2, 3), (True, False))
+}
+"""Names of the terms of each halo, by its grid's dimensions and whether it is periodic."""
+SENT_TO: dict[str, Halo] = {
+    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic)
+    for d in (2, 3)
+    for text, periodic in (("[{0} > 1]", True), ("(1 - 1/{0})", False))
+}
+"""Terms of messages that go to each neighbour on a grid, and its kind."""
+
+
+@lru_cache(maxsize=4096)
+def _at(ranks: int) -> tuple[float, ...]:
+    sides = {d: dims_create(ranks, d) for d in (1, 2, 3)}
+    return tuple(term.value(sides[term.dimensions]) for term in RANK_TERMS.values())
+
+
+def term_values(ranks: NDArray[np.int64]) -> Array:
+    """Values (t, n) of all terms at numbers of ranks (n,), each at least 1."""
+    return np.array([_at(int(p)) for p in ranks], dtype=np.float64).reshape(len(ranks), len(RANK_TERMS)).T
+
+
+@lru_cache(maxsize=1)
+def sums() -> tuple[tuple[int, ...], ...]:
+    """Sums of one, two and three terms (indices) that a program may send, each on one process grid."""
+    terms = list(RANK_TERMS.values())
+    found: dict[tuple[int, ...], None] = {}
+    for size in (1, 2, 3):
+        for d in (1, 2, 3):
+            mine = [i for i, term in enumerate(terms) if term.dimensions in (1, d) and term.most >= size]
+            found.update(dict.fromkeys(itertools.combinations(mine, size)))
+    return tuple(found)

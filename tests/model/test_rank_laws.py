@@ -1,0 +1,176 @@
+"""Messages of collectives and grids at any number of ranks: counted by walking the algorithms, rank for rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ranksight.core.dims import dims_create
+from ranksight.core.errors import InputError
+from ranksight.model.messages.volumes import Volumes, fit_volumes
+from ranksight.model.series.series import Series
+from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
+from ranksight.model.structure.rankterms import RANK_TERMS, term_values
+
+
+def tree(p: int) -> int:
+    """A reduction along a binomial tree over every prefix of the ranks: rank r sends once for each bit set in it."""
+    return sum(bin(rank).count("1") for rank in range(p))
+
+
+def doubling(p: int) -> int:
+    """Recursive doubling: ranks beyond the largest power of two hand their part over and get the result."""
+    among = 1
+    while 2 * among <= p:
+        among *= 2
+    sent, far = 2 * (p - among), 1
+    while far < among:
+        sent, far = sent + among, 2 * far
+    return sent
+
+
+def dissemination(p: int) -> int:
+    """Every rank sends 2^k ranks ahead as long as that is not around all of them."""
+    far, sent = 1, 0
+    while far < p:
+        far, sent = 2 * far, sent + p
+    return sent
+
+
+def rows(p: int) -> int:
+    """Along the rows of a grid everyone gets 3 from the first of its row; the first column hands 5 down."""
+    x, y = dims_create(p, 2)
+    return sum(3 * (i > 0) + 5 * (i == 0 and j > 0) for i in range(x) for j in range(y))
+
+
+def torus(p: int) -> int:
+    """Six neighbours on a periodic grid, none along an uncut side; slabs of five and seven ranks need two hops."""
+    sides = dims_create(p, 3)
+    return p * sum(2 * (1 + (side in (5, 7))) for side in sides if side > 1)
+
+
+def late(p: int) -> int:
+    """All pairs, but two ranks repeat by the clock."""
+    return 739 if p == 2 else 7 * p * (p - 1) + 12
+
+
+def series(total: Callable[[int], float], ranks: range, sizes: tuple[float, ...] = (32.0,)) -> Series:
+    """Mean over ranks of what a function counts, times the size cubed."""
+    points = np.array([[p, n] for n in sizes for p in ranks], dtype=float)
+    values = np.array([total(int(p)) / p * (n / sizes[0]) ** 3 if p > 1 else np.nan for p, n in points])
+    return Series(("ranks", "size"), points, values[None, :, None], ("main: Send",), ("messages",))
+
+
+@pytest.mark.parametrize("total", [tree, doubling, dissemination, rows, torus, late])
+def test_ranks_not_measured_send_what_the_algorithm_does(total: Callable[[int], float]) -> None:
+    law = fit_rank_laws(series(total, range(1, 9)), {("main: Send", "messages")})
+    assert law is not None
+    asked = [12, 16, 24, 32, 128]
+    for each in (law, RankLaws.from_dict(law.to_dict())):
+        said = each.predict(np.array([[p, 32.0] for p in asked]))
+        assert said.value[0] == pytest.approx([total(p) / p for p in asked])
+        assert (said.lower[0] <= said.value[0]).all()
+        assert (said.value[0] <= said.upper[0]).all()
+    assert law.formula(0)
+
+
+def test_coefficients_are_functions_of_the_size() -> None:
+    given = series(rows, range(2, 9), (32.0, 48.0, 64.0))
+    law = fit_rank_laws(given, {("main: Send", "messages")})
+    assert law is not None
+    said = law.predict(np.array([[16.0, 64.0], [16.0, 96.0]]))
+    assert said.value[0] == pytest.approx([rows(16) / 16 * 8, rows(16) / 16 * 27], rel=1e-3)
+
+
+def test_what_no_sum_meets_is_not_claimed() -> None:
+    chance = np.random.default_rng(1).uniform(1, 2, 9)
+    assert fit_rank_laws(series(lambda p: 100 * chance[p], range(1, 9)), {("main: Send", "messages")}) is None
+    # Powers of two alone leave several forms that fit, none of which they show to be right.
+    few = series(tree, range(1, 9))
+    few = Series(few.parameters, few.points[[0, 1, 3, 7]], few.values[:, [0, 1, 3, 7]], few.kernels, few.metrics)
+    assert fit_rank_laws(few, {("main: Send", "messages")}) is None
+
+
+def test_no_coefficient_hangs_on_one_number_of_ranks() -> None:
+    """Only eight ranks cut a third side: what they have beyond the others may be anything."""
+
+    def total(p: int) -> float:
+        return 4.0 * p + (9.0 if p == 8 else 0.0)
+
+    law = fit_rank_laws(series(total, range(2, 9)), {("main: Send", "messages")})
+    assert law is not None
+    assert all("z" not in name for name, _ in law.sums[0][0])
+    assert law.predict(np.array([[64.0, 32.0]])).value[0, 0] == pytest.approx(4.0)
+
+
+def test_terms_are_means_over_whole_ranks() -> None:
+    values = term_values(np.arange(1, 200))
+    assert np.isfinite(values).all()
+    assert (values >= 0).all()
+    names = list(RANK_TERMS)
+    bits = [tree(p) / p for p in range(1, 200)]
+    assert values[names.index("ones(ranks) / ranks")] == pytest.approx(bits)
+
+
+def test_damaged_laws_are_refused() -> None:
+    law = fit_rank_laws(series(tree, range(1, 9)), {("main: Send", "messages")})
+    assert law is not None
+    content = law.to_dict()
+    damaged: list[dict[str, Any]] = [{"sums": [[[["none", 0]]]]}, {"sums": [[[["ranks", 99]]]]}, {"sums": []}]
+    for damage in [*damaged, {"coefficients": None}]:
+        with pytest.raises(InputError, match="'laws'"):
+            RankLaws.from_dict({**content, **damage})
+
+
+def particles(p: int, edge: int, cut: float = 1.7) -> float:
+    """Particles of a lattice that ranks send: those within a cut-off of a face, with what came along sides before."""
+    sides = dims_create(p, 3)[::-1]
+
+    def planes(low: float, high: float) -> int:
+        return int(np.floor(2 * high - 1e-9) - np.floor(2 * low - 1e-9))
+
+    sent = 0
+    for place in np.ndindex(*sides):
+        ends = [(edge * at / side, edge * (at + 1) / side) for at, side in zip(place, sides, strict=True)]
+        for d, side in enumerate(sides):
+            low, high = ends[d]
+            # Along an uncut side there is a margin as well, which nobody else sends.
+            if side > 1:
+                face = [planes(*ends[other]) for other in range(3) if other != d]
+                sent += (planes(low, low + cut) + planes(high - cut, high)) * face[0] * face[1]
+            ends[d] = (low - cut, high + cut)
+    return 4.0 * sent
+
+
+def test_halos_of_particles_grow_by_the_cut_off() -> None:
+    points = np.array([[p, n] for n in (8, 10, 12) for p in range(1, 9)], dtype=float)
+    values = np.array(
+        [[torus(int(p)) / p for p, _ in points], [particles(int(p), int(n)) / p for p, n in points]]
+    )  # fmt: skip
+    values[:, points[:, 0] == 1] = np.nan
+    given = Series(("ranks", "size"), points, values[..., None], ("md: Send",) * 2, ("messages", "bytes_sent"))
+    law = fit_rank_laws(given, {("md: Send", "messages"), ("md: Send", "bytes_sent")})
+    assert law is not None
+    row = law.metrics.index("bytes_sent")
+    asked = [(16, 12), (32, 12), (64, 12), (8, 16)]
+    said = law.predict(np.array(asked, dtype=float))
+    measured = np.array([particles(p, n) / p for p, n in asked])
+    assert said.value[row] == pytest.approx(measured, rel=0.1)
+    assert (said.lower[row] <= measured).all()
+    assert (measured <= said.upper[row]).all()
+    assert "halo by rising sides" in law.formula(row)
+
+
+def test_tables_of_messages_know_sums_of_laws() -> None:
+    given = series(tree, range(2, 9))
+    found = fit_volumes(given.parameters, given.points, given.values[..., 0], [("main: Send #0", "messages")], [None])
+    assert found.sums is not None
+    for each in (found, Volumes.from_dict(found.to_dict())):
+        said = each.predict(np.array([[16.0, 32.0], [100.0, 32.0]]))
+        assert said.value[0] == pytest.approx([tree(16) / 16, tree(100) / 100])
+        assert "ones(ranks) / ranks" in each.text(0)
+    with pytest.raises(InputError, match="'volumes' does not fit together"):
+        Volumes.from_dict({**found.to_dict(), "sums": {**found.to_dict()["sums"], "kernels": ["7"]}})
