@@ -1,7 +1,7 @@
 """Content that went wrong, or that somebody made wrong, by what it consists of.
 
-JSON, XML, TOML, tables, archives, packed files, arrays and Parquet are changed in their own terms, so that what is wrong lies
-behind the parser; all of them, and texts and binary files, by tokens, lines, integers and bytes, too.
+JSON, XML, TOML, tables, archives, packed files, arrays and Parquet are changed in their own terms, so that what is
+wrong lies behind the parser; all of them, and texts and binary files, by tokens, lines, integers and bytes, too.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ def _is_array(content: bytes) -> bool:
 
 
 def _array(content: bytes, dice: Dice) -> bytes:
-    array = np.array(np.load(io.BytesIO(content), allow_pickle=False))
+    array: Any = np.array(np.load(io.BytesIO(content), allow_pickle=False))
     way = dice.randrange(7)
     with np.errstate(all="ignore"):
         if way < 3:

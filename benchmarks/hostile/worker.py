@@ -138,6 +138,8 @@ def attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
         files = [file for file in path.parent.rglob("*") if file.is_file() and not file.is_symlink()]
         return CPU * max(1.0, sum(map(_size, files)) / 1e6)
 
+    given = allowed()
+
     def late(number: int, frame: FrameType | None) -> None:
         nonlocal given
         if (more := allowed()) <= given:
@@ -145,7 +147,6 @@ def attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
         signal.setitimer(signal.ITIMER_VIRTUAL, more - given)
         given = more
 
-    given = allowed()
     before = signal.signal(signal.SIGVTALRM, late)
     signal.setitimer(signal.ITIMER_VIRTUAL, given)
     try:
