@@ -93,8 +93,8 @@ def _tokens(content: bytes, dice: Dice) -> bytes:
     if way == 3:
         return _bytes(content, dice)
     lines = content.splitlines(keepends=True) or [b""]
-    one, other = dice.randrange(len(lines)), dice.randrange(len(lines))
-    lines[one] = lines[other] if way == 4 else lines[one] * dice.choice((0, 3, 300))
+    at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
+    lines[at] = lines[other] if way == 4 else lines[at] * dice.choice((0, 3, 300))
     return b"".join(lines)
 
 
