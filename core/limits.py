@@ -69,6 +69,8 @@ TABLE_ROWS = 20_000_000
 """Rows of one delimited table."""
 TABLE_CELLS = 1 << 30
 """Rows times columns of a table of a run."""
+RANKS = 1 << 24
+"""Ranks of a run that was measured, not those of a prediction."""
 MESSAGE_ROWS = 5_000_000
 """Rows of a message table."""
 MESSAGE_PEERS = 50_000_000
