@@ -12,15 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 import numpy as np
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError, ToolError
+from ranksight.core.xml import parse
 
 LARGEST_RATIO = 1032
 """Most bytes that one byte can grow to in deflate (RFC 1951)."""
-_PIECE = 1 << 18
 
 
 @contextmanager
@@ -90,40 +91,53 @@ def _check_members(path: Path, archive: tarfile.TarFile) -> None:
 
 
 class _Anchor(ElementTree.TreeBuilder):
-    """Builds the anchor's tree, and refuses what no anchor has: a document type, or elements beyond the limit."""
+    """Builds the anchor's tree, and refuses what no anchor has: elements, depth or text beyond the limits."""
 
-    left = limits.CUBE_ELEMENTS
+    elements = depth = text = 0
 
     def start(self, tag: str, attrs: dict[str, str], /) -> ElementTree.Element:
         """An element begins."""
-        self.left -= 1
-        if self.left < 0:
+        self.elements, self.depth, self.text = self.elements + 1, self.depth + 1, 0
+        if self.elements > limits.CUBE_ELEMENTS:
             raise InputError(f"anchor.xml holds more than {limits.CUBE_ELEMENTS} elements", "reduce it with cube_cut")
+        if self.depth > limits.DEPTH:
+            raise InputError(f"anchor.xml is nested more than {limits.DEPTH} deep", "is it a CUBE?")
         return super().start(tag, attrs)
 
-    def doctype(self, *_: object) -> None:
-        """A document type begins, which could define entities."""
-        raise InputError("anchor.xml declares a document type", "a CUBE has none")
+    def end(self, tag: str, /) -> ElementTree.Element:
+        """An element ends."""
+        self.depth, self.text = self.depth - 1, 0
+        return super().end(tag)
+
+    def data(self, data: str, /) -> None:
+        """A piece of text."""
+        self.text += len(data)
+        if self.text > limits.LINE:
+            raise InputError(f"anchor.xml holds a text of more than {limits.LINE} characters", "is it a CUBE?")
+        super().data(data)
+
+
+def _no_doctype(*_: object) -> None:
+    """Refuse a document type, which could define entities."""
+    raise InputError("anchor.xml declares a document type", "a CUBE has none")
 
 
 def _anchor(path: Path, archive: tarfile.TarFile) -> Any:
-    """The tree of the anchor, compressed or not, parsed a piece at a time."""
+    """The tree of the anchor, compressed or not."""
     stream = archive.extractfile("anchor.xml")
     assert stream is not None
-    parser, left = ElementTree.XMLParser(target=_Anchor()), limits.CUBE_ANCHOR
+    tree, parser = _Anchor(), expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = tree.start, tree.end, tree.data
+    parser.StartDoctypeDeclHandler = _no_doctype
+    parser.buffer_text = True
     try:
         with stream:
             packed = stream.read(2) == b"\x1f\x8b"
             stream.seek(0)
-            plain = gzip.GzipFile(fileobj=stream) if packed else stream
-            while piece := plain.read(min(_PIECE, left + 1)):
-                left -= len(piece)
-                if left < 0:
-                    raise InputError(f"anchor.xml is longer than {limits.CUBE_ANCHOR >> 20} MiB", "is it a CUBE?")
-                parser.feed(piece)
+            parse(parser, (gzip.GzipFile(fileobj=stream) if packed else stream).read, "anchor.xml", limits.CUBE_ANCHOR)
     except InputError as error:
         raise InputError(f"{path}: {error.what}", error.remedy) from None
-    return ElementTree.ElementTree(parser.close())
+    return ElementTree.ElementTree(tree.close())
 
 
 def _check_inflated(path: Path, archive_member: tarfile.TarInfo) -> None:

@@ -13,6 +13,8 @@ TEXT = 1 << 28
 """A text that is read at once; formats that can be longer are read line by line."""
 DATABASE = 1 << 31
 """A file of an HPCToolkit database."""
+XML = 1 << 31
+"""A profile in XML, which is read a piece at a time."""
 TRACE = 1 << 31
 """One rank's trace of the tracer."""
 TIMINGS = 1 << 31
@@ -39,13 +41,17 @@ PROFILE_VALUES = 1 << 32
 
 TABLE_BYTES = 1 << 33
 """A table of a run."""
+TABLE_GROWTH = 256
+"""Times the size of its file that the numbers of a run's table take, beyond:"""
+TABLE_SMALL = 1 << 26
+"""A table of a run of any file."""
 
 # ---- nesting and lengths --------------------------------------------------------------------------------------------
 
 DEPTH = 10_000
 """Calls within each other in a call tree."""
 LINE = 1 << 24
-"""Bytes of a line of text; those of an alltoallv of thousands of ranks are long."""
+"""Bytes of a line of text, or of a tag of XML; those of an alltoallv of thousands of ranks are long."""
 CALLGRIND_LINE = 1 << 20
 """Bytes of a line of a callgrind profile."""
 XML_TEXT = 1 << 16
@@ -55,7 +61,7 @@ XML_TEXT = 1 << 16
 
 MODEL_NUMBERS = 1 << 30
 """Numbers of a column of a model, and of its hypotheses once they are of equal length."""
-CUBE_ELEMENTS = 1 << 22
+CUBE_ELEMENTS = 1 << 21
 """XML elements of a CUBE's anchor."""
 FUNCTIONS = 1 << 22
 """Functions in the table for unwinding of one object file."""
@@ -63,6 +69,8 @@ TABLE_ROWS = 20_000_000
 """Rows of one delimited table."""
 TABLE_CELLS = 1 << 30
 """Rows times columns of a table of a run."""
+RANKS = 1 << 24
+"""Ranks of a run that was measured, not those of a prediction."""
 MESSAGE_ROWS = 5_000_000
 """Rows of a message table."""
 MESSAGE_PEERS = 50_000_000

@@ -185,6 +185,10 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
                 found = next(each, None)
             except OSError as error:  # links that lead in a circle, files that others may not read
                 raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
+            except UnicodeEncodeError as error:  # half of a pair of surrogates, which JSON can write
+                raise InputError(
+                    f"{path} holds the name {error.object[:60]!a}, which is not Unicode text", "the file is damaged"
+                ) from error
             spent, since = spent + time.process_time() - since, math.inf
             if found is None:
                 return

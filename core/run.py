@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.files import json_text, read_json
 
@@ -64,6 +65,8 @@ class Run:
         for name, value in self.configuration.items():
             if not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
                 raise InputError(f"parameter {name} has the value {str(value)[:40]}", "parameters are finite numbers")
+        if (ranks := self.configuration.get("ranks", 1)) > limits.RANKS:
+            raise InputError(f"a run of {ranks:g} ranks was measured", f"no machine has more than {limits.RANKS}")
         if not self.id:
             values = "-".join(f"{name}{_number(value)}" for name, value in sorted(self.configuration.items()))
             object.__setattr__(self, "id", _safe(f"{values}-{self.collector}-r{self.repetition}"))

@@ -21,6 +21,7 @@ import itertools
 import json
 import mmap
 import struct
+import tokenize
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from ranksight import __version__
 from ranksight.core import limits
 from ranksight.core.errors import InputError
-from ranksight.core.files import check_output, opened, output
+from ranksight.core.files import check_output, opened, output, read_bytes
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import listed
@@ -65,8 +66,18 @@ _HEAD = ("schema_version", "kind", "made_by", "digest")
 _WHOLE = tuple(np.iinfo(kind) for kind in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"))
 _AGAIN = "fit it again: ranksight fit EXPERIMENT -o MODEL"
 _DAMAGED = "the file is damaged or not ours"
-_BROKEN = (zipfile.BadZipFile, struct.error, EOFError, KeyError, NotImplementedError, RuntimeError, ValueError)
-"""What is raised where an archive is not whole."""
+_BROKEN = (
+    zipfile.BadZipFile,
+    struct.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    SyntaxError,
+    tokenize.TokenError,
+)
+"""What is raised where an archive is not whole; the last two by numpy, for the header of a column."""
 
 
 def ours(path: Path) -> bool:
@@ -202,19 +213,16 @@ def read(path: Path) -> dict[str, Any]:
         with opened(path, limits.MODEL) as stream:
             packed = stream.read(len(_ZIP)) == _ZIP
             stream.seek(0)
-            content = _unpacked_file(path, stream) if packed else _from_json(path, stream)
+            content = _unpacked_file(path, stream) if packed else _from_json(path)
     except InputError as error:
         raise InputError(error.what, error.remedy or "make a model with 'ranksight fit'") from error
     return content
 
 
-def _from_json(path: Path, stream: BinaryIO) -> dict[str, Any]:
+def _from_json(path: Path) -> dict[str, Any]:
     """The JSON object that files up to version 2 are."""
-    text = stream.read(limits.MODEL_HEAD + 1)
-    if len(text) > limits.MODEL_HEAD:
-        raise InputError(f"{path} is larger than {limits.MODEL_HEAD >> 20} MiB", "is it this tool's output?")
     try:
-        content = json.loads(text.decode("utf-8"))
+        content = json.loads(read_bytes(path, limits.MODEL_HEAD).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is not valid JSON: {error}",

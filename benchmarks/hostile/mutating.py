@@ -1,7 +1,7 @@
 """Content that went wrong, or that somebody made wrong, by what it consists of.
 
-JSON, XML, TOML, tables, archives, packed files and Parquet are changed in their own terms, so that what is wrong lies
-behind the parser; all of them, and texts and binary files, by tokens, lines, integers and bytes, too.
+JSON, XML, TOML, tables, archives, packed files, arrays and Parquet are changed in their own terms, so that what is
+wrong lies behind the parser; all of them, and texts and binary files, by tokens, lines, integers and bytes, too.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ import random
 import re
 import tarfile
 import tomllib
+import warnings
 import xml.etree.ElementTree as ElementTree
+import zipfile
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 TOKEN = re.compile(rb"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Za-z_]+|[^\n]|\n")
 NUMBER = re.compile(rb"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -26,6 +30,7 @@ NASTY = (b"\x00", b"\xff", b"\xe2\x80\xae", b"\x1b[31m", b'"', b",", b"\n", b"{"
          b"../../etc", b"null", b"true", b"\\", b"%s", b"|", b"(" * 500, b" " * 20_000, b"a-" * 10_000,
          b"=HYPERLINK(1)", b"<script>alert(1)</script>", b"9**9**9", b"\xed\xa0\x80", b"\xef\xbb\xbf",
          b"\r")  # fmt: skip
+REALS = (0.0, -1.0, 0.5, 1e300, -1e300, 1e-320, float("nan"), float("inf"), float("-inf"), 2.0**63)
 INTEGERS = (0, 1, 0xFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 0.5, 1e300, float("nan"), float("inf"), 2**64, 10**400, "", "\u202e", "nan", "\x00", "\ud800",
@@ -88,8 +93,8 @@ def _tokens(content: bytes, dice: Dice) -> bytes:
     if way == 3:
         return _bytes(content, dice)
     lines = content.splitlines(keepends=True) or [b""]
-    one, other = dice.randrange(len(lines)), dice.randrange(len(lines))
-    lines[one] = lines[other] if way == 4 else lines[one] * dice.choice((0, 3, 300))
+    at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
+    lines[at] = lines[other] if way == 4 else lines[at] * dice.choice((0, 3, 300))
     return b"".join(lines)
 
 
@@ -270,6 +275,58 @@ def _tar(content: bytes, dice: Dice) -> bytes:
     return made.getvalue()
 
 
+def _is_zip(content: bytes) -> bool:
+    return content[:4] == b"PK\x03\x04"
+
+
+def _zip(content: bytes, dice: Dice) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        items = [(entry.filename, archive.read(entry)) for entry in archive.infolist()]
+    at = dice.randrange(len(items)) if dice.random() < 0.5 else 0  # the first is what the others hang on
+    name, body = items[at]
+    way = dice.randrange(10)
+    if way < 7:
+        items[at] = name, mutated(body, dice)
+    elif way == 7:
+        del items[at]
+    elif way == 8:
+        items[at] = dice.choice(("../../tmp/x", "/etc/x", "", "a" * 300, dice.choice(items)[0])), body
+    else:
+        items[at] = name, dice.choice(items)[1]
+    made = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two parts of one name are meant
+        packing = zipfile.ZIP_DEFLATED if dice.random() < 0.02 else zipfile.ZIP_STORED
+        with zipfile.ZipFile(made, "w") as archive:
+            for name, body in items:
+                archive.writestr(zipfile.ZipInfo(name), body, packing)
+    return made.getvalue()
+
+
+def _is_array(content: bytes) -> bool:
+    return content[:6] == b"\x93NUMPY"
+
+
+def _array(content: bytes, dice: Dice) -> bytes:
+    array: Any = np.array(np.load(io.BytesIO(content), allow_pickle=False))
+    way = dice.randrange(7)
+    with np.errstate(all="ignore"):
+        if way < 3:
+            value = np.array(dice.choice(REALS)).astype(array.dtype)
+            array.flat[dice.randrange(array.size) if way < 2 else slice(None)] = value
+        elif way == 3:
+            array = array[: dice.randrange(len(array) + 1)]
+        elif way == 4:
+            array = np.concatenate([array] * dice.choice((2, 100)))
+        elif way == 5:
+            array = array.astype(dice.choice(("u1", "i8", "f8", "f4", "?", "c16", "U3", "S2")))
+        else:
+            array = array.reshape(dice.choice(((-1,), (1, -1), (-1, 1, 1), array.shape[::-1])), order=dice.choice("CF"))
+    made = io.BytesIO()
+    np.save(made, array, allow_pickle=False)
+    return made.getvalue()
+
+
 def _is_packed(content: bytes) -> bool:
     return content[:2] == b"\x1f\x8b"
 
@@ -343,6 +400,8 @@ GRAMMARS: tuple[tuple[Callable[[bytes], bool], Way], ...] = (
     (_is_xml, _xml),
     (_is_toml, _toml),
     (_is_tar, _tar),
+    (_is_zip, _zip),
+    (_is_array, _array),
     (_is_packed, _packed),
     (_is_parquet, _parquet),
     (_is_table, _table),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.settings import ROOT
 
-PIECE = 2000
+PIECE = 10_000
 """Inputs that one process reads; what a library keeps of each is gone with it."""
 PATIENCE = 120.0
 """Seconds without a word after which a process is ended: it waits for what never comes."""

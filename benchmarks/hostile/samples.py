@@ -28,10 +28,14 @@ FILES = {
     "ipm": ("comm_readers/data/*.xml",),
     "likwid": ("readers/data/likwid/[!f]*",),
     "mpip": ("comm_readers/data/*.mpiP",),
+    "ncu": ("readers/data/gpu/ncu*",),
+    "nsys": ("readers/data/gpu/nsys*",),
     "papi": ("readers/data/papi/*",),
     "perf-report": ("readers/data/perf/report.txt",),
     "perf-script": ("readers/data/perf/script*",),
     "perf-stat": ("readers/data/perf/stat*", "readers/data/perf/tagged.txt"),
+    "reframe": ("readers/data/reframe/one.log",),
+    "rocprof": ("readers/data/gpu/rocprof*",),
     "tau": ("readers/data/tau/MULTI__TIME/profile.0.0.0", "readers/data/tau"),
     "vtune": ("readers/data/vtune/*",),
 }
@@ -194,5 +198,7 @@ def _made(folder: Path) -> None:
     place = experiment(folder / "experiment" / "e.exp")
     with contextlib.redirect_stdout(io.StringIO()):
         main(["fit", str(place), "-o", str(folder / "model" / "e.model.json"), "--quiet"])
+    for file in (TESTS / "model" / "data").glob("version_*.model.json"):
+        shutil.copy(file, folder / "model")
     shutil.copyfile(ROOT / "platforms" / "machines" / "zen4.toml", folder / "platform" / "zen4.toml")
     (folder / "expectations" / "own.toml").write_text(EXPECTATIONS)

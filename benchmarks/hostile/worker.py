@@ -10,6 +10,7 @@ The same numbers are the same inputs: ``... SAMPLES SEED 17 18`` shows what numb
 from __future__ import annotations
 
 import contextlib
+import gc
 import gzip
 import io
 import json
@@ -22,6 +23,7 @@ import signal
 import sys
 import tempfile
 import traceback
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,8 +39,10 @@ os.environ["RANKSIGHT_DEBUG"] = ""
 MEMORY = 1 << 30
 """Bytes that a process may take beyond what it takes before the first input."""
 CPU = 5.0
-"""Seconds of a processor for each input, or for each MB of it."""
-WEIGHTS = {"model": 0.4, "expectations": 0.15, "platform": 0.5, "experiment": 0.25, "reader-otf2": 0.5}
+"""Seconds of a processor for each input, or for each MB that is read or written of it."""
+RUN = 2000
+"""Bytes that a row of a table counts as, since it may be a run of its own."""
+WEIGHTS = {"expectations": 0.3, "platform": 0.5, "experiment": 0.1, "table": 0.5, "reader-otf2": 0.5}
 """How often a kind is drawn; those that take long are drawn less often. 1 of what is not named."""
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that steer a terminal."""
@@ -80,7 +84,7 @@ def _command(words: tuple[str, ...]) -> str:
         except SystemExit as ended:
             code = int(ended.code or 0)
     said, shown = err.getvalue(), out.getvalue()
-    for sign in ("a fault of ours", "Traceback", "out of memory"):
+    for sign in ("internal error", "Traceback", "out of memory"):
         if sign in said:
             return said[said.index(sign) :][:300]
     if code not in (0, 1, 2, 3, 4):
@@ -103,7 +107,7 @@ def _table(path: Path, dice: Dice) -> str:
 
 
 def _model(path: Path, dice: Dice) -> str:
-    point = ("--ranks", dice.choice(("64", "3", "1e9", "2,512")), "--size", "20")
+    point = ("--ranks", dice.choice(("64", "3", "1e9", "2,512")), *dice.choice(((), ("--size", "20"))))
     style = ("--format", dice.choice(("table", "json", "csv")))
     verbs = (("predict", str(path), *point, *style), ("diagnose", str(path), *point, *style[:1], "json"),
              ("predict", str(path), *point, "--messages"), ("predict", str(path), *point, "--terms"))  # fmt: skip
@@ -117,25 +121,42 @@ def _experiment(path: Path, dice: Dice) -> str:
     return _command(dice.choice(verbs))
 
 
+def _attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
+    """Read an input in the way of its kind."""
+    if kind.startswith("reader-"):
+        return _read(kind.removeprefix("reader-"), path)
+    if kind == "platform":
+        return _platform(path)
+    if kind == "expectations":
+        return _command(("check", str(path), str(sound / "experiment" / "e.exp")))
+    ways: dict[str, Callable[[Path, Dice], str]] = {"table": _table, "model": _model, "experiment": _experiment}
+    return ways[kind](path, dice)
+
+
 def attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
     """What an input comes to: ``read``, ``refused``, or what should not happen."""
 
-    def late(number: int, frame: FrameType | None) -> None:
-        raise Late
+    def allowed() -> float:
+        files = [file for file in path.parent.rglob("*") if file.is_file() and not file.is_symlink()]
+        row = RUN if kind == "table" else 0
+        return CPU * max(1.0, sum(_size(file, row) for file in files) / 1e6)
 
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    allowed = CPU * max(1.0, sum(map(_size, files)) / 1e6)
+    given = allowed()
+
+    def late(number: int, frame: FrameType | None) -> None:
+        nonlocal given
+        if (more := allowed()) <= given:
+            raise Late
+        signal.setitimer(signal.ITIMER_VIRTUAL, more - given)
+        given = more
+
     before = signal.signal(signal.SIGVTALRM, late)
-    signal.setitimer(signal.ITIMER_VIRTUAL, allowed)
+    signal.setitimer(signal.ITIMER_VIRTUAL, given)
     try:
-        if kind.startswith("reader-"):
-            return _read(kind.removeprefix("reader-"), path)
-        if kind == "platform":
-            return _platform(path)
-        if kind == "expectations":
-            return _command(("check", str(path), str(sound / "experiment" / "e.exp")))
-        ways: dict[str, Callable[[Path, Dice], str]] = {"table": _table, "model": _model, "experiment": _experiment}
-        return ways[kind](path, dice)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            came = _attempt(kind, path, sound, dice)
+        return f"warns: {warned[0].message}"[:200] if warned else came
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -146,13 +167,15 @@ def attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def _size(file: Path) -> int:
-    """Bytes of a file, unpacked where it is packed by gzip."""
-    with contextlib.suppress(OSError, EOFError, zlib.error):
-        if file.suffix == ".gz" and file.stat().st_size < LARGEST:
-            with gzip.open(file) as stream:
-                return len(stream.read(64 * LARGEST))
-    return file.stat().st_size
+def _size(file: Path, row: int = 0) -> int:
+    """Bytes of a file, unpacked where it is packed by gzip, and `row` more for each line of a table."""
+    if file.suffix not in (".gz", ".csv") or file.stat().st_size > LARGEST:
+        return file.stat().st_size
+    content = file.read_bytes()
+    if file.suffix == ".gz":
+        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            content = stream.read(64 * LARGEST)
+    return len(content) + row * content.count(b"\n")
 
 
 def _platform(path: Path) -> str:
@@ -211,6 +234,7 @@ def main(samples: Path, seed: str, numbers: range, keep: Path | None = None) -> 
     from ranksight.core.reading import READERS
 
     list(READERS)
+    gc.freeze()  # what is loaded lasts, and is not searched again and again for what does not
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     counts: dict[str, dict[str, int]] = {}

@@ -247,5 +247,5 @@ def _submission(scripts: Sequence[Path], folder: Path, scheduler: Scheduler) -> 
     ]
     options = " ".join(f'"{option}"' for option in scheduler.after([f"${{{name}}}" for name in names]))
     last = shlex.quote(str(folder / "gather.sh"))
-    lines.append(f"{shlex.join(scheduler.submit)} {options} {last}" if names else f"sh {last}")
+    lines.append(f"{shlex.join(scheduler.submit)} {options} {last}" if names else f"bash {last}")
     return "\n".join(lines) + "\n"

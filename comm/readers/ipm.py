@@ -23,8 +23,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
-
-_CHUNK = 1 << 20
+from ranksight.core.xml import parse
 
 
 @dataclass(slots=True)
@@ -158,9 +157,7 @@ def _parse(profile: _Profile) -> None:
     parser.CharacterDataHandler = profile.data
     try:
         with profile.path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                parser.Parse(chunk, False)
-            parser.Parse(b"", True)
+            parse(parser, stream.read, str(profile.path), limits.XML)
     except OSError as error:
         raise InputError(f"{profile.path} cannot be read: {error.strerror or error}") from error
     except LookupError as error:  # an encoding that Python does not know

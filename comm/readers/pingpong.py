@@ -8,6 +8,7 @@ time between one start and the next), other sends, and receives in a file that h
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -75,9 +76,15 @@ def _table(path: Path) -> pd.DataFrame:
             names
         ) != len(fields):
             raise InputError(f"{path}:1: {len(fields)} columns", "give op,bytes,start,duration or op,bytes,duration")
-        raw = pd.read_csv(path, names=names, skiprows=int(header), dtype=str, keep_default_na=False, index_col=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows of more fields than the first line has
+            raw = pd.read_csv(
+                path, names=names, skiprows=int(header), dtype=str, keep_default_na=False, index_col=False
+            )
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except pd.errors.ParserWarning as error:
+        raise InputError(f"{path}: rows have more than {len(names)} columns", "give op,bytes,start,duration") from error
     except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InputError(f"{path} is not a table of timings: {error}", "give op,bytes,start,duration") from error
     numbers = {name: pd.to_numeric(raw[name], errors="coerce") for name in names if name != "op"}

@@ -10,6 +10,7 @@ import io
 import itertools
 import zlib
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,7 +167,7 @@ def header(path: Path, lines: Iterable[str], delimiter: str | None = None) -> tu
 
 
 def _checked(path: Path, names: Sequence[str], line: int) -> list[str]:
-    twice = sorted({name for name in names if name and names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if name and count > 1)
     if twice:
         raise InputError(f"{path}:{line} names the column {twice[0]!r} twice", "give every column its own name")
     return list(names)

@@ -206,7 +206,7 @@ def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, NDArr
         table = profile.array(_VALUE, values, values_count)
         starts = index["start"].astype(np.int64)
         bounds = np.append(starts, values_count)
-        if len(starts) and ((np.diff(bounds) < 0).any() or starts[0] != 0):
+        if (np.diff(bounds) < 0).any() or bounds[0] != 0:
             raise InputError(f"{profile.path}: values of thread {number} are out of order", "the file is damaged")
         thread = " ".join(f"{kind} {value}" for kind, value in place.items() if kind not in ("rank", "node"))
         yield place.get("rank", 0), thread, np.repeat(index["context"].astype(np.int64), np.diff(bounds)), table

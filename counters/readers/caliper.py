@@ -153,7 +153,9 @@ def _json(path: Path) -> _Source:
         raise InputError(f"{path} is not a Caliper profile: data, columns or nodes is missing", "the file is damaged")
     columns, nodes = [str(name) for name in content["columns"]], content["nodes"]
     details = content.get("column_metadata") or [{}] * len(columns)
-    if len(details) != len(columns) or not all(isinstance(detail, dict) for detail in details):
+    if not isinstance(details, list) or not all(isinstance(detail, dict) for detail in details):
+        raise InputError(f"{path}: column_metadata is not a list of objects", "the file is damaged")
+    if len(details) != len(columns):
         raise InputError(f"{path}: {len(details)} entries of column_metadata for {len(columns)} columns")
     paths = _paths(path, nodes)
     references = [not detail.get("is_value", name != "path") for name, detail in zip(columns, details, strict=True)]

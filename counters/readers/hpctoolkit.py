@@ -23,6 +23,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.xml import parse
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR
@@ -164,7 +165,7 @@ def _parse(file: Path) -> _Tree:
     parser.EntityDeclHandler = entity
     try:
         with file.open("rb") as stream:
-            parser.ParseFile(stream)
+            parse(parser, stream.read, str(file), limits.XML)
     except expat.ExpatError as error:
         raise InputError(
             f"{file}:{error.lineno}: {expat.ErrorString(error.code)}", "the file is truncated or damaged"

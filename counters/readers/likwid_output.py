@@ -359,7 +359,8 @@ def _joined(
         total = np.where(nothing, np.nan, np.nansum(stacked, axis=0))
         if len(holding) < len(sheets) and whole is not None:
             part = np.nansum([times[at] for at in holding], axis=0)
-            total = total * np.divide(whole, part, out=np.ones_like(whole), where=part > 0)
+            with np.errstate(over="ignore"):  # a time near zero is refused with the values that it makes
+                total = total * np.divide(whole, part, out=np.ones_like(whole), where=part > 0)
         joined[name] = total
     note = (
         f"groups {', '.join(map(str, groups))} were measured one after another: what not all of them count is scaled "

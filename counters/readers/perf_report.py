@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.reading import READERS, Reading
@@ -104,7 +105,10 @@ def _sections(path: Path, lines: Sequence[str]) -> list[_Section]:
         line = line.rstrip()
         found = _SAMPLES.match(line)
         if found:
-            sections.append(_Section(found["event"], float(found["count"]) * _PREFIX[found["prefix"]]))
+            samples = float(found["count"]) * _PREFIX[found["prefix"]]
+            if samples >= limits.VALUE:
+                raise InputError(f"{path}:{number} has {found['count'][:20]}... samples", "the report is damaged")
+            sections.append(_Section(found["event"], samples))
             continue
         if not sections:
             continue

@@ -93,7 +93,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         range.
     """
     from ranksight.model.fitting.fitted import Fitted
-    from ranksight.model.uncertainty.forecast import REASONS
+    from ranksight.model.uncertainty.forecast import NO_DATA
     from ranksight.model.uncertainty.lasting import Lasting
 
     parameters, kernels, metrics = (_names(content, name) for name in ("parameters", "kernels", "metrics"))
@@ -120,7 +120,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
         press=press,
         adjusted_r2=adjusted,
         count=_integers(content, "count", s, 0, limits.MODEL_NUMBERS),
-        status=_integers(content, "status", s, 0, len(REASONS) - 1),
+        status=_integers(content, "status", s, 0, NO_DATA),
         positive=positive,
         trained=trained,
         drift=drift,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -40,10 +42,14 @@ def test_hostile_inputs_are_read_or_refused(samples: Path) -> None:
 
 def test_changes_are_those_of_their_seed_and_of_every_grammar(samples: Path) -> None:
     used = set()
-    for file in sorted(file for file in samples.rglob("*") if file.is_file()):
-        content = file.read_bytes()
+    contents = {str(file): file.read_bytes() for file in sorted(samples.rglob("*")) if file.is_file()}
+    for name, content in list(contents.items()):
+        if zipfile.is_zipfile(io.BytesIO(content)):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                contents |= {f"{name} {part}": archive.read(part) for part in archive.namelist()}
+    for name, content in contents.items():
         used |= {way for accepts, way in GRAMMARS if accepts(content)}
-        made = [mutated(content, random.Random(f"{file.name} {seed}")) for seed in (0, 0, 1, 2, 3, 4)]
+        made = [mutated(content, random.Random(f"{Path(name).name} {seed}")) for seed in (0, 0, 1, 2, 3, 4)]
         assert made[0] == made[1]
         assert len(set(made)) > 2
     assert used == {way for _, way in GRAMMARS}

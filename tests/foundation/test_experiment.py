@@ -157,6 +157,7 @@ def test_damaged_heads_are_named(experiment: Experiment, content: str, message: 
         ({"schema_version": 7}, "schema_version"),
         ({"configuration": {"ranks": 1}}, "its parameters are ranks"),
         ({"configuration": {"ranks": 10**400, "size": 1}}, "parameter ranks has the value"),
+        ({"configuration": {"ranks": 2**32, "size": 1}}, "a run of .* ranks was measured"),
         ({"notes": 3.5}, "notes is '3.5'"),
         ({"command": [1]}, "command is"),
         ({"environment": {"OMP_NUM_THREADS": {}}}, "environment is"),

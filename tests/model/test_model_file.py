@@ -112,6 +112,15 @@ def test_a_file_that_was_cut_off_is_damaged(tmp_path: Path, cut: float) -> None:
         modelfile.read(file)
 
 
+def test_a_column_whose_header_cannot_be_parsed_is_damaged(tmp_path: Path) -> None:
+    head = {"schema_version": modelfile.SCHEMA_VERSION, "kind": modelfile.KIND, "a": {"$array": "0"}}
+    with zipfile.ZipFile(tmp_path / "m", "w") as archive:
+        archive.writestr(modelfile.HEAD, json.dumps(head))
+        archive.writestr("0.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr': ((((\n  ")
+    with pytest.raises(InputError, match="is damaged"):
+        modelfile.read(tmp_path / "m")
+
+
 def test_a_column_that_is_no_array_of_numbers_is_refused(tmp_path: Path) -> None:
     head = {"schema_version": modelfile.SCHEMA_VERSION, "kind": modelfile.KIND, "a": {"$array": "0"}}
     for content, how in ((np.array(["text"]), "text"), (np.array([1j]), "complex"), (None, "nothing")):

@@ -14,7 +14,7 @@ from readings import cell
 
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
-from ranksight.core.reading import READERS
+from ranksight.core.reading import READERS, in_time
 
 DATA = Path(__file__).parent / "data" / "caliper"
 caliperreader = pytest.importorskip("caliperreader")
@@ -129,6 +129,7 @@ def test_records_json() -> None:
             "5, 2, 3, 0 ],\n [ 2, 2",
             "rank 1 of 0 to 2 is missing",
         ),
+        ("split.json", '"column_metadata": [', '"column_metadata": 5, "other": [', "column_metadata is not a list"),
         ("split.json", "3000000,", "-3,", "has -3 of sum#time.duration"),
         ("split.json", "3000000,", '"text",', "which is not a number"),
         ("split.json", "3000000,", "1" + "0" * 400 + ",", "not a number|no counter"),
@@ -150,6 +151,13 @@ def test_a_region_without_a_name_has_one_here(tmp_path: Path) -> None:
     path = tmp_path / "split.json"
     path.write_text((DATA / "split.json").read_text().replace('"label": "main"', '"label": ""'))
     assert cell(read(path), '(unnamed)->f<a, "b">', "visits", 1) == 7
+
+
+def test_half_a_surrogate_pair_in_a_name_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "split.json"
+    path.write_text((DATA / "split.json").read_text().replace('"label": "main"', '"label": "\\ud800"'))
+    with pytest.raises(InputError, match=r"split\.json holds the name .*, which is not Unicode text"):
+        list(in_time(path, READERS["caliper"].read(path)))
 
 
 def test_deep_nesting_is_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS
+from ranksight.counters.readers._delimited import columns_of
 from ranksight.testing import check_reader, read_or_error
 
 DATA = Path(__file__).parent / "data"
@@ -121,6 +122,13 @@ def test_long_lines_take_no_long_time(tmp_path: Path, reader: str) -> None:
         path.write_bytes(line + b"\n" + line * 20 + b"\n")
         assert not READERS[reader].recognises(path, line) or reader in ("likwid", "caliper")
         assert attempt(reader, path)
+
+
+@pytest.mark.timeout(60)
+def test_many_columns_take_no_long_time(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"c{at}" for at in range(200_000)))
+    assert len(columns_of(path)) == 200_000
 
 
 @pytest.mark.parametrize(("reader", "name"), CASES)

@@ -157,6 +157,19 @@ def test_damaged_database_of_version_4(tmp_path: Path, write_database: Callable[
         (folder / name).write_bytes(whole)
 
 
+def test_values_of_no_context_are_refused(tmp_path: Path, write_database: Callable[..., Path]) -> None:
+    folder = write_database(tmp_path / "db", CONTEXTS, ["REALTIME (sec)", "PAPI_TOT_INS"], [(0, 0, VALUES)])
+    file = folder / "profile.db"
+    whole = bytearray(file.read_bytes())
+    (table,) = struct.unpack_from("<Q", whole, 24)
+    first, count, size = struct.unpack_from("<QLB", whole, table)
+    for number in range(count):
+        struct.pack_into("<L", whole, first + number * size + 16, 0)
+    file.write_bytes(whole)
+    with pytest.raises(InputError, match="out of order"):
+        read(folder)
+
+
 def test_real_database(shared: Path) -> None:
     folder = shared / "data" / "formats" / "hpctoolkit" / "hpctoolkit-cpi-database"
     reading = read(folder)

@@ -23,12 +23,12 @@ import pytest
 from ranksight.campaign.recognising import recognise
 from ranksight.cli.main import main
 from ranksight.core import limits
-from ranksight.core.cube import _Anchor
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.files import read_bytes
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.symbols import read_symbols
+from ranksight.core.tables import read_frame
 from ranksight.counters.readers._delimited import read_delimited
 from ranksight.model import modelfile
 
@@ -173,9 +173,15 @@ def test_an_anchor_is_read_within_limits(tmp_path: Path, monkeypatch: pytest.Mon
     head = b"<?xml version='1.0'?>"
     entity = b"<!DOCTYPE cube [<!ENTITY a 'aaaa'>]>"
     monkeypatch.setattr(limits, "CUBE_ANCHOR", 1 << 20)
-    monkeypatch.setattr(_Anchor, "left", 100)
+    monkeypatch.setattr(limits, "CUBE_ELEMENTS", 100)
+    monkeypatch.setattr(limits, "DEPTH", 50)
+    monkeypatch.setattr(limits, "LINE", 1 << 19)
+    piece = b"x" * (1 << 19)
     cases = {
-        "longer than": head + b"<cube>" + b" " * (1 << 20),
+        "50 deep": head + b"<a>" * 60,
+        "holds a text of more than": head + b"<cube>" + piece + b"x",
+        "markup is longer than": head + b"<cube a='" + piece + piece[:-100] + b"'/>",
+        "longer than": head + b"<cube>" + (b"<!--" + b" " * 300_000 + b"-->") * 4,
         "more than": head + b"<cube>" + b"<cnode/>" * 100,
         "document type": head + entity + b"<cube>&a;</cube>",
     }
@@ -341,6 +347,25 @@ except InputError as error:
     print(error)
 """
     assert "texts of kernel are too long" in within(code, str(tmp_path / "e"))
+
+
+def test_rows_of_one_value_do_not_fill_the_memory(tmp_path: Path) -> None:
+    file = tmp_path / "counters.parquet"
+    for rows in (1000, 10_000_000):
+        kernel = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), rows), pa.array(["work"]))
+        zeros = pa.repeat(pa.scalar(0, pa.int32()), rows)
+        pq.write_table(pa.table({"kernel": kernel, "rank": zeros, "time": zeros}), file, compression="zstd")
+        if rows == 1000:
+            assert len(read_frame(file)) == rows
+    with pytest.raises(InputError, match="10000000 rows of 3 columns, .* are too many for its size"):
+        read_frame(file)
+
+
+def test_counters_of_text_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "counters.parquet"
+    pd.DataFrame({"kernel": ["work"], "rank": [0], "operation": ["Isend"]}).to_parquet(file)
+    with pytest.raises(InputError, match="its column operation is of type"):
+        read_frame(file)
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "counters.parquet", "nowhere"])

@@ -101,6 +101,7 @@ def test_folder_with_one_file_a_rank(tmp_path: Path, reader: str, name: str) -> 
         ("perf-report", "perf/report.txt", "75.00%", "7x.00%", r":12: '7x\.00%' is not a number"),
         ("perf-report", "perf/report.txt", "75.00%", "975.0%", r":12: 975\.0% cannot be"),
         ("perf-report", "perf/report.txt", "600000000 ", "-60000000 ", r":28: -60000000 cannot be"),
+        ("perf-report", "perf/report.txt", "# Samples: 2K", "# Samples: " + "9" * 400 + "K", "samples"),
         (
             "perf-report",
             "perf/report.txt",

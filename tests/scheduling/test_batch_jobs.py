@@ -282,6 +282,20 @@ def test_a_job_that_is_refused_is_not_recorded(tmp_path: Path, monkeypatch: pyte
     assert following.recorded(tmp_path, "slurm") == [following.Submitted("ranks-1", "1", ())]
 
 
+def test_parts_that_were_measured_but_not_joined_are_joined_by_the_same_line(tmp_path: Path, stand_in: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nprintf 'kernel,rank,time\\nwork,0,1.5\\n' >\"$RANKSIGHT_TABLE\"\n")
+    program.chmod(0o755)
+    line = ["measure", "--ranks", "1", "--size", "3", "--collector", "table", "--quiet", "-o", str(tmp_path / "e.exp")]
+    line += ["--emit", "slurm", "--", str(program), "{ranks}", "{size}"]
+    submit = ["sh", str(tmp_path / "e.exp.jobs" / "submit.sh")]
+    for _ in range(2):
+        assert main(line) == 0
+        subprocess.run(submit, check=True)
+        assert len(read(tmp_path / "e.exp")) == 1
+        shutil.rmtree(tmp_path / "e.exp")  # as if the last job had been killed
+
+
 @pytest.mark.slow
 @pytest.mark.perf
 def test_a_real_slurm(tmp_path: Path, program: Path, capsys: pytest.CaptureFixture[str]) -> None:
