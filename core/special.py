@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-UNUSED = ("f2py", "testing", "ma", "polynomial", "ctypeslib", "typing")
+UNUSED = ("char", "core", "ctypeslib", "f2py", "ma", "polynomial", "random", "rec", "testing", "typing")
 """Parts of numpy that no special function uses."""
 
 
