@@ -409,7 +409,8 @@ def _factor(full: Array) -> Array:
     size = len(full) - 2
     if size > FEW:
         full[[size, size + 1], [size, size + 1]] = APPENDED
-        return np.moveaxis(np.linalg.cholesky(np.moveaxis(full, (0, 1), (2, 3))), (2, 3), (0, 1))
+        lower = np.asarray(np.linalg.cholesky(np.moveaxis(full, (0, 1), (2, 3))), dtype=np.float64)
+        return np.moveaxis(lower, (2, 3), (0, 1))
     # A step on all matrices takes less than a call of LAPACK for each of them.
     for a in range(size):
         np.sqrt(full[a, a], out=full[a, a])
