@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ranksight.campaign.nested import Timers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
@@ -220,6 +222,7 @@ class Import:
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
         self.kernels: set[str] = set()
+        self._last: pd.Categorical | None = None
         self.timers = Timers()
         self.notes: dict[str, None] = {}
         self.unlike: tuple[Path, Path] | None = None
@@ -343,8 +346,17 @@ class Import:
             source=reading.source or (str(path),),
         )
         if reading.counters is not None:
-            self.kernels.update(map(str, reading.counters["kernel"].unique().tolist()))
+            self._count(reading.counters["kernel"])
         experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
+
+    def _count(self, kernels: pd.Series[str]) -> None:
+        """Count in the kernels of a run; most have those of the one before."""
+        import pandas as pd
+
+        new, old = pd.Categorical(kernels.unique()), self._last
+        if old is None or not (np.array_equal(new.codes, old.codes) and new.categories.equals(old.categories)):
+            self.kernels.update(map(str, new.tolist()))
+        self._last = new
 
     def _collector(self, reading: Reading, reader: str) -> str:
         """The reader's name, numbered for each further set of metrics: a pass with other counters is no repetition."""

@@ -72,18 +72,17 @@ class Timers:
         import pandas as pd
 
         codes, unique = pd.factorize(counters["kernel"])
-        names = unique.tolist()
-        times = np.bincount(codes, np.nan_to_num(counters["time"].to_numpy(np.float64)), len(names))
-        if WHOLE in names:
+        times = np.bincount(codes, np.nan_to_num(counters["time"].to_numpy(np.float64)), len(unique))
+        if WHOLE in unique:
             self.wholes += 1
-            place = names.index(WHOLE)
+            place = int(np.flatnonzero(np.asarray(unique == WHOLE))[0])
             whole, times[place] = float(times[place]), -np.inf
-            self.exceeding.update(str(names[at]) for at in np.flatnonzero(times > EXCEEDS * whole) if whole > 0)
+            self.exceeding.update(str(unique[int(at)]) for at in np.flatnonzero(times > EXCEEDS * whole) if whole > 0)
             return
         if len(times) < 2:
             return
         self.runs += 1
-        name, longest = str(names[int(times.argmax())]), float(times.max())
+        name, longest = str(unique[int(times.argmax())]), float(times.max())
         rest = float(times.sum()) - longest
         self.longest[name] += 1
         self.sums[name] += len(times) > 2 and abs(rest - longest) <= SUM * longest

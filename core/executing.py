@@ -6,15 +6,16 @@ flight is limited so that memory stays bounded.
 
 from __future__ import annotations
 
-import multiprocessing
 import socket
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ranksight.core.errors import InputError, ToolError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 T = TypeVar("T")
 PATIENCE = 20
@@ -40,6 +41,10 @@ def executor(jobs: int, dask: str | None = None) -> Iterator[tuple[Executor, int
         When the scheduler does not answer or has no workers.
     """
     if dask is None:
+        # Imported where processes are started: most commands start none.
+        import multiprocessing
+        from concurrent.futures import ProcessPoolExecutor
+
         # Forked children of a process with threads may hang; spawned ones start clean.
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
             yield pool, jobs

@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import re
-import secrets
 import shutil
 import stat
 import tempfile
@@ -214,7 +213,7 @@ def new_folder(parent: Path, prefix: str) -> Path:
 
 
 def _unused(prefix: str) -> str:
-    return f"{prefix}{secrets.token_hex(4)}"
+    return f"{prefix}{os.urandom(4).hex()}"
 
 
 _HELD, _REPLACED = ".held", "replaced"

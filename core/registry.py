@@ -11,7 +11,6 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
 from ranksight.core.errors import InputError
@@ -56,6 +55,8 @@ class Registry(Generic[T]):
         for module in self._modules():
             importlib.import_module(module)
         if self._group is not None:
+            from importlib.metadata import entry_points  # takes longer to import than a registry to fill
+
             for entry in entry_points(group=self._group):
                 entry.load()
         # Only now: a module that cannot be imported raises each time, and is not an unknown name the second time.

@@ -13,8 +13,15 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError
@@ -34,6 +41,7 @@ BLOCK = 1 << 16
 """Characters of text that are parsed at a time."""
 DISTINCT = 50_000
 """Texts of a column that are held once however often they stand there; a column with more is hardly one of names."""
+_BLANK = tuple(bytes([code]) for code in range(128) if chr(code).isspace() and chr(code) not in "\r\n")
 _MARKS = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
@@ -42,15 +50,51 @@ _MARKS = (
 )
 
 
+class Texts(Sequence[str]):
+    """A column of texts as Arrow holds them; each becomes an object of Python only where one is looked at."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    @cached_property
+    def _listed(self) -> list[str]:
+        same: dict[str, str] = {}  # a text that stands in many rows is held once
+        return [same.setdefault(text, text) for text in self.held.to_pylist()]
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __contains__(self, text: object) -> bool:
+        return bool(pc.any(pc.equal(self.held, text)).as_py())
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        return self._listed[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed)
+
+    def numbers(self) -> NDArray[np.float64] | None:
+        """The column as numbers, NaN where a text is empty; None where one needs a closer look."""
+        try:
+            found = pc.cast(pc.if_else(pc.equal(self.held, ""), None, self.held), pa.float64())
+        except pa.ArrowInvalid:
+            return None
+        return np.array(found, dtype=np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class Delimited:
     """A table of texts.
 
     Attributes
     ----------
-    columns : dict of str to list of str
-        The columns that were asked for.
-    lines : list of int
+    columns : dict of str to sequence of str
+        The columns that were asked for: :class:`Texts` where the table is plain.
+    lines : sequence of int
         Line of the file on which each row starts.
     delimiter : str
         What separates the fields.
@@ -62,7 +106,7 @@ class Delimited:
         Columns that were called otherwise in the file, with a unit in the name.
     """
 
-    columns: dict[str, list[str]]
+    columns: Mapping[str, Sequence[str]]
     lines: Sequence[int]
     delimiter: str
     notes: tuple[str, ...]
@@ -218,6 +262,8 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
             listed = ", ".join(folded[key] for key in near) if near else ", ".join(column for column in names if column)
             raise InputError(f"{path} has no column {name!r}", f"{'nearest' if near else 'its columns'}: {listed}")
     places = [names.index(name) for name in wanted]
+    if (plain := _plain_table(path, encoding, found, skip, len(names), places)) is not None:
+        return Delimited(dict(zip(wanted, plain[1], strict=True)), plain[0], found, notes, tuple(names))
     columns: list[list[str]] = [[] for _ in wanted]
     same: list[dict[str, str]] = [{} for _ in wanted]
     lines = array("q")
@@ -235,6 +281,40 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
     if not lines:
         raise InputError(f"{path} has a header but no rows")
     return Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes, tuple(names))
+
+
+def _plain_table(
+    path: Path, encoding: str, delimiter: str, skip: int, width: int, places: Sequence[int]
+) -> tuple[range, list[Texts]] | None:
+    """The lines of the rows, and the columns at `places`, of a table whose every line behind the first `skip` is one of
+    `width` fields, without quotes and comments; None of any other."""
+    if encoding != "utf-8-sig" or delimiter == BLANKS or width < 2:
+        return None
+    with _bytes(path) as stream:
+        text = stream.read()
+    if b'"' in text or (b"\r" in text and text.count(b"\r") != text.count(b"\r\n")):
+        return None
+    start = 0
+    for _ in range(skip):
+        start = text.find(b"\n", start) + 1
+    if not 0 < start < len(text) or text.find(b"#", start) >= 0:
+        return None
+    chosen = [str(place) for place in places]
+    try:
+        table = read_csv(
+            pa.BufferReader(pa.py_buffer(text).slice(start)),
+            ReadOptions(use_threads=False, column_names=[str(place) for place in range(width)]),
+            ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False, ignore_empty_lines=False),
+            ConvertOptions(column_types=dict.fromkeys(chosen, pa.string()), include_columns=chosen),
+        )
+    except pa.ArrowInvalid:  # rows that do not fit, which are named one by one
+        return None
+    if table.num_rows > limits.TABLE_ROWS:
+        raise InputError(f"{path} holds more than {limits.TABLE_ROWS} rows", "give it in parts")
+    columns = [table.column(name) for name in chosen]
+    if not text.isascii() or any(blank in text for blank in _BLANK):
+        columns = [pc.utf8_trim_whitespace(column) for column in columns]
+    return range(skip + 1, skip + 1 + table.num_rows), list(map(Texts, columns))
 
 
 def _blocks(

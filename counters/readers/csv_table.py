@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.reading import Reading
-from ranksight.counters.readers._delimited import Delimited, read_delimited
+from ranksight.counters.readers._delimited import Delimited, Texts, read_delimited
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
 from ranksight.counters.readers._reshaping import Shape
 
@@ -95,7 +96,7 @@ class _Table:
     def __init__(self, path: Path, columns: Columns, strict: bool) -> None:
         self.path, self.columns, self.strict = path, columns, strict
         self.text: Delimited = columns.shape.read(path, columns.names(), columns.delimiter)
-        self.lines = np.array(self.text.lines)
+        self.lines = np.asarray(self.text.lines)
         self.kept = np.ones(len(self.lines), dtype=bool)
         self.notes = [f"{path.name} {note}" for note in self.text.notes]
 
@@ -126,6 +127,8 @@ class _Table:
 
     def _numbers(self, name: str, role: str) -> NDArray[np.float64]:
         texts = self.text.columns[name]
+        if isinstance(texts, Texts) and (known := texts.numbers()) is not None:
+            return np.where(self.kept, known, np.nan)
         chosen = texts if self.kept.all() else list(itertools.compress(texts, self.kept))
         decimal = self.columns.decimal or decimal_mark(chosen, self.text.delimiter)
         if decimal is None:
@@ -183,7 +186,7 @@ class _Table:
         if not self.kept.any():
             raise InputError(f"{self.path}: no row is left to import", "; ".join(self.notes))
         data["kernel"] = self._kernels()
-        data["label"] = pd.Categorical(self.text.columns[columns.repetition]) if columns.repetition else ""
+        data["label"] = _categories(self.text.columns[columns.repetition]) if columns.repetition else ""
         return pd.DataFrame(data)[self.kept]
 
     def _scale(self, name: str, source: str) -> float:
@@ -227,7 +230,7 @@ class _Table:
             raise InputError(f"{self.path}: no kernel is named ({self._named(unnamed)})", "choose rows with --where")
         total = self.columns.total
         if total is None:
-            return pd.Categorical(names)
+            return _categories(names)
         if total not in names:
             raise InputError(
                 f"{self.path}: no kernel is named {total!r}", "--total names the kernel that is the whole program"
@@ -274,6 +277,12 @@ class _Table:
             )
 
 
+def _categories(texts: Sequence[str]) -> pd.Categorical:
+    """A column of texts of which many are the same."""
+    held: Any = pd.Series(texts.held, dtype="str") if isinstance(texts, Texts) else texts
+    return pd.Categorical(held)
+
+
 def _copies(frame: pd.DataFrame, keys: list[str]) -> pd.Series[int]:
     """Which repetition each row belongs to, where rows of one configuration name a kernel and rank several times.
 
@@ -281,9 +290,10 @@ def _copies(frame: pd.DataFrame, keys: list[str]) -> pd.Series[int]:
     where a kernel comes again. Kernels that only some repetitions have then stay with those. In tables in the order of
     the kernels the n-th row of each is the n-th repetition.
     """
-    count = frame.groupby([*keys, "kernel", "rank"], sort=False, observed=True).cumcount()
-    if not (count > 0).any():
-        return count
+    places = [*keys, "kernel", "rank"]
+    if not frame.duplicated(places).any():
+        return pd.Series(0, index=frame.index)
+    count = frame.groupby(places, sort=False, observed=True).cumcount()
     blocks = pd.Series(0, index=frame.index)
     for _, group in frame.groupby(keys, sort=False, observed=True):
         seen: set[tuple[object, object]] = set()
