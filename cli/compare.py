@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
     """Kernels that matter on one of the sides, and so are compared on both."""
     from ranksight.core.experiment import read
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.model.series.folding import significant
 
     found: set[str] = set()
@@ -144,7 +144,7 @@ def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
     from ranksight.analysis.comparison.comparing import Subject
     from ranksight.core.experiment import read
     from ranksight.model.assembly import assemble
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
 
     name = path.name.removesuffix(".model.json").removesuffix(".exp") or str(path)

@@ -23,8 +23,8 @@ from ranksight.cli.predict import parse
 from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ranksight.analysis.diagnosis.diagnosis import Diagnosis
-    from ranksight.model.model import Model
+    from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+    from ranksight.model.fitted_model import Model
 
 __all__ = ["configure", "parse", "run"]
 
@@ -55,8 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose and print; 4 when nothing is decided."""
-    from ranksight.analysis.diagnosis.diagnosis import diagnose
-    from ranksight.model.model import Model
+    from ranksight.analysis.diagnosis.diagnosing import diagnose
+    from ranksight.model.fitted_model import Model
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")

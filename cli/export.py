@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
         experiment = read(args.source)
     else:
-        from ranksight.model.model import Model
+        from ranksight.model.fitted_model import Model
 
         model = Model.load(args.source)
     written = FORMATS[args.form][1](Exported(experiment, model, metrics))

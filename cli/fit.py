@@ -24,8 +24,8 @@ from ranksight.reports.terminal import Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
-    from ranksight.model.model import Model
-    from ranksight.model.series.series import Series
+    from ranksight.model.fitted_model import Model
+    from ranksight.model.series.reducing import Series
 
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
 
@@ -328,7 +328,7 @@ def _print(
 def _clock(model: Model) -> str:
     """What to say of times that are made of cycles, or cannot be for want of a clock; empty where neither is so."""
     from ranksight.model.questions import NO_CLOCK
-    from ranksight.model.resource.times import Clock
+    from ranksight.model.resource.cycle_times import Clock
 
     if "clock" in model.extras:
         return Clock.from_dict(model.extras["clock"]).remark()

@@ -29,7 +29,7 @@ from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.files import check_output
 
 if TYPE_CHECKING:
-    from ranksight.analysis.history.history import History
+    from ranksight.analysis.history.following import History
     from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
 
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--top {args.top} prints nothing", "give a number from 1")
     if args.output is not None:
         check_output(args.output, args.force)
-    from ranksight.analysis.history.history import history, started
+    from ranksight.analysis.history.following import history, started
     from ranksight.core.experiment import read
 
     opened = [(name, read(path)) for name, path in _names(args.experiments)]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ranksight.analysis.planning.choice import Choice
     from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 LEVEL = 0.9
 """Probability of the intervals where nothing is said."""
@@ -163,7 +163,7 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
     """The model, and the experiment it was made of where it is the one given or is in the folder of the model."""
     from ranksight.cli._continuing import experiment_of
     from ranksight.core.experiment import read
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
     if path.is_dir():
         from ranksight.model.assembly import assemble

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ranksight.analysis.phases.cross_check import CrossCheck
     from ranksight.cli._parser import Parser
     from ranksight.model.answers import Answer
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
 
 LIGHT = 0.005
@@ -156,7 +156,7 @@ def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[floa
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when nothing is predicted."""
     from ranksight.analysis.phases.cross_check import of_model
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
@@ -308,7 +308,7 @@ def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> l
 
 def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
-    from ranksight.model.application.terms import TERMS
+    from ranksight.model.application.equation_terms import TERMS
     from ranksight.reports import equation_terms
 
     if args.metric:

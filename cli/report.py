@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 def _context(args: argparse.Namespace) -> Context:
     from ranksight.analysis.expectations.document import read_study
     from ranksight.core.experiment import read
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
     from ranksight.reports.html.context import Context
     from ranksight.reports.sweep import axis_of, sweep

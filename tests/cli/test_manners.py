@@ -12,7 +12,7 @@ from ranksight.cli._parser import SHORT
 from ranksight.cli._values import values
 from ranksight.cli.main import VERBS, main, verb_parser
 from ranksight.core.errors import meant, nearest
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 ROOT = Path(__file__).resolve().parents[2]
 

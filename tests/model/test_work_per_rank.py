@@ -9,7 +9,7 @@ import pytest
 
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
 RANKS = (1.0, 2.0, 4.0, 8.0, 16.0)
