@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ranksight.cli._parser import Parser
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the models; see :func:`parse` for their parameters."""
     parser.usage = "ranksight compare BEFORE AFTER [--PARAMETER VALUE[,VALUE] ...] [options]"
     for name in ("before", "after"):
@@ -58,9 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="scatter of times between jobs that repetitions within one do not show (default: 3)",
     )
-    parser.add_argument(
-        "--level", type=float, default=0.95, metavar="P", help="probability of the intervals (default: 0.95)"
-    )
+    parser.add_level(0.95)
     parser.add_argument("--before-platform", metavar="NAME|FILE", help="machine of BEFORE, for the resource equation")
     parser.add_argument("--after-platform", metavar="NAME|FILE", help="machine of AFTER")
     parser.add_format()

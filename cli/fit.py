@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser
 from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, with_name
@@ -34,7 +35,7 @@ TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
 """Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument(
         "experiment", type=Path, nargs="?", metavar="EXPERIMENT", help="folder made by 'measure' or 'import'"
@@ -46,9 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="the model's file (default: EXPERIMENT with .model.json, which is brought up to date)",
     )
-    parser.add_argument(
-        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
-    )
+    parser.add_metrics()
     parser.add_argument(
         "--reduce",
         choices=REPETITIONS,

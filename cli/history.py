@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the experiments; see :func:`parse` for their parameters."""
     parser.usage = "ranksight history EXPERIMENT EXPERIMENT [...] [--PARAMETER VALUE ...] [options]"
     parser.add_argument("experiments", type=Path, nargs="+", metavar="EXPERIMENT", help="folders, two or more")

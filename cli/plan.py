@@ -45,7 +45,7 @@ MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER-rule RULE] [options]"
     parser.add_argument(
@@ -62,9 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="plan no more runs than this (default: 5)")
     parser.add_argument("--reps", type=int, default=None, metavar="N", help="repetitions of a run (default: as before)")
-    parser.add_argument(
-        "--level", type=float, default=LEVEL, metavar="P", help="probability of the intervals (default: 0.9)"
-    )
+    parser.add_level(LEVEL)
     parser.add_format()
     parser.add_argument("--quiet", action="store_true", help="print nothing but the plan")
 

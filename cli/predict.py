@@ -51,7 +51,7 @@ CURVES = 8
 """Curves that are drawn: those of the largest at the end."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
     parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
@@ -79,9 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the terms of the resource equation instead: CPI_exec, BF_mem and clock of every kernel, and T_others",
     )
-    parser.add_argument(
-        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
-    )
+    parser.add_level()
     parser.add_format()
     _placing.configure(parser)
     parser.add_argument(
