@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run, read
     from ranksight.model.assembly import fit
-    from ranksight.model.model import Model, load
+    from ranksight.model.fitted_model import Model, load
     from ranksight.reports.exporting import to_hatchet, to_xarray
 
 __version__ = "0.1.0"
@@ -21,8 +21,8 @@ _LAZY = {
     "Run": "ranksight.core.experiment",
     "read": "ranksight.core.experiment",
     "fit": "ranksight.model.assembly",
-    "Model": "ranksight.model.model",
-    "load": "ranksight.model.model",
+    "Model": "ranksight.model.fitted_model",
+    "load": "ranksight.model.fitted_model",
     "to_hatchet": "ranksight.reports.exporting",
     "to_xarray": "ranksight.reports.exporting",
 }

@@ -18,9 +18,9 @@ from ranksight.analysis.phases.calls import traced
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.assembly import OBSERVERS
-from ranksight.model.resource.resource import LEVELS, Machine
+from ranksight.model.resource.equation import LEVELS, Machine
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 from ranksight.platforms import Platform, load
 
 Array = NDArray[np.float64]

@@ -57,7 +57,7 @@ def _one(folder: Path, size: int, small: int) -> str:
     from ranksight.cli import main
     from ranksight.core.experiment import read
     from ranksight.examples.build import build
-    from ranksight.model.resource.resource import Machine
+    from ranksight.model.resource.equation import Machine
     from ranksight.platforms import load
 
     command = [

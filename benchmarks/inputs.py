@@ -105,9 +105,7 @@ def perf_script(file: Path, samples: int) -> None:
     stems = []
     for _ in range(4000):
         depth = generator.randrange(3, 19)
-        stems.append(
-            [(generator.randrange(3000), 16 * generator.randrange(1, 400)) for _ in range(depth)]
-        )
+        stems.append([(generator.randrange(3000), 16 * generator.randrange(1, 400)) for _ in range(depth)])
     weights = [1 / (k + 1) for k in range(len(stems))]
     start = (
         "\t          401136 main+0x36 (/home/me/app)\n"

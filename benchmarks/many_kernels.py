@@ -17,7 +17,7 @@ import pandas as pd
 from benchmarks.settings import ROOT, Settings
 from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.series.folding import OTHERS, select
 
 TITLE = "Many kernels"

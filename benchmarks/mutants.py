@@ -55,7 +55,7 @@ NETWORKS = "tests/formulas/test_networks.py"
 COUNTS = "tests/formulas/test_counts_and_costs.py"
 FABRIC = "tests/costs/test_fabric.py tests/formulas/test_networks.py"
 SCALES = "tests/diagnosis/test_scales.py"
-RESOURCE = "model/resource/resource.py"
+RESOURCE = "model/resource/equation.py"
 HOW = "comm/costs/fabric.py"
 
 MUTANTS = (

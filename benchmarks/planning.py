@@ -25,8 +25,8 @@ from benchmarks.synthetic_functions import AXIS, draw, grid
 from benchmarks.table import markdown
 from benchmarks.tasks import Array, Task, stack
 from ranksight.core.executing import executor, in_order
-from ranksight.model.model import Model
-from ranksight.model.series.series import Series
+from ranksight.model.fitted_model import Model
+from ranksight.model.series.reducing import Series
 
 TITLE = "Planning of runs"
 SEED = 5000

@@ -14,7 +14,7 @@ from benchmarks.real_programs import FURTHER, QUICK_FURTHER, command, folder_of,
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.experiment import read
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 TITLE = "Messages of real programs"
 RANKS, QUICK_RANKS = tuple(range(1, 9)), (1, 2, 3, 4)

@@ -25,7 +25,7 @@ from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.model.application.communication import message_series
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.series.folding import OTHERS
 from ranksight.reports.validation import validate
 

@@ -25,10 +25,10 @@ from benchmarks.inputs import METRICS, values_of
 from benchmarks.settings import ROOT, Settings, peak_memory
 from benchmarks.table import markdown
 from benchmarks.tasks import Array
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.parallel import PIECE, fit_pieces
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 TITLE = "Speed"
 SEED = 11

@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks import rajaperf
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
-from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.core.errors import RanksightError
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 TITLE = "Verdicts"
 NATURE = {
@@ -300,12 +300,12 @@ def _rajaperf(settings: Settings) -> str:
 
 
 def _speed(settings: Settings) -> str:
-    from ranksight.analysis.diagnosis import diagnosis
+    from ranksight.analysis.diagnosis import diagnosing
     from ranksight.analysis.diagnosis.ceilings import Ceilings
-    from ranksight.model.application.application import Application
+    from ranksight.model.application.bulk_synchronous import Application
     from ranksight.model.learning import model_of
     from ranksight.model.resource.blocking import fit_resources
-    from ranksight.model.resource.resource import Machine
+    from ranksight.model.resource.equation import Machine
     from ranksight.platforms import load
 
     count = 50 if settings.quick else 500
@@ -323,10 +323,10 @@ def _speed(settings: Settings) -> str:
     points = np.unique(np.geomspace(1, 4096, 200).round())[:100][:, None]
     model.breakdown(points[:1])
     start = time.process_time()
-    evidence = diagnosis.gather(model, points)
+    evidence = diagnosing.gather(model, points)
     known = time.process_time() - start
     start = time.process_time()
-    found = Diagnosis(model.application, evidence, diagnosis.causes_of(evidence), model, 0.9)
+    found = Diagnosis(model.application, evidence, diagnosing.causes_of(evidence), model, 0.9)
     found.verdicts()
     judged = time.process_time() - start
     line = found.line
@@ -348,8 +348,8 @@ def _speed(settings: Settings) -> str:
 
 def _series(count: int, machine: object):  # type: ignore[no-untyped-def]
     """`count` kernels with eight metrics on five rank counts, times by the equation, one percent of scatter."""
-    from ranksight.model.resource.resource import LEVELS
-    from ranksight.model.series.series import Series
+    from ranksight.model.resource.equation import LEVELS
+    from ranksight.model.series.reducing import Series
 
     rng = np.random.default_rng(1)
     ranks = np.array([1.0, 2, 4, 8, 16])

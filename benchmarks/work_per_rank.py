@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.settings import Settings
 from benchmarks.table import markdown
 from benchmarks.tasks import Array
-from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.search import crosswise
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import OK
 
 TITLE = "Work per rank"

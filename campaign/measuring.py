@@ -254,7 +254,9 @@ def _measure_one(
             run,
             command=launch.command,
             environment={
-                **environment(), **run.environment, **surroundings(launch, None if work is None else work.case)
+                **environment(),
+                **run.environment,
+                **surroundings(launch, None if work is None else work.case),
             },
             wall_time=reading.wall_time if reading.wall_time is not None else wall,
             started=started,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ranksight.core.experiment import Experiment, Run
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 

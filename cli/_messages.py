@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ranksight.model.fitted_model import Model
     from ranksight.model.messages.table import MessageTable
-    from ranksight.model.model import Model
 
 SCHEMA_VERSION = 1
 UNEVEN = 0.01

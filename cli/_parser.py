@@ -49,6 +49,22 @@ class Parser(argparse.ArgumentParser):
             "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
         )
 
+    def add_level(self, default: float = 0.9) -> None:
+        """Declare the probability of prediction intervals."""
+        self.add_argument(
+            "--level",
+            type=float,
+            default=default,
+            metavar="P",
+            help=f"probability of the intervals (default: {default:g})",
+        )
+
+    def add_metrics(self) -> None:
+        """Declare which metrics are taken; all where none is named."""
+        self.add_argument(
+            "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+        )
+
     def add_share(self) -> None:
         """Declare which kernels a threshold of slowness is for."""
         self.add_argument(

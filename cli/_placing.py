@@ -9,7 +9,7 @@ from ranksight.core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

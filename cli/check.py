@@ -33,16 +33,14 @@ if TYPE_CHECKING:
     from ranksight.cli._parser import Parser
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the experiment; see :func:`parse` for its parameters."""
     parser.usage = "ranksight check [EXPECTATIONS.toml] EXPERIMENT [--PARAMETER VALUE[,VALUE] ...] [options]"
     parser.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="file of expectations, and the experiment")
     parser.add_argument(
         "--baseline", type=Path, metavar="EXPERIMENT", help="what this one did is expected of the other functions"
     )
-    parser.add_argument(
-        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
-    )
+    parser.add_metrics()
     parser.add_argument(
         "--upper", action="store_true", help="expectations are upper bounds: slower growth than the limit is accepted"
     )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ranksight.cli._parser import Parser
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the models; see :func:`parse` for their parameters."""
     parser.usage = "ranksight compare BEFORE AFTER [--PARAMETER VALUE[,VALUE] ...] [options]"
     for name in ("before", "after"):
@@ -58,9 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="scatter of times between jobs that repetitions within one do not show (default: 3)",
     )
-    parser.add_argument(
-        "--level", type=float, default=0.95, metavar="P", help="probability of the intervals (default: 0.95)"
-    )
+    parser.add_level(0.95)
     parser.add_argument("--before-platform", metavar="NAME|FILE", help="machine of BEFORE, for the resource equation")
     parser.add_argument("--after-platform", metavar="NAME|FILE", help="machine of AFTER")
     parser.add_format()
@@ -152,7 +150,7 @@ def _name(path: Path) -> str:
 def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
     """Kernels that matter on one of the sides, and so are compared on both."""
     from ranksight.core.experiment import read
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.model.series.folding import significant
 
     found: set[str] = set()
@@ -165,7 +163,7 @@ def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
     from ranksight.analysis.comparison.comparing import Subject
     from ranksight.core.experiment import read
     from ranksight.model.assembly import assemble
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
 
     name = _name(path)

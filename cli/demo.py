@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ranksight.campaign.collecting import Collector
     from ranksight.campaign.measuring import Plan
     from ranksight.core.experiment import Experiment
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.platforms import Platform
 
 OPTIONS = ("--steps", "6", "--iterations", "5", "--lookup-table", "16Ki")

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser
 from ranksight.cli.predict import parse
 from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ranksight.analysis.diagnosis.diagnosis import Diagnosis
-    from ranksight.model.model import Model
+    from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+    from ranksight.model.fitted_model import Model
 
 __all__ = ["configure", "parse", "run"]
 
@@ -34,7 +35,7 @@ BEYOND = 16
 """Ranks over the most measured where none are asked for."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; :func:`ranksight.cli.predict.parse` takes its parameters."""
     parser.usage = "ranksight diagnose MODEL [--PARAMETER VALUE[,VALUE] ...] [options]"
     parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
@@ -42,9 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--kernel", action="append", default=[], metavar="NAME", help="only this kernel's verdict; may be repeated"
     )
     parser.add_argument("--top", type=int, default=12, metavar="N", help="rows of each table printed (default: 12)")
-    parser.add_argument(
-        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
-    )
+    parser.add_level()
     parser.add_format()
     parser.add_argument(
         "--table", choices=TABLES, default="verdicts", help="which table csv prints (default: verdicts)"
@@ -55,8 +54,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose and print; 4 when nothing is decided."""
-    from ranksight.analysis.diagnosis.diagnosis import diagnose
-    from ranksight.model.model import Model
+    from ranksight.analysis.diagnosis.diagnosing import diagnose
+    from ranksight.model.fitted_model import Model
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")

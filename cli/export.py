@@ -17,11 +17,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from ranksight.cli._parser import Parser
 from ranksight.core.errors import UsageError, meant
 from ranksight.core.files import check_output, write_output
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument(
         "form", nargs="?", metavar="FORMAT", help="extrap, csv, parquet, netcdf, hatchet, openmetrics or latex"
@@ -34,9 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="folder of measurements, or file of 'ranksight fit'",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
-    parser.add_argument(
-        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
-    )
+    parser.add_metrics()
     parser.add_argument("--list-formats", action="store_true", help="name the formats, and end")
     parser.add_argument("--force", action="store_true", help="replace the output file")
     parser.add_argument("--quiet", action="store_true", help="do not say what was written")
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
         experiment = read(args.source)
     else:
-        from ranksight.model.model import Model
+        from ranksight.model.fitted_model import Model
 
         model = Model.load(args.source)
     written = FORMATS[args.form][1](Exported(experiment, model, metrics))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser
 from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, with_name
@@ -24,8 +25,8 @@ from ranksight.reports.terminal import Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
-    from ranksight.model.model import Model
-    from ranksight.model.series.series import Series
+    from ranksight.model.fitted_model import Model
+    from ranksight.model.series.reducing import Series
 
 REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
 
@@ -34,7 +35,7 @@ TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
 """Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument(
         "experiment", type=Path, nargs="?", metavar="EXPERIMENT", help="folder made by 'measure' or 'import'"
@@ -46,9 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="the model's file (default: EXPERIMENT with .model.json, which is brought up to date)",
     )
-    parser.add_argument(
-        "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
-    )
+    parser.add_metrics()
     parser.add_argument(
         "--reduce",
         choices=REPETITIONS,
@@ -328,7 +327,7 @@ def _print(
 def _clock(model: Model) -> str:
     """What to say of times that are made of cycles, or cannot be for want of a clock; empty where neither is so."""
     from ranksight.model.questions import NO_CLOCK
-    from ranksight.model.resource.times import Clock
+    from ranksight.model.resource.cycle_times import Clock
 
     if "clock" in model.extras:
         return Clock.from_dict(model.extras["clock"]).remark()

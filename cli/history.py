@@ -29,12 +29,12 @@ from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.files import check_output
 
 if TYPE_CHECKING:
-    from ranksight.analysis.history.history import History
+    from ranksight.analysis.history.following import History
     from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the experiments; see :func:`parse` for their parameters."""
     parser.usage = "ranksight history EXPERIMENT EXPERIMENT [...] [--PARAMETER VALUE ...] [options]"
     parser.add_argument("experiments", type=Path, nargs="+", metavar="EXPERIMENT", help="folders, two or more")
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--top {args.top} prints nothing", "give a number from 1")
     if args.output is not None:
         check_output(args.output, args.force)
-    from ranksight.analysis.history.history import history, started
+    from ranksight.analysis.history.following import history, started
     from ranksight.core.experiment import read
 
     opened = [(name, read(path)) for name, path in _names(args.experiments)]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
 from ranksight.core.units import format_si, in_full
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ranksight.analysis.phases.pet import Times
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="folder with runs of pmpi-events")
     parser.add_argument("--ranks", type=_ranks, default=(), metavar="LIST", help="predict at these rank counts")
@@ -61,9 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--platform", default="generic", metavar="NAME|FILE", help="whose latencies and clock (default: generic)"
     )
     parser.add_argument("--instructions", action="store_true", help="print the instruction prediction tables too")
-    parser.add_argument(
-        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
-    )
+    parser.add_level()
     parser.add_format()
     parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ranksight.analysis.planning.choice import Choice
     from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 LEVEL = 0.9
 """Probability of the intervals where nothing is said."""
@@ -45,7 +45,7 @@ MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER-rule RULE] [options]"
     parser.add_argument(
@@ -62,9 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="plan no more runs than this (default: 5)")
     parser.add_argument("--reps", type=int, default=None, metavar="N", help="repetitions of a run (default: as before)")
-    parser.add_argument(
-        "--level", type=float, default=LEVEL, metavar="P", help="probability of the intervals (default: 0.9)"
-    )
+    parser.add_level(LEVEL)
     parser.add_format()
     parser.add_argument("--quiet", action="store_true", help="print nothing but the plan")
 
@@ -163,7 +161,7 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
     """The model, and the experiment it was made of where it is the one given or is in the folder of the model."""
     from ranksight.cli._continuing import experiment_of
     from ranksight.core.experiment import read
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
     if path.is_dir():
         from ranksight.model.assembly import assemble

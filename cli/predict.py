@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ranksight.analysis.phases.cross_check import CrossCheck
     from ranksight.cli._parser import Parser
     from ranksight.model.answers import Answer
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
 
 LIGHT = 0.005
@@ -51,7 +51,7 @@ CURVES = 8
 """Curves that are drawn: those of the largest at the end."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
     parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
@@ -79,9 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the terms of the resource equation instead: CPI_exec, BF_mem and clock of every kernel, and T_others",
     )
-    parser.add_argument(
-        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
-    )
+    parser.add_level()
     parser.add_format()
     _placing.configure(parser)
     parser.add_argument(
@@ -156,7 +154,7 @@ def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[floa
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when nothing is predicted."""
     from ranksight.analysis.phases.cross_check import of_model
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
     if not 0 < args.level < 1:
         raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
@@ -308,7 +306,7 @@ def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> l
 
 def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
-    from ranksight.model.application.terms import TERMS
+    from ranksight.model.application.equation_terms import TERMS
     from ranksight.reports import equation_terms
 
     if args.metric:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import Parser
 from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, with_name
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ranksight.reports.html.context import Context
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight report MODEL [-o FILE] [--experiment FOLDER] [--PARAMETER VALUE] [options]"
     parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
@@ -63,9 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="E",
         help="least parallel efficiency of the recommended rank count (default: 0.7)",
     )
-    parser.add_argument(
-        "--level", type=float, default=0.9, metavar="P", help="probability of the intervals (default: 0.9)"
-    )
+    parser.add_level()
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="of the summary (default: table)"
     )
@@ -73,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
 
-def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option ``--NAME VALUE`` sets a parameter of the target.
 
     Raises
@@ -127,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 def _context(args: argparse.Namespace) -> Context:
     from ranksight.analysis.expectations.document import read_study
     from ranksight.core.experiment import read
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
     from ranksight.reports.html.context import Context
     from ranksight.reports.sweep import axis_of, sweep

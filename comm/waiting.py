@@ -80,9 +80,7 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
     if missing:
         raise InputError(f"the message table lacks the column {', '.join(missing)}")
     if bool((messages["rank"] < 0).any()):
-        raise InputError(
-            "the message table is reduced over ranks: waiting is not known", "import times of each rank"
-        )
+        raise InputError("the message table is reduced over ranks: waiting is not known", "import times of each rank")
     if bool((messages["seconds"] < 0).any()):
         raise InputError("the message table holds a negative time")
     # Without costs, transfer cannot be separated from the rest: all that is not waiting is transfer.

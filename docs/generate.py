@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ranksight.cli.main import GUIDE, VERBS, main, verb_parser
 from ranksight.core.experiment import read
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.platforms import load, names
 from ranksight.reports import plots
 from ranksight.reports.sweep import sweep

@@ -92,7 +92,9 @@ def ding() -> list[str]:
     rows = []
     for row in figure_8().itertuples():
         printed = paper.FIGURE_8[row.kernel][paper.FIGURE_8_RANKS.index(int(row.ranks))]
-        rows.append([row.kernel, f"{row.ranks:g}", f"{row.cpi:.2f}", f"{1e4 * printed:.1f}e-4", f"{1e4 * row.bf_mem:.1f}e-4"])
+        rows.append(
+            [row.kernel, f"{row.ranks:g}", f"{row.cpi:.2f}", f"{1e4 * printed:.1f}e-4", f"{1e4 * row.bf_mem:.1f}e-4"]
+        )
     return lines + table(["kernel", "ranks", "CPI", "BF_mem printed", "BF_mem computed"], rows)
 
 
@@ -131,7 +133,16 @@ def shudler() -> list[str]:
                 found = match(growth(model), growth(expected), limit_of(growth(expected), limit))
                 verdict = "insufficient" if r2 < LEAST_R2 else found.rank
                 rows.append([name, machine, expected, model, f"O({delta})", found.divergence, rank, verdict])
-        head = ["function", "machine", "expected", "model", "divergence printed", "computed", "match printed", "computed"]
+        head = [
+            "function",
+            "machine",
+            "expected",
+            "model",
+            "divergence printed",
+            "computed",
+            "match printed",
+            "computed",
+        ]
         lines += [f"Table {number}:", "", *table(head, rows)]
     rows = []
     for name, (expected, model, delta, rank) in paper.MAFIA.items():

@@ -59,8 +59,8 @@ def turned(text: str, path: Path, place: str, places: dict[Path, str]) -> str:
 def api() -> str:
     """The Python API: what ``import ranksight`` offers and the public methods of what it returns, with docstrings."""
     import ranksight
-    from ranksight.analysis.diagnosis.diagnosis import Diagnosis
-    from ranksight.model.model import OFFERED
+    from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+    from ranksight.model.fitted_model import OFFERED
     from ranksight.model.prediction import Prediction
 
     lines = ["# Python API", "", "`import ranksight as rs`; see [In Python and notebooks](python.md) for examples.", ""]

@@ -16,32 +16,32 @@ from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.registry import Registry
-from ranksight.model.application.blocking import STATED, fit_blocking
+from ranksight.model.application.comm_blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
-from ranksight.model.application.fitting import fit_application, in_words
+from ranksight.model.application.fit_application import fit_application, in_words
 from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
+from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.learning import model_of
-from ranksight.model.model import Model
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
+from ranksight.model.resource.cycle_times import Clock, Timed
 from ranksight.model.resource.derived import with_stalls
-from ranksight.model.resource.resource import Machine
-from ranksight.model.resource.sampling import Sampled, settle
-from ranksight.model.resource.times import Clock, Timed
+from ranksight.model.resource.equation import Machine
+from ranksight.model.resource.sampled_times import Sampled, settle
 from ranksight.model.resource.unsampled import with_unsampled
 from ranksight.model.search.offer import Offer
 from ranksight.model.series.folding import Selection, select
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.indivisible import indivisible
@@ -59,8 +59,8 @@ OBSERVERS: Registry[Observer] = Registry("observer", packages=("ranksight.analys
 
 
 class Settings(TypedDict, total=False):
-    """Further settings of :func:`fit`: those of :func:`ranksight.model.fitting.fitting.fit_series`, and ``over_ranks``
-    of :func:`ranksight.model.series.series.series_from_experiment`."""
+    """Further settings of :func:`fit`: those of :func:`~ranksight.model.fitting.fit_series.fit_series`, and
+    ``over_ranks`` of :func:`ranksight.model.series.reducing.series_from_experiment`."""
 
     space: str | Offer
     over_repetitions: str
@@ -112,10 +112,10 @@ def fit(
     volumes : mapping of str to str, optional
         How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
     equation : str
-        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     clock : float, optional
-        Cycles a second of runs that counted cycles and measured no time, in Hz (:mod:`ranksight.model.resource.times`);
-        the platform's when not given.
+        Cycles a second of runs that counted cycles and measured no time, in Hz
+        (:mod:`ranksight.model.resource.cycle_times`); the platform's when not given.
     all_kernels : bool
         Keep every kernel; otherwise those that are too small to matter are summed into one
         (:mod:`ranksight.model.series.folding`).
@@ -241,18 +241,18 @@ def assemble(
     volumes : sequence of str
         How what a kernel sends grows, ``KERNEL=FORMULA`` (:mod:`ranksight.model.structure.stated`).
     equation : str
-        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     clock : float, optional
-        Cycles a second of runs that counted cycles and measured no time, in Hz (:mod:`ranksight.model.resource.times`);
-        the platform's when not given.
+        Cycles a second of runs that counted cycles and measured no time, in Hz
+        (:mod:`ranksight.model.resource.cycle_times`); the platform's when not given.
     over_ranks
-        See :func:`ranksight.model.series.series.series_from_experiment`.
+        See :func:`ranksight.model.series.reducing.series_from_experiment`.
     all_kernels : bool
         Keep every kernel; otherwise those that are too small to matter are summed into one.
     keep : collection of str
         Kernels to keep whatever their size; those that `volumes` names are among them.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from ranksight.core.html import table
 from ranksight.model.uncertainty.forecast import OK, REASONS
 
 if TYPE_CHECKING:
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter", "repetitions": ""}
 """What reasons name that arise only where a function is asked."""

@@ -6,10 +6,10 @@ import numpy as np
 
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
+from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.model import Model
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 
 
 def model_of(
@@ -28,7 +28,7 @@ def model_of(
     Parameters
     ----------
     space, over_repetitions, guide, iterations, jobs, dask
-        See :func:`ranksight.model.fitting.fitting.fit_series`.
+        See :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     fitted = fit_varied(
         series,

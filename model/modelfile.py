@@ -357,7 +357,7 @@ def _possible(values: NDArray[np.float64]) -> bool:
 
 
 def parts(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What :class:`ranksight.model.model.Model` is made of, by the names of its attributes.
+    """What :class:`ranksight.model.fitted_model.Model` is made of, by the names of its attributes.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from ranksight.model.series.computation import THREADS, cores
 from ranksight.model.structure.misses import remark
 
 if TYPE_CHECKING:
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 Array = NDArray[np.float64]
 

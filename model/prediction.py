@@ -18,7 +18,7 @@ from ranksight.model.answers import Answers
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.model.application.terms import EquationTerms
+    from ranksight.model.application.equation_terms import EquationTerms
 
 SCHEMA_VERSION = 1
 
@@ -41,7 +41,8 @@ class Prediction:
     def to_dict(self) -> dict[str, Any]:
         """Plain data: ``{"schema_version": 1, "notes": [...], "communication": [...], "terms": [...],
         "predictions": [...]}``, with ``communication`` where messages have a time and ``terms``, rows of
-        :data:`ranksight.model.application.terms.TERMS`, where an equation describes kernels or T_others is known."""
+        :data:`~ranksight.model.application.equation_terms.TERMS`, where an equation describes kernels or T_others is
+        known."""
         answers = list(self.answers.to_dicts())
         content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "notes": list(self.notes)}
         if self.communication:

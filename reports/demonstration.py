@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ranksight.analysis.diagnosis.diagnosis import diagnose
+from ranksight.analysis.diagnosis.diagnosing import diagnose
 from ranksight.core.units import format_si
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.reports.validation import Validation
 

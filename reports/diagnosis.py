@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.units import format_factor, format_si, in_full
-from ranksight.model.application.terms import BLOCKING, CLOCK, CPI, OTHERS
+from ranksight.model.application.equation_terms import BLOCKING, CLOCK, CPI, OTHERS
 from ranksight.reports.terminal import Cell, Column, Table
 
 UNITS = {CPI: None, BLOCKING: None, CLOCK: "Hz", OTHERS: "s"}
@@ -47,7 +47,7 @@ def tables(rows: Sequence[Mapping[str, Any]], kernels: Sequence[str], level: flo
 
     Parameters
     ----------
-    rows : sequence of rows of :data:`ranksight.model.application.terms.TERMS`
+    rows : sequence of rows of :data:`ranksight.model.application.equation_terms.TERMS`
     kernels : sequence of str
         Those shown, in their order.
     level : float

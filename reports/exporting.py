@@ -19,7 +19,7 @@ from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path
 from ranksight.core.units import format_si, in_full
-from ranksight.model.series.series import Series, series_from_experiment
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import escaped, latex
 from ranksight.reports.functions import functions
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import xarray
     from hatchet import GraphFrame
 
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}
 """Names of units in OpenMetrics."""

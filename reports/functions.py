@@ -11,7 +11,7 @@ import numpy as np
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric as described
 from ranksight.core.units import in_full
-from ranksight.model.fitting.composition import contradictions
+from ranksight.model.fitting.contradictions import contradictions
 from ranksight.model.search.basis import AHEAD
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import HALF
@@ -20,8 +20,8 @@ from ranksight.reports.formula import LATEX, escaped, identifier, latex, python,
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
 if TYPE_CHECKING:
-    from ranksight.model.model import Model
-    from ranksight.model.series.series import Series
+    from ranksight.model.fitted_model import Model
+    from ranksight.model.series.reducing import Series
 
 SHOWN = 40
 """Functions that a table shows."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.analysis.history.history import History, Step
+from ranksight.analysis.history.following import History, Step
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.units import counted, format_si, in_full

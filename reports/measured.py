@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
-from ranksight.model.model import Model
-from ranksight.model.resource.sampling import settle
+from ranksight.model.fitted_model import Model
+from ranksight.model.resource.sampled_times import settle
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.series.series import Series, series_from_experiment
 
 Array = NDArray[np.float64]
 

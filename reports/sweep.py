@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.analysis.diagnosis.diagnosis import Diagnosis, diagnose
+from ranksight.analysis.diagnosis.diagnosing import Diagnosis, diagnose
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
 from ranksight.core.errors import InputError
 from ranksight.model.application.breakdown import Breakdown
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 Array = NDArray[np.float64]

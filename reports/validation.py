@@ -11,12 +11,12 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
 from ranksight.model.application.breakdown import Breakdown
-from ranksight.model.model import Model
-from ranksight.model.resource.resource import LEVELS
-from ranksight.model.resource.sampling import settle
+from ranksight.model.fitted_model import Model
+from ranksight.model.resource.equation import LEVELS
+from ranksight.model.resource.sampled_times import settle
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.structure.levels import COUNTS
 from ranksight.model.uncertainty.forecast import OK
 

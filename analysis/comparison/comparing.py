@@ -25,8 +25,8 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Run
 from ranksight.core.metrics import metric
 from ranksight.model.application.laws import Terms
-from ranksight.model.model import Model
-from ranksight.model.series.series import Series
+from ranksight.model.fitted_model import Model
+from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """Why a kernel's time changed: the terms of its resource equation, each with its part of the change.
 
 A time is a sum of products, T = i CPI_exec / f + sum_l n_l w_l with w_l the seconds that a load served by level l holds
-the kernel up (:mod:`ranksight.model.resource.resource`). The change of a product is divided among its factors by the
+the kernel up (:mod:`ranksight.model.resource.equation`). The change of a product is divided among its factors by the
 logarithmic mean, L(a, b) = (a - b) / ln(a / b):
 
     T' - T = L(E', E) [ln(i'/i) + ln(c'/c)] + sum_l L(M'_l, M_l) [ln(n'_l/n_l) + ln(w'_l/w_l)]
@@ -18,7 +18,7 @@ import numpy as np
 
 from ranksight.analysis.comparison.sides import Side
 from ranksight.model.application.laws import Terms
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
 
 PLACES = dict(zip(LEVELS, ("L1", "L2", "L3", "memory"), strict=True))
 CPI = "cycles per instruction"

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.series.poisson import HALF
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
 Array = NDArray[np.float64]

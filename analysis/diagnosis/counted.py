@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 

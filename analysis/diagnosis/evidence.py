@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from ranksight.analysis.diagnosis import counted, few, topdown
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.core.experiment import WHOLE
-from ranksight.model.application.application import Application
 from ranksight.model.application.breakdown import Breakdown
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.uncertainty.forecast import IMPUTED, INSUFFICIENT, OK, Forecast
 
 if TYPE_CHECKING:
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 Array = NDArray[np.float64]
 FARTHEST = 100.0
@@ -206,7 +206,7 @@ class Evidence:
 def gather(
     model: Model, points: Array, level: float = 0.9, asked: tuple[Forecast, Breakdown] | None = None
 ) -> Evidence:
-    """What `model` knows at `points` (k, m); `asked` is :meth:`ranksight.model.model.Model.ask` where it is at hand."""
+    """What `model` knows at `points` (k, m); `asked` is the answer of ``Model.ask`` where it is at hand."""
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
     equation = model.equation
     said, broken = model.ask(points, level) if asked is None else asked

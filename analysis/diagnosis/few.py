@@ -21,7 +21,7 @@ from ranksight.analysis.diagnosis.causes import REACH
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.execution import WIDTH
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
 
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.evidence import Evidence

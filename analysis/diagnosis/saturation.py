@@ -18,7 +18,7 @@ from ranksight.model.application.laws import BUSY
 from ranksight.model.series.computation import cores
 
 if TYPE_CHECKING:
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 Array = NDArray[np.float64]
 COLUMNS = ["kernel", "ranks", "cores", "share"]

@@ -22,7 +22,7 @@ from ranksight.analysis.expectations.models import Key, Model, fit_models
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.model.search.growth import Growth, Order
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import Ruler
 
 Array = NDArray[np.float64]

@@ -24,7 +24,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import metric
 from ranksight.model.search.growth import Growth
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import MPI, UNIT, Ruler
 
 Array = NDArray[np.float64]

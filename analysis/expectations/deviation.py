@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.analysis.expectations.models import Key, Model, one
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.search.growth import NONE, Growth
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import stated
 from ranksight.model.uncertainty.forecast import Forecast
 

@@ -12,8 +12,8 @@ from ranksight.analysis.expectations.document import Expectation, Study
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import REDUCTIONS, Reduction
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import NAMES
-from ranksight.model.series.series import Series, series_from_experiment
 
 
 def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None = None) -> Series:

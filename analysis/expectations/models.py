@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.search.growth import Growth, leading
 from ranksight.model.search.terms import values as values_of
 from ranksight.model.series.noise import locate
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import Ruler, offer, terms, wider
 from ranksight.model.uncertainty.forecast import FEW_POINTS, NO_DATA
 

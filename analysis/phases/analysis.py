@@ -16,12 +16,12 @@ from ranksight.analysis.phases.relate import UNRELATED, Related, relate
 from ranksight.analysis.phases.table import Clock, phase_table
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.application.blocking import costs_time
+from ranksight.model.application.comm_blocking import costs_time
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.network import Network
-from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.resource.resource import Machine
-from ranksight.model.series.series import Series
+from ranksight.model.fitting.fit_series import fit_series
+from ranksight.model.resource.equation import Machine
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.structure.structured import structured
 from ranksight.platforms import Platform

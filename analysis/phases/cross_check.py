@@ -19,7 +19,7 @@ from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.uncertainty import forecast
 
 if TYPE_CHECKING:
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 Array = NDArray[np.float64]
 AGREE = 0.1

@@ -11,7 +11,7 @@ import pandas as pd
 from ranksight.analysis.phases.calls import LOADS, Calls
 from ranksight.analysis.phases.relate import UNRELATED, Related
 from ranksight.core.errors import InsufficientError
-from ranksight.model.resource.resource import Machine
+from ranksight.model.resource.equation import Machine
 
 Clock = Literal["measured", "simulated"]
 COLUMNS = ("computation", "communication", "instructions", "flops", *LOADS)

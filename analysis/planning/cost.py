@@ -22,9 +22,9 @@ from scipy.special import ndtri
 from ranksight.analysis.planning.goal import total_of
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import WHOLE, Experiment
-from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.model import Model
-from ranksight.model.series.series import Series
+from ranksight.model.fitted_model import Model
+from ranksight.model.fitting.fit_series import fit_series
+from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 

@@ -17,9 +17,9 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.application import whole
 from ranksight.model.application.whole import Correlation
+from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.model import Model
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import WIDEST, Forecast
 

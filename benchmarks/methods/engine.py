@@ -9,10 +9,10 @@ import numpy as np
 
 from benchmarks.methods.answers import Answer
 from benchmarks.tasks import Array, Task, batches, stack
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.search.terms import values
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 
 class Engine:

@@ -170,7 +170,7 @@ def _with_processor(records: Array) -> Array:
     The processor's clock is read only where it costs little, so that what was lost since its last reading may have been
     lost inside short MPI calls: more than the stretch itself was not lost in it.
     """
-    return np.maximum(records["compute"].astype(np.int64) - records["lost"], 0)
+    return np.asarray(np.maximum(records["compute"].astype(np.int64) - records["lost"], 0))
 
 
 def _whole(trace: RankTrace) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.sampled import sampling_of
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty import forecast
 
@@ -199,7 +199,7 @@ def fit_balance(experiment: Experiment, units: WholeUnits | None = None, **setti
     units : WholeUnits, optional
         What these make uneven is taken out: it is another at every number of ranks.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     if "ranks" not in experiment.parameters:
         return None

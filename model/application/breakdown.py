@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ranksight.model.application.communication import Exchanged
 from ranksight.model.application.laws import Terms
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]

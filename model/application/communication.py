@@ -8,7 +8,7 @@ network is LogGP's, with the algorithm that the MPI library takes for a collecti
 on the rank whose messages take longest, where the table of messages is known for every rank
 (:mod:`ranksight.model.messages`), else on a rank with the mean of all. A message is counted where it is sent, and a
 collective on every rank. What the program takes for them is BF_comm times as much
-(:mod:`ranksight.model.application.blocking`).
+(:mod:`ranksight.model.application.comm_blocking`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from scipy.special import ndtr, ndtri
 
 from ranksight.comm.costs.cost import cost
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.application.blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
+from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
-from ranksight.model.messages.messages import Messages
+from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.messages.times import MOST_RANKS, Choice, operation_times
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, FORM_UNSEEN
 from ranksight.model.series.computation import THREADS
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
@@ -395,7 +395,7 @@ class Communication:
 
     @cached_property
     def kinds(self) -> NDArray[np.str_]:
-        """The kind of each row of :meth:`times`; see :func:`ranksight.model.application.blocking.kind_of`."""
+        """The kind of each row of :meth:`times`; see :func:`ranksight.model.application.comm_blocking.kind_of`."""
         return np.array([kind_of(name.rpartition(BETWEEN)[2]) for name in self.names])
 
     @property

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.messages.messages import Messages
+from ranksight.model.messages.message_model import Messages
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast
 

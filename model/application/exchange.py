@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.kernel_time.coordinates import work_per_rank
-from ranksight.model.kernel_time.learning import located
+from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
+from ranksight.model.kernel_time.work_per_rank import work_per_rank
 from ranksight.model.plaindata import reading
 from ranksight.model.priors import REPEATED
 from ranksight.model.search.terms import ON_GRIDS, Factor
 from ranksight.model.series.computation import COUNTED
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 

@@ -2,10 +2,10 @@
 
     t = a log2 P + b s + c
 
-of each kind of operations (:func:`ranksight.model.application.blocking.kind_of`), with P ranks and s bytes a call (Ding
-et al. 2018; Calotoiu et al. 2013). It is fitted to the mean over ranks of what the calls took, with completions counted
-to the messages that they end, so that BF_comm is what the form leaves over. The form is linear in calls and bytes: what
-holds for sums over kernels holds for each of them.
+of each kind of operations (:func:`ranksight.model.application.comm_blocking.kind_of`), with P ranks and s bytes a call
+(Ding et al. 2018; Calotoiu et al. 2013). It is fitted to the mean over ranks of what the calls took, with completions
+counted to the messages that they end, so that BF_comm is what the form leaves over. The form is linear
+in calls and bytes: what holds for sums over kernels holds for each of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ranksight.comm.costs.fitted import FittedCost, fit_identifiable
 from ranksight.core.errors import InputError, InsufficientError
-from ranksight.model.application.blocking import kind_of
+from ranksight.model.application.comm_blocking import kind_of
 from ranksight.model.plaindata import reading
 
 Array = NDArray[np.float64]

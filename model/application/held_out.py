@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 
 from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
-from ranksight.model.application.application import Application
+from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.exchange import fit_exchange
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import COUNTS
-from ranksight.model.kernel_time.learning import learn_counted
+from ranksight.model.kernel_time.learn_counted import learn_counted
 from ranksight.model.kernel_time.stacking import COST, PRIOR, Weights, learn_weights, log_score
 from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
 from ranksight.model.resource.blocking import fit_resources
-from ranksight.model.resource.resource import LEVELS, Machine
-from ranksight.model.resource.sampling import Sampled
+from ranksight.model.resource.equation import LEVELS, Machine
+from ranksight.model.resource.sampled_times import Sampled
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.series.series import Series
 from ranksight.model.sharing.caches import find_shared_cache
-from ranksight.model.sharing.counted import Readings
 from ranksight.model.sharing.demand import Demand, shared_cache
 from ranksight.model.sharing.domains import Domains
-from ranksight.model.sharing.fitting import fit_sharing
+from ranksight.model.sharing.fit_sharing import fit_sharing
+from ranksight.model.sharing.readings import Readings
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.wholeunits import WholeUnits
 
@@ -57,11 +57,11 @@ class KernelLaws:
     domains : Domains or None
     units : WholeUnits or None
     equation : str
-        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     slowest : mapping of kernel to (n,), or None
         Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
     settings : mapping
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
 
     readings: Readings

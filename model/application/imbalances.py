@@ -37,8 +37,8 @@ from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import at_work
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.drift import expected_drift
 
@@ -238,7 +238,7 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
     times : Series
         With the kernels' times, by which their imbalances weigh.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     if "ranks" not in experiment.parameters:
         return None

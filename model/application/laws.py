@@ -27,7 +27,7 @@ from ranksight.model.kernel_time.stacking import (
     places,
 )
 from ranksight.model.priors import SHOWN, STALLS_UNCOUNTED, VAGUE
-from ranksight.model.resource.resource import LEVELS, Parts, Resources
+from ranksight.model.resource.equation import LEVELS, Parts, Resources
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import READ, Shared, Sharing
 from ranksight.model.structure.functions import rows_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ranksight.comm.waiting import shares_cores
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.units import format_si, in_full
-from ranksight.model.application.blocking import STATED, Taken, costs_time, kind_of
+from ranksight.model.application.comm_blocking import STATED, Taken, costs_time, kind_of
 from ranksight.model.priors import KERNELS_EXCESS
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.selection import TABLES, Selector, algorithms_of, forced, selector, stated
 from ranksight.comm.network import NetworkParameters
 from ranksight.core.errors import InputError
-from ranksight.model.application.blocking import LIBRARY, STATED
+from ranksight.model.application.comm_blocking import LIBRARY, STATED
 from ranksight.model.priors import ALGORITHMS
 
 USUAL = "openmpi-5.0"
@@ -97,7 +97,7 @@ class Network:
 
     def ways(self, kind: str) -> dict[str, float]:
         """Hypotheses of the algorithm of a kind of operations, and their prior weights; see
-        :mod:`ranksight.model.application.blocking`."""
+        :mod:`ranksight.model.application.comm_blocking`."""
         if kind not in OPERATIONS or "collectives" in self.table or kind in self.algorithms():
             return {STATED: 1.0}
         groups = {

@@ -24,7 +24,7 @@ from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.plaindata import reading
 from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, REPEATED
 from ranksight.model.search.terms import Factor, Hypotheses
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]

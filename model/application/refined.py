@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.application.laws import Terms
-from ranksight.model.resource.resource import Parts
+from ranksight.model.resource.equation import Parts
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.core.experiment import WHOLE
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 SMALLEST = 0.01
 """Share of the program's time from which such a kernel is worth a sentence."""

@@ -20,7 +20,7 @@ from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
 if TYPE_CHECKING:
-    from ranksight.model.series.series import Series
+    from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 

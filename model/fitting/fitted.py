@@ -81,7 +81,7 @@ class Fitted:
     samples : (s,)
         Samples behind the value of a configuration, in the mean; infinite where values are not made of samples.
     hidden : (h, 2) or None
-        Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.series.Series`).
+        Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`).
     breaks : (s, m) or None
         Where the behaviour changes along one parameter (:mod:`ranksight.model.search.segments`), NaN where it does not;
         the functions above hold from there on, those of `below`, whose rows are the series `below_rows`, up to there.
@@ -396,14 +396,14 @@ class Fitted:
 
     def to_columns(self) -> dict[str, Any]:
         """The same with arrays in place of lists of numbers."""
-        from ranksight.model.fitting.plain import fitted_to_columns
+        from ranksight.model.fitting.columns import fitted_to_columns
 
         return fitted_to_columns(self)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
         """Rebuild from :meth:`to_dict` or :meth:`to_columns`; damaged or hostile content raises InputError."""
-        from ranksight.model.fitting.plain import fitted_from_dict
+        from ranksight.model.fitting.columns import fitted_from_dict
 
         return fitted_from_dict(content)
 

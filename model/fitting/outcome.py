@@ -9,7 +9,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.searched import Searched
 from ranksight.model.series.noise import Location
 from ranksight.model.series.quality import judge
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
 Array = NDArray[np.float64]

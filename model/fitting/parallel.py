@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.executing import executor, in_order
 from ranksight.core.log import progress
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.lasting import Lasting
 
 Index = NDArray[np.intp]
@@ -25,7 +25,7 @@ PIECE = 20_000
 
 
 def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **settings: Any) -> Fitted:
-    """Fit very many series share by share; see :func:`ranksight.model.fitting.fitting.fit_series`.
+    """Fit very many series share by share; see :func:`ranksight.model.fitting.fit_series.fit_series`.
 
     The shares follow from the series alone, with all series of a kernel in one, and each learns what is common to the
     metrics for itself: the answer is the same whatever works on it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.search.search import Found
+from ranksight.model.search.screening import Found
 from ranksight.model.uncertainty.lasting import Lasting
 
 Array = NDArray[np.float64]

@@ -17,23 +17,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
 from ranksight.model.fitting.unmoved import unmoved
 from ranksight.model.search.segments import LEFT, RIGHT
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.noise import behaviours
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.drift import expected_drift
 
 Array = NDArray[np.float64]
 
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:
-    """Fit every series as :func:`ranksight.model.fitting.fitting.fit_series` does, over the parameters that varied by
-    themselves.
+    """Fit every series as :func:`~ranksight.model.fitting.fit_series.fit_series` does, over the parameters that varied
+    by themselves.
 
     The functions have all parameters; asked for another value of one that did not vary, or away from the tie of one
     that did with others only, they say so. Computation whose work per rank is stated is a function of that

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
-from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.noise import locate
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ class Verification:
 def verify_largest(series: Series, level: float = 0.9, **settings: Any) -> Verification:
     """Keep the largest value of the first parameter that varies back and predict it.
 
-    `ranks` is taken before other parameters. Settings are those of :func:`ranksight.model.fitting.fitting.fit_series`.
+    `ranks` is taken before other parameters. Settings are those of :func:`.fit_series.fit_series`.
 
     Raises
     ------

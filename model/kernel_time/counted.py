@@ -27,13 +27,13 @@ from scipy.special import ndtri
 
 from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.composition import Caches, Composition
-from ranksight.model.kernel_time.coordinates import WorkPerRank, work_per_rank
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
+from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.priors import FULL_NODE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.slope import filled, shows

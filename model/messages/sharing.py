@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.comm.patterns.recognition import Explanation
-from ranksight.model.messages.laws import EXACT
+from ranksight.model.messages.volume_laws import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd

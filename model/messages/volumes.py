@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.errors import InputError
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.messages.laws import LAWS, find_laws, weight
+from ranksight.model.messages.volume_laws import LAWS, find_laws, weight
 from ranksight.model.plaindata import reading
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import ARRAYS, choose
 from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
@@ -36,7 +36,7 @@ class Volumes:
     parameters, others : tuple of str
         Of the model, and those other than ``ranks``.
     laws : tuple of str
-        Of the s volumes, of :data:`ranksight.model.messages.laws.LAWS`; empty where a function of all parameters
+        Of the s volumes, of :data:`ranksight.model.messages.volume_laws.LAWS`; empty where a function of all parameters
         stands.
     factors : Fitted, Levels or array
         Factor of each lawful volume as a function of the others, in order; plain values where no other varied.
@@ -209,7 +209,7 @@ def fit_volumes(
     steps : sequence of Step or None
         The way that the messages of each volume go on a process grid, where there is one.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     at = parameters.index("ranks")
     others = tuple(name for name in parameters if name != "ranks")

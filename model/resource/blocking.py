@@ -26,12 +26,12 @@ from scipy.special import chdtrc
 
 from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.resource.resource import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
+from ranksight.model.resource.equation import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
 from ranksight.model.resource.unsampled import SPREAD, USUAL
 from ranksight.model.series.computation import BLOCKING
 from ranksight.model.series.poisson import HALF
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.levels import fit_levels
 
@@ -78,11 +78,11 @@ def fit_resources(
     over_repetitions : str
         How repetitions become one value.
     equation : str
-        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     slowest : mapping of kernel to (n,), optional
         Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
 
     Returns
     -------

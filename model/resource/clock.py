@@ -16,7 +16,7 @@ import pandas as pd
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.sampled import sampling_of
-from ranksight.model.resource.resource import Machine
+from ranksight.model.resource.equation import Machine
 
 ABOVE = 2.0
 """Times the platform's clock that no processor of it runs at: turbo of one core stays below."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE
 from ranksight.core.units import format_si
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 
 CONTRADICT = "counters contradict each other"
 """How every such finding begins."""

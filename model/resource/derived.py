@@ -16,8 +16,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.resource.resource import LEVELS
-from ranksight.model.series.series import Series
+from ranksight.model.resource.equation import LEVELS
+from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 

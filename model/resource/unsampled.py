@@ -20,8 +20,8 @@ from scipy.special import polygamma
 
 from ranksight.core.experiment import WHOLE
 from ranksight.core.sampled import HANDFUL
-from ranksight.model.resource.resource import LEVELS
-from ranksight.model.resource.sampling import Sampled
+from ranksight.model.resource.equation import LEVELS
+from ranksight.model.resource.sampled_times import Sampled
 from ranksight.model.series.reduction import reduce
 
 USUAL = 0.8

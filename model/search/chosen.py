@@ -11,7 +11,7 @@ from ranksight.model.search import leastsquares
 from ranksight.model.search.composite import DIVIDED, composite
 from ranksight.model.search.physics import admissible, cancelling, unseen
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.search import Screened
+from ranksight.model.search.screening import Screened
 from ranksight.model.series.noise import SMALLEST
 
 Array = NDArray[np.float64]

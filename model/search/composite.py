@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ranksight.core.metrics import Kind
 from ranksight.model.search.basis import Basis, Listing, Products
 from ranksight.model.search.problem import pose
-from ranksight.model.search.search import Screened, screen
+from ranksight.model.search.screening import Screened, screen
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
 from ranksight.model.series.noise import Location
 

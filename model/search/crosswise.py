@@ -30,7 +30,7 @@ from ranksight.model.search.gridforms import borne, on_grid
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.pairs import NATURAL, best_pairs
 from ranksight.model.search.problem import Problem, pose
-from ranksight.model.search.search import CANCELLED, Screened
+from ranksight.model.search.screening import CANCELLED, Screened
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import Location, explained
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.search import CANCELLED, Screened
+from ranksight.model.search.screening import CANCELLED, Screened
 
 LEFT = 1e-2
 """Share of the values' variation, root mean square, that a form on a process grid may leave."""

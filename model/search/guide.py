@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import metric
-from ranksight.model.search.search import Found
+from ranksight.model.search.screening import Found
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -9,9 +9,9 @@ from ranksight.core.metrics import metric
 from ranksight.model.search.crosswise import LINE
 from ranksight.model.search.guide import EXACT
 from ranksight.model.search.offer import Listed
-from ranksight.model.search.search import Found
+from ranksight.model.search.screening import Found
 from ranksight.model.search.terms import ONE, hypotheses
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 ALONE = -1.0
 """Logarithm of the weight of a line without set-up before the data, relative to one with it."""

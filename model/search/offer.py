@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ranksight.core.metrics import Kind
 from ranksight.model.search.basis import Listing
 from ranksight.model.search.problem import Problem, pose
-from ranksight.model.search.search import Screened, screen
+from ranksight.model.search.screening import Screened, screen
 from ranksight.model.search.terms import Hypotheses
 from ranksight.model.series.noise import Location
 

@@ -13,7 +13,7 @@ from ranksight.model.search.chosen import best_of, everywhere, solve
 from ranksight.model.search.completing import COMPLETED
 from ranksight.model.search.gridforms import borne, dimensions
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.search import SOLVED, Screened
+from ranksight.model.search.screening import SOLVED, Screened
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import SMALLEST
 

@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from ranksight.core.metrics import Kind
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.search import KEPT, Found, Screened, evidence, keep
+from ranksight.model.search.screening import KEPT, Found, Screened, evidence, keep
 from ranksight.model.search.shrinkage import of, shifted
 from ranksight.model.series.noise import Location
 

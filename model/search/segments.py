@@ -4,7 +4,7 @@ A cache that no longer fits, a protocol that switches, a node boundary: below an
 Every
 place between two values of the parameter is tried as a break, both sides with forms of one term, and compared with
 the whole
-by the marginal likelihood of :mod:`ranksight.model.search.search` with one variance for both sides,
+by the marginal likelihood of :mod:`ranksight.model.search.screening` with one variance for both sides,
 
     ln M = sum of both sides' priors and determinants + ln Gamma(nu/2) - nu/2 ln((RSS_l + RSS_r + d0 v0)/2) -
     ln(places).
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
 from ranksight.model.search.offer import Listed
-from ranksight.model.search.search import CANCELLED, Screened, average, evidence, likelihood
+from ranksight.model.search.screening import CANCELLED, Screened, average, evidence, likelihood
 from ranksight.model.search.terms import ONE, Factor, hypotheses
 from ranksight.model.series.noise import Location
 

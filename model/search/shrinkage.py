@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ranksight.model.search.gridforms import dimensions
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.search import Screened
+from ranksight.model.search.screening import Screened
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

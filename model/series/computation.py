@@ -18,7 +18,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 
 if TYPE_CHECKING:
-    from ranksight.model.series.series import Series
+    from ranksight.model.series.reducing import Series
 
 WORK_PER_RANK = "work_per_rank"
 """The parameter that computation depends on in place of :data:`DIVIDERS`."""

@@ -103,7 +103,7 @@ def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: C
     matter, as they are not folded. A kernel also stays that grows so fast with a parameter, by itself and in its share,
     that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured.
     Shares are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions
-    were counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampling`) and is not folded.
+    were counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from ranksight.core.sampled import sampling_of
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
-    from ranksight.model.series.series import Series
+    from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def means_of_samples(
 
 
 def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str, bool]) -> Series:
-    """The series with :attr:`~ranksight.model.series.series.Series.worth`, and means over all ranks and repetitions.
+    """The series with :attr:`~ranksight.model.series.reducing.Series.worth`, and means over all ranks and repetitions.
 
     Parameters
     ----------

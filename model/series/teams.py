@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ranksight.core.experiment import Experiment, Run
     from ranksight.core.metrics import Reduction
-    from ranksight.model.series.series import Series
+    from ranksight.model.series.reducing import Series
 
 CYCLES = ("cycles", "reference_cycles", "stall_cycles", "cpu_time", "compute_cpu_time")
 """Times of threads that add up over them."""

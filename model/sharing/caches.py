@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.core.units import format_si
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import cores
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 from ranksight.model.sharing.demand import loads_of, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.forecast import Forecast

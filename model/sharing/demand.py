@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
 from ranksight.platforms import Platform
 from ranksight.platforms.platform import Cache
 
@@ -106,5 +106,5 @@ def shared_cache(platform: Platform) -> Cache | None:
 
 
 def loads_of(resource: str) -> str:
-    """Which of :data:`ranksight.model.resource.resource.LEVELS` a resource serves."""
+    """Which of :data:`ranksight.model.resource.equation.LEVELS` a resource serves."""
     return LEVELS[-1] if resource == MEMORY else f"loads_{resource.lower()}"

@@ -10,7 +10,7 @@ import numpy as np
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.domains import Domains

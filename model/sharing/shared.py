@@ -2,7 +2,7 @@
 
     T(ranks, size, ...) = contended(core, memory, ranks in the fullest domain, penalty)
 
-with work and bytes per rank as functions of the parameters (:mod:`ranksight.model.sharing.learning` for the symbols),
+with work and bytes per rank as functions of the parameters (:mod:`ranksight.model.sharing.needs` for the symbols),
 and what the law leaves unexplained carried on smoothly (:mod:`ranksight.model.uncertainty.departure`).
 Ranks that fill a second domain find a second memory interface: the time of one more full domain is that of the first
 with less work a rank, which no function of the number of ranks can say that saw one domain alone.
@@ -26,7 +26,7 @@ from ranksight.model.series.noise import JOBS
 from ranksight.model.sharing.beyond import UNDETERMINED, Beyond
 from ranksight.model.sharing.demand import MEMORY
 from ranksight.model.sharing.domains import Domains, needs
-from ranksight.model.sharing.learning import times
+from ranksight.model.sharing.needs import times
 from ranksight.model.sharing.seen import Seen
 from ranksight.model.sharing.traffic import factor
 from ranksight.model.uncertainty import forecast
@@ -57,7 +57,7 @@ class Sharing:
     counts : Fitted
         Work and bytes per rank of each kernel, the bytes without what the occupancy of a domain does to them.
     mode, covariance, scatter, residual, count
-        See :class:`ranksight.model.sharing.learning.Learned`.
+        See :class:`ranksight.model.sharing.needs.Learned`.
     floor : (K,)
         Shortest measured time.
     alone : (K,)

@@ -22,7 +22,7 @@ from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
-from ranksight.model.search.search import CANCELLED, Screened, screen
+from ranksight.model.search.screening import CANCELLED, Screened, screen
 from ranksight.model.search.terms import ON_GRIDS, ONE, Factor, Hypotheses, hypotheses
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES

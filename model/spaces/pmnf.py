@@ -25,7 +25,7 @@ from ranksight.model.search.basis import Listing
 from ranksight.model.search.crosswise import Crossed
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem, pose
-from ranksight.model.search.search import Screened
+from ranksight.model.search.screening import Screened
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES

@@ -16,7 +16,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
 from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.search import Screened
+from ranksight.model.search.screening import Screened
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import reading
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.ranklaws import RankLaws

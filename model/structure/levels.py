@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.core.errors import InputError
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.search.terms import values
 from ranksight.model.series.poisson import HALF
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 from ranksight.model.structure.bridge import bridge, slopes
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -319,7 +319,7 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
     ----------
     series : Series
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     name = two_valued(series, settings.get("iterations"))
     if name is None:

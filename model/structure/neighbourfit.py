@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ranksight.comm.patterns.grid import Cartesian, cartesian_grids
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.gridlaw import Group, solve
 from ranksight.model.structure.levels import COUNTS, Levels, fit_levels
 from ranksight.model.structure.neighbours import TERMS, Neighbours
@@ -95,7 +95,7 @@ def fit_neighbours(
         Whether means are over the ranks that have a kernel (counters) and not over all (messages): the law, which knows
         all ranks, then says nothing of what some ranks of a run lack.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`, for the coefficients.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in experiment.parameters:
         return None

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.core.errors import InputError
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.plaindata import reading
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import find_margins
 from ranksight.model.structure.levels import Levels, fit_levels
@@ -192,7 +192,7 @@ def fit_rank_laws(
     halos : mapping of str to collection of (dimensions, periodic), optional
         Kernels whose messages are known to go to each neighbour on grids, and these grids.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`, for the coefficients.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import SENT
 from ranksight.model.structure.levels import fit_levels

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 from ranksight.model.structure.levels import SERVED
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast

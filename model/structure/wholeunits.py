@@ -25,7 +25,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import reading
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.model.search.search import Found
+from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location
 
 Array = NDArray[np.float64]

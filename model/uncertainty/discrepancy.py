@@ -13,7 +13,7 @@ from scipy.special import fdtrc, gammaln
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search.problem import Problem
-from ranksight.model.search.search import Screened, evidence
+from ranksight.model.search.screening import Screened, evidence
 from ranksight.model.series.noise import SMALLEST, Location, moderate
 from ranksight.model.uncertainty import prior
 

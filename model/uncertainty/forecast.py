@@ -175,7 +175,7 @@ def components(
     members : (s, c, q)
         Terms of the hypotheses kept.
     weight, coefficients, root, variance, freedom
-        See :class:`ranksight.model.search.search.Found`.
+        See :class:`ranksight.model.search.screening.Found`.
     positive : (s,) bool
         Series whose values are forecast by their logarithm.
     carried : Carried, optional

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.model import priors
 from ranksight.model.plaindata import from_gaps, reading
-from ranksight.model.search.search import Found
+from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location
 from ranksight.model.uncertainty.forecast import Carried
 

@@ -17,7 +17,7 @@ from ranksight.analysis.planning.cost import cost_of
 from ranksight.analysis.planning.goal import goal
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from ranksight.analysis.history.history import History
+from ranksight.analysis.history.following import History
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.units import format_si, in_full

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
 
 MOST = 8

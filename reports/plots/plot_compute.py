@@ -14,7 +14,7 @@ from ranksight.reports.validation import COMPUTE, Validation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 
 def plot_compute(

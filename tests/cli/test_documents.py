@@ -126,7 +126,7 @@ def test_the_search_space_of_the_document_works(tmp_path: Path, monkeypatch: pyt
     words = ["csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--metric", "time", "-o", str(tmp_path / "e")]
     assert main(["import", *words, "--quiet"]) == 0
     assert main(["fit", str(tmp_path / "e"), "--space", "surfaces", "-o", str(tmp_path / "m"), "--quiet"]) == 0
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
     answer = Model.load(tmp_path / "m").predict(ranks=1000).table()
     assert answer["value"].iloc[0] == pytest.approx(3 * 1000 + 5 * 100 + 7, rel=1e-6)

@@ -12,7 +12,7 @@ from ranksight.cli._parser import SHORT
 from ranksight.cli._values import values
 from ranksight.cli.main import VERBS, main, verb_parser
 from ranksight.core.errors import meant, nearest
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,8 +66,14 @@ def test_what_is_no_list_of_values(text: str, said: str) -> None:
         (["xyzzy"], "no verb is named 'xyzzy'; 'ranksight --help' lists all"),
         (["fit", "--plaform", "zen4", "e"], "did you mean --platform"),
         (["predict", "m", "--hlep"], "did you mean --help?"),
-        (["measure", "--ranks", "1", "-o", "x", "mpirun", "-n", "{ranks}", "./a"], "write: ranksight measure --ranks 1 -o x -- mpirun"),
-        (["measure", "--ranks", "1", "--quiet", "-o", "x", "./a"], "write: ranksight measure --ranks 1 --quiet -o x -- ./a"),
+        (
+            ["measure", "--ranks", "1", "-o", "x", "mpirun", "-n", "{ranks}", "./a"],
+            "write: ranksight measure --ranks 1 -o x -- mpirun",
+        ),
+        (
+            ["measure", "--ranks", "1", "--quiet", "-o", "x", "./a"],
+            "write: ranksight measure --ranks 1 --quiet -o x -- ./a",
+        ),
         (["measure", "--ranks", "1", "--side", "8", "-o", "x", "--", "run", "{ranks}"], "the command has no {side}"),
         (["measure", "--ranks", "1", "--rep", "3", "-o", "x", "--", "run", "{ranks}"], "did you mean --reps"),
         (["measure", "--ranks", "1", "--wrong", "-o", "x", "--", "run", "{ranks}"], "unrecognized arguments: --wrong"),

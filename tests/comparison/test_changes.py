@@ -17,7 +17,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application.laws import Terms
 from ranksight.model.learning import model_of
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.reports.comparisons import because, between
 

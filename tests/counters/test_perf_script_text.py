@@ -220,6 +220,7 @@ def test_samples_of_one_function_are_summed_whatever_their_periods_and_offsets()
     )
     table = read([text.encode()], "it").table.set_index("kernel")
     expected = {
-        name: (sum(p for n, p, _ in given if n == name), sum(n == name for n, _, _ in given)) for name in ("step", "flux")
+        name: (sum(p for n, p, _ in given if n == name), sum(n == name for n, _, _ in given))
+        for name in ("step", "flux")
     }
     assert {name: (table.loc[name, "period"], table.loc[name, "samples"]) for name in table.index} == expected

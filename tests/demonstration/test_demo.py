@@ -14,8 +14,8 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core.experiment import read
-from ranksight.model.model import Model
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.fitted_model import Model
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.structure.levels import COUNTS
 
 OWN = (

@@ -13,7 +13,7 @@ from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import read
 from ranksight.examples import measured
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.platforms import load
 
 

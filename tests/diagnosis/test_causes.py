@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.analysis.diagnosis.causes import CAUSES, VERDICTS
 from ranksight.analysis.diagnosis.ceilings import Ceilings
-from ranksight.analysis.diagnosis.diagnosis import causes_of
+from ranksight.analysis.diagnosis.diagnosing import causes_of
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.few import Samples, draws
 from ranksight.analysis.diagnosis.whatif import CHANGES, savings

@@ -13,7 +13,7 @@ from ranksight.analysis.diagnosis.evidence import gather
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.platforms import load
 
 PLATFORM = "icelake-8360y"

@@ -18,7 +18,7 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
 
 

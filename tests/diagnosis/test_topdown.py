@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ranksight.analysis.diagnosis.causes import VERDICTS
-from ranksight.analysis.diagnosis.diagnosis import causes_of
+from ranksight.analysis.diagnosis.diagnosing import causes_of
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.topdown import FIRST, LEVELS, THIRD, Sides, memory_bound
 from ranksight.core.errors import InputError

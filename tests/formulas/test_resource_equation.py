@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ranksight.model.resource.resource import LEVELS, Machine, Resources
+from ranksight.model.resource.equation import LEVELS, Machine, Resources
 from ranksight.model.uncertainty.forecast import Forecast
 
 CLOCK = 2e9

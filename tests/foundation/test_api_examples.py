@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import ranksight as rs
-from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.model.prediction import Prediction
 
 SHOWN = (

@@ -18,10 +18,10 @@ ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison", "hi
 SHARED = {"formula", "plaindata", "priors", "questions"}
 """Files of `model` that all of its folders may need; the others put these together."""
 UPWARDS = {
-    ("model.model", "analysis.diagnosis.diagnosis"),
+    ("model.fitted_model", "analysis.diagnosis.diagnosing"),
     ("", "core.experiment"),
     ("", "model.assembly"),
-    ("", "model.model"),
+    ("", "model.fitted_model"),
     ("", "reports.exporting"),
 }
 """``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above. The package itself
@@ -33,22 +33,22 @@ IN_FUNCTIONS = {
     # Phases are of event traces, which few experiments hold.
     "analysis.observed": {"analysis.phases.analysis"},
     # What a model answers seldom is loaded when it is asked.
-    "model.model": {"analysis.diagnosis.diagnosis", "model.function_table", "model.notes", "model.resource.times",
+    "model.fitted_model": {"analysis.diagnosis.diagnosing", "model.function_table", "model.notes", "model.resource.cycle_times",
                     "model.fitting.ties"},
     "model.application.communication": {"core.errors", "model.fitting.fitted"},
     # Storing of functions, in files of its own.
-    "model.fitting.fitted": {"model.search.guide", "model.fitting.plain"},
-    "model.fitting.fitting": {"model.fitting.parallel"},
-    "model.fitting.plain": {"model.uncertainty.lasting", "model.uncertainty.forecast", "model.fitting.fitted"},
+    "model.fitting.fitted": {"model.search.guide", "model.fitting.columns"},
+    "model.fitting.fit_series": {"model.fitting.parallel"},
+    "model.fitting.columns": {"model.uncertainty.lasting", "model.uncertainty.forecast", "model.fitting.fitted"},
     "model.sharing.shared": {"model.sharing.plain"},
 }  # fmt: skip
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
     # Names that the package offers; loaded when they are asked for.
-    "": {"core.experiment", "model.assembly", "model.model", "reports.exporting"},
-    "model.series.sampling": {"model.series.series"},
-    "model.series.computation": {"model.series.series"},
-    "model.series.teams": {"model.series.series"},
+    "": {"core.experiment", "model.assembly", "model.fitted_model", "reports.exporting"},
+    "model.series.sampling": {"model.series.reducing"},
+    "model.series.computation": {"model.series.reducing"},
+    "model.series.teams": {"model.series.reducing"},
     "model.fitting.changing": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},
     "analysis.diagnosis.causes": {"analysis.diagnosis.evidence"},
@@ -139,3 +139,12 @@ def test_imports_go_in_no_circle() -> None:
 def test_the_root_holds_rooms_only() -> None:
     assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
     assert {name.split(".")[0] for name in FILES} - {"", "__main__"} == set(ROOMS) - {"examples"}
+
+
+def test_no_name_is_given_twice_within_a_room() -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for module, path in FILES.items():
+        *folders, name = module.split(".")
+        if folders and path.name != "__init__.py":
+            assert name != folders[-1], f"{module} repeats its folder"
+            assert seen.setdefault((folders[0], name), module) == module, f"{module} and {seen[folders[0], name]}"

@@ -10,8 +10,8 @@ from threadpoolctl import ThreadpoolController
 from ranksight.core.onethread import one_thread
 from ranksight.model.fitting import fitted as fitting_of_one
 from ranksight.model.fitting import outcome
-from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.series.series import Series
+from ranksight.model.fitting.fit_series import fit_series
+from ranksight.model.series.reducing import Series
 
 LIBRARIES = ThreadpoolController().select(user_api="blas")
 

@@ -43,7 +43,9 @@ def test_an_import_is_on_disk_before_it_is_in_its_place(
         real(self, name)
 
     monkeypatch.setattr(Staging, "put", put)
-    (tmp_path / "in.txt").write_text("PARAMETER x\nPOINTS 4 8 16\nMETRIC time\nREGION a\nDATA 1 2\nDATA 3 4\nDATA 5 6\n")
+    (tmp_path / "in.txt").write_text(
+        "PARAMETER x\nPOINTS 4 8 16\nMETRIC time\nREGION a\nDATA 1 2\nDATA 3 4\nDATA 5 6\n"
+    )
     assert main(["import", str(tmp_path / "in.txt"), "-o", str(tmp_path / "e"), "--quiet"]) == 0
     assert lacking == [set()]
     assert len(Experiment.read(tmp_path / "e")) == 6

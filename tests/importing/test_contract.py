@@ -71,7 +71,10 @@ def test_what_cannot_be_is_refused(tmp_path: Path, given: Reading, message: str)
     ],
 )
 def test_a_fault_of_the_reader_names_the_contract(tmp_path: Path, given: Reading, message: str) -> None:
-    with Import(tmp_path / "e", "app", Naming()) as work, pytest.raises(ContractError, match=f"a file.*{message}") as said:
+    with (
+        Import(tmp_path / "e", "app", Naming()) as work,
+        pytest.raises(ContractError, match=f"a file.*{message}") as said,
+    ):
         work.add([given], "any", Path("a file"))
     assert "breaks the contract of ranksight.core.reading.Reading" in str(said.value)
 

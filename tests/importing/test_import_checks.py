@@ -77,7 +77,11 @@ def test_sound_measurements_pass(platform: object) -> None:
     ("spoil", "kind", "words"),
     [
         (scaled(stall_cycles=3.0), "stall_cycles above cycles", ["stall_cycles contradict cycles", "in one run"]),
-        (scaled(instructions=30.0), "instructions above cycles", ["instructions contradict cycles", "a counter overflowed"]),
+        (
+            scaled(instructions=30.0),
+            "instructions above cycles",
+            ["instructions contradict cycles", "a counter overflowed"],
+        ),
         (scaled(loads_l1=1.15), "loads by level together above loads", ["loads by level together contradict loads"]),
         (scaled(cycles=0.4, stall_cycles=0.4), "clock", ["cycles contradict time", "shared cores", "--platform"]),
         (scaled(cycles=1.7), "clock", ["cycles contradict time", "haswell-e5-2680v3 runs at", "sums over ranks"]),
@@ -167,11 +171,24 @@ def test_an_import_warns_once_of_each_kind_and_keeps_the_notes(
     path, made = tmp_path / "t.csv", tmp_path / "made"
     rows = [f"{ranks},{rank},solve,1e9,{3e9 if ranks > 2 else 1e8}" for ranks in (2, 4, 8) for rank in range(ranks)]
     path.write_text("\n".join(["ranks,rank,k,cycles,stall_cycles", *rows]) + "\n")
-    words = ["--parameter", "ranks", "--kernel", "k", "--rank", "rank", "--metric", "cycles", "--metric", "stall_cycles"]
+    words = [
+        "--parameter",
+        "ranks",
+        "--kernel",
+        "k",
+        "--rank",
+        "rank",
+        "--metric",
+        "cycles",
+        "--metric",
+        "stall_cycles",
+    ]
     assert main(["import", "csv", str(path), *words, "-o", str(made)]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "contradict" in line]
     assert len(lines) == 1
-    assert lines[0].startswith("ranksight: warning: stall_cycles contradict cycles: 3 G of 1 G (solve, rank 0, ranks = 4)")
+    assert lines[0].startswith(
+        "ranksight: warning: stall_cycles contradict cycles: 3 G of 1 G (solve, rank 0, ranks = 4)"
+    )
     assert lines[0].endswith("[and in 1 more run]")
     assert [any("contradict" in note for note in run.notes) for run in read(made).runs] == [False, True, True]
 
@@ -183,7 +200,18 @@ def test_a_fit_on_a_named_platform_warns_of_what_the_import_could_not_know(
     rate = 3 * HASWELL.memory.bandwidth_domain
     rows = [f"{ranks},5,solve,{8 / ranks},{rate * 8 / ranks / ranks}" for ranks in (1, 2, 4)]
     path.write_text("\n".join(["ranks,threads,k,time,bytes_mem", *rows]) + "\n")
-    words = ["--parameter", "ranks", "--parameter", "threads", "--kernel", "k", "--metric", "time", "--metric", "bytes_mem"]
+    words = [
+        "--parameter",
+        "ranks",
+        "--parameter",
+        "threads",
+        "--kernel",
+        "k",
+        "--metric",
+        "time",
+        "--metric",
+        "bytes_mem",
+    ]
     platform = ["--platform", HASWELL.name]
     assert main(["import", "csv", str(path), *words, "-o", str(made)]) == 0
     assert "warning" not in capsys.readouterr().err

@@ -14,7 +14,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, read
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers
 from ranksight.counters.readers.csv_table import Columns, read_table
-from ranksight.model.series.series import series_from_experiment
+from ranksight.model.series.reducing import series_from_experiment
 
 TABLE = "ne,p,kernel,job,wallmax,q\n32,4,a,1,1.25,10\n32,4,b,1,2.5,10\n32,4,a,2,1.5,10\n64,4,a,1,3.5,20\n"
 

@@ -11,7 +11,7 @@ import pytest
 from ranksight.analysis.diagnosis.evidence import gather
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 MACHINE = "haswell-e5-2680v3"
 LATENCIES = np.array([4.0, 12.0, 53.0, 91e-9 * 2.5e9])

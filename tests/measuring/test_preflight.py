@@ -125,7 +125,18 @@ def test_a_program_behind_env_is_simulated_itself(tmp_path: Path) -> None:
     loop = 'int s = 0; for (int i = atoi(getenv("K")); i; i--) s ^= i; return s < 0;'
     (tmp_path / "p.c").write_text(f"#include <stdlib.h>\nint main(void) {{ {loop} }}")
     subprocess.run(["gcc", "-g", "-o", str(tmp_path / "p"), str(tmp_path / "p.c")], check=True)
-    line = ["measure", "--ranks", "1", "--k", "1000,3000", "--collector", "callgrind", "--quiet", "-o", str(tmp_path / "p.exp")]
+    line = [
+        "measure",
+        "--ranks",
+        "1",
+        "--k",
+        "1000,3000",
+        "--collector",
+        "callgrind",
+        "--quiet",
+        "-o",
+        str(tmp_path / "p.exp"),
+    ]
     assert main([*line, "--", "env", "K={k}", str(tmp_path / "p"), "{ranks}"]) == 0
     counters = read(tmp_path / "p.exp").counters(["instructions"])
     few, many = sorted(counters.loc[counters["kernel"] == "main", "instructions"])

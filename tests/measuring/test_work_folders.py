@@ -141,7 +141,17 @@ def test_lines_that_measure_more_prepare_as_well(case: Path) -> None:
 
 
 def test_lines_that_measure_more_have_grids_and_commands_of_a_few_ranks(case: Path) -> None:
-    words = ("--workdir", str(case), "--prepare", "touch {grid2.x} {size}", "--at", "1", "ls inner -I '*'", "--size", "7,9")
+    words = (
+        "--workdir",
+        str(case),
+        "--prepare",
+        "touch {grid2.x} {size}",
+        "--at",
+        "1",
+        "ls inner -I '*'",
+        "--size",
+        "7,9",
+    )
     assert main(line(*words, command=("ls", "{ranks}"))) == 0
     experiment = read("e")
     template = template_of(experiment)

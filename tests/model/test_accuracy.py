@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.search.terms import values
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.default import GROWING
 
 AXIS = (4.0, 8.0, 16.0, 32.0, 64.0)

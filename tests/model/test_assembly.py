@@ -14,7 +14,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
 from ranksight.reports.demonstration import (
     growth_blocks,

@@ -12,7 +12,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.balance import FIRST, LAST, MOST, Balance, fit_balance, groups, roles
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 RANKS = (4, 8, 12, 16, 24)
 ROOT = 4.0

@@ -17,10 +17,10 @@ from ranksight.comm.costs.selection import algorithms_of
 from ranksight.comm.network import NetworkParameters
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.blocking import Blocking, kind_of
+from ranksight.model.application.comm_blocking import Blocking, kind_of
 from ranksight.model.application.network import Network
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
 
 RANKS, LARGER = (4, 8, 12, 16, 32), 512

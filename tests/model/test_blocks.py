@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 Law = Callable[[np.ndarray], np.ndarray]

@@ -13,7 +13,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.reports.validation import validate
 

@@ -10,11 +10,11 @@ from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.resource.contradiction import contradictions
 from ranksight.model.resource.derived import memory_slots, with_stalls
-from ranksight.model.resource.resource import Machine, Resources
-from ranksight.model.series.series import Series
+from ranksight.model.resource.equation import Machine, Resources
+from ranksight.model.series.reducing import Series
 from ranksight.platforms import load
 
 MACHINE = Machine.of(load("icelake-8360y"))

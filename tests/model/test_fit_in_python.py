@@ -9,7 +9,7 @@ import pytest
 import ranksight
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 TABLE = "ranks,size,kernel,time\n" + "".join(
     f"{p},{n},{kernel},{(2 * n + 0.5 * p if kernel == 'walk' else 3.0):g}\n"

@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranksight.core.errors import InputError
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.parallel import cut, fit_pieces, join, share
 from ranksight.model.fitting.verify import verify_largest
 from ranksight.model.priors import HIDDEN_DIVIDED, HIDDEN_UNDIVIDED
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.terms import ONE, hypotheses
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 
@@ -207,7 +207,8 @@ def test_shares_keep_a_kernel_together() -> None:
 
 @pytest.mark.slow
 def test_processes_and_a_dask_cluster_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ranksight.model.fitting import fitting, parallel
+    from ranksight.model.fitting import fit_series as fitting
+    from ranksight.model.fitting import parallel
 
     generator = np.random.default_rng(3)
     values = np.arange(1.0, 9.0)[:, None, None] * X[None, :, None] * generator.lognormal(0, 0.1, (8, len(X), 3))

@@ -13,7 +13,7 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.series.folding import OTHERS, Folded, Selection, select
 
 SMALL = [f"small{at}" for at in range(60)]

@@ -14,7 +14,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 RANKS = (2, 4, 8, 16, 32)
 EVEN, UNEVEN = 0.010, 0.005

@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.structure.indivisible import indivisible, units_on
 
 

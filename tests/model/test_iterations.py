@@ -12,10 +12,10 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import fit
+from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.model import Model
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
 RANKS, STEPS = (1, 2, 4, 8, 16), (5, 10, 20)

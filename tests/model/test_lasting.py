@@ -10,10 +10,10 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.model import priors
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.lasting import Lasting
 
 X = np.geomspace(4.0, 256.0, 7)

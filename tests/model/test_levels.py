@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.bridge import bridge
 from ranksight.model.structure.levels import fit_levels, two_valued
 

@@ -13,7 +13,7 @@ import pytest
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.model import modelfile
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 DATA = Path(__file__).parent / "data"
 OLD = DATA / "version_2.model.json"

@@ -20,7 +20,7 @@ from ranksight.cli.main import main
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.series.series import Series, series_from_experiment
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.levels import fit_levels
 from ranksight.model.uncertainty.forecast import NOT_POSITIVE, OK, Forecast

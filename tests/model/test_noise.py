@@ -8,9 +8,9 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.model.series.noise import locate, moderate
 from ranksight.model.series.quality import judge
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.repetitions import LAWS, law, likelihoods
-from ranksight.model.series.series import Series
 
 
 @pytest.mark.parametrize("size", [3, 4])

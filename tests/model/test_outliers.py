@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.noise import locate
 from ranksight.model.series.outliers import without_outliers
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 RANKS = np.array([1.0, 2, 4, 8, 16])
 

@@ -10,12 +10,12 @@ import pytest
 
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.search.gridterms import GRID_TERMS, grid_values
 from ranksight.model.search.terms import ON_GRIDS, values, write_term
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 Count = Callable[[int], float]
 

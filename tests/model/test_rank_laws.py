@@ -11,7 +11,7 @@ import pytest
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
 from ranksight.model.messages.volumes import Volumes, fit_volumes
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
 

@@ -17,12 +17,12 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.core.sampled import effective, sampling, sampling_of
 from ranksight.counters.derive import derive
 from ranksight.model.application.balance import fit_balance
+from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.model import Model
 from ranksight.model.resource.clock import measured_clock
 from ranksight.model.resource.contradiction import contradictions
 from ranksight.model.series.poisson import HALF, expected, located
-from ranksight.model.series.series import Series, series_from_experiment
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.structure.functions import find_minor
 from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.uncertainty.forecast import FEW_SAMPLES, OK

@@ -13,11 +13,11 @@ from ranksight import fit
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.resource.blocking import UNSEEN, fit_resources, shrinkage
-from ranksight.model.resource.resource import LEVELS, Machine
-from ranksight.model.resource.sampling import Sampled, settle
+from ranksight.model.resource.equation import LEVELS, Machine
+from ranksight.model.resource.sampled_times import Sampled, settle
 from ranksight.model.resource.unsampled import with_unsampled
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.series.series import Series, series_from_experiment
 
 MACHINE = Machine("made up", 2e9, (4.0, 14.0, 50.0, 200.0))
 PERIOD = 1e-3

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 
 def _series(x: np.ndarray, exact: np.ndarray, noise: float, repetitions: int = 3) -> Series:

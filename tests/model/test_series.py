@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
-from ranksight.model.series.series import Series, series_from_experiment
+from ranksight.model.series.reducing import Series, series_from_experiment
 
 
 def _table(rows: list[tuple[str, int, float]], metric: str) -> pd.DataFrame:

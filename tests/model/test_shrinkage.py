@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.search import shrinkage
 from ranksight.model.search.physics import cancelling
-from ranksight.model.search.search import Screened, evidence
+from ranksight.model.search.screening import Screened, evidence
 from ranksight.model.series.noise import behaviour, locate
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.uncertainty import discrepancy
 

@@ -11,9 +11,9 @@ import pytest
 
 from ranksight.model import priors
 from ranksight.model.fitting.changing import changes
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.fitting import fit_series
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.slope import Change, filled, turned, with_changes
 
 RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.application.sometimes import sometimes
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 NAN = np.nan
 

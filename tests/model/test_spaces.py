@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from ranksight.core.errors import InputError
-from ranksight.model.fitting.composition import check
-from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.contradictions import check
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.search.crosswise import partitions
 from ranksight.model.search.terms import ONE, hypotheses, write_term
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.pmnf import Pmnf, _interleaved
 from ranksight.model.uncertainty.forecast import OK

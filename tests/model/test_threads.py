@@ -14,8 +14,8 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run, read
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
-from ranksight.model.series.series import series_from_experiment
+from ranksight.model.fitted_model import Model
+from ranksight.model.series.reducing import series_from_experiment
 
 NODE, CORES = "icelake-8360y", 18
 CLOCK, CORE, DOMAIN = 2.4e9, 16e9, 80e9

@@ -12,8 +12,8 @@ from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, read
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
-from ranksight.model.resource.times import Clock, Timed, untimed
+from ranksight.model.fitted_model import Model
+from ranksight.model.resource.cycle_times import Clock, Timed, untimed
 from ranksight.platforms import load
 
 RANKS = (1, 2, 4, 8, 16)

@@ -9,7 +9,7 @@ import numpy as np
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.unmoved import unmoved
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 RANKS, SIZES = 2.0 ** np.arange(4), np.array([16.0, 24, 32, 48, 64, 96, 128, 192])
 POINTS = np.array([[p, n] for p in RANKS for n in SIZES])

@@ -11,7 +11,7 @@ import pytest
 from ranksight import fit
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import OK
 

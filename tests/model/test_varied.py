@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.model.fitting.fitting import fit_series
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 
 RANKS, SIZES = np.array([2.0, 4, 8, 12]), (4.0, 8.0)
 SENT = np.array([13.0, 23.5, 27.75, 30.0 + 2 / 3])

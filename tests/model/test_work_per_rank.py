@@ -9,8 +9,8 @@ import pytest
 
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.kernel_time.coordinates import work_per_rank
-from ranksight.model.series.series import Series
+from ranksight.model.kernel_time.work_per_rank import work_per_rank
+from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
 RANKS = (1.0, 2.0, 4.0, 8.0, 16.0)

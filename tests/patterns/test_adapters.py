@@ -14,7 +14,7 @@ from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.errors import InputError
-from ranksight.model.application.application import Application
+from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.network import Network
 from ranksight.model.messages.adapters import gone_through, sharing_pairs
 from ranksight.model.messages.table import MessageTable, Row

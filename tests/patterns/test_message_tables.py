@@ -22,11 +22,11 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
-from ranksight.model.messages.fitting import fit_messages
-from ranksight.model.messages.laws import LAWS, find_law, weight
-from ranksight.model.messages.messages import Messages
+from ranksight.model.fitted_model import Model
+from ranksight.model.messages.fit_messages import fit_messages
+from ranksight.model.messages.message_model import Messages
+from ranksight.model.messages.volume_laws import LAWS, find_law, weight
 from ranksight.model.messages.volumes import Volumes, fit_volumes
-from ranksight.model.model import Model
 from ranksight.model.uncertainty import forecast
 
 from .conftest import message_tables

@@ -15,8 +15,8 @@ from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.comm.patterns.transpose import Transpose
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.messages.fitting import fit_messages
-from ranksight.model.messages.messages import Messages
+from ranksight.model.messages.fit_messages import fit_messages
+from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.tags import MOST_CLASSES, tag_classes
 
 HALO = tuple(Step(v, False, False, True) for v in ((-1, 0), (1, 0), (0, -1), (0, 1)))

@@ -17,7 +17,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.core.experiment import read as read_experiment
 from ranksight.model.application.communication import message_series
 from ranksight.model.assembly import fit
-from ranksight.model.messages.fitting import fit_messages
+from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.observations import OUTSIDE
 from ranksight.model.messages.tags import TAGGED, with_tags
 

@@ -125,7 +125,8 @@ def test_why_two_answers_part(tmp_path: Path) -> None:
 
     def one(total: float, communication: float):
         both = [
-            cross_check(pet, ("ranks", "size"), points[k : k + 1], _broken(total, communication), start) for k in range(3)
+            cross_check(pet, ("ranks", "size"), points[k : k + 1], _broken(total, communication), start)
+            for k in range(3)
         ]
         assert both[1:] == [[], []]  # another workload, and ranks that the program does not take
         return both[0][0]

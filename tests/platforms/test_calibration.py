@@ -157,10 +157,30 @@ def test_a_system_that_shows_no_caches(tmp_path: Path, machine: Callable[..., Pa
 @pytest.mark.parametrize(
     ("levels", "wrong", "kept", "source"),
     [
-        ((2.5e-9, 2.0e-9, 30e-9, 90e-9), {"caches.L2"}, {"caches.L1": 5.0, "caches.L3": 60.0, "memory": 180.0}, "icelake-8360y"),
-        ((2.5e-9, 7e-9, 30e-9, 29e-9), {"caches.L3"}, {"caches.L1": 5.0, "caches.L2": 14.0, "memory": 60.0}, "geometric mean"),
-        ((200e-9, 7e-9, 30e-9, 90e-9), {"caches.L1"}, {"caches.L2": 14.0, "caches.L3": 60.0, "memory": 180.0}, "icelake-8360y"),
-        ((2.5e-9, 400e-9, 300e-9, 90e-9), {"caches.L2", "caches.L3"}, {"caches.L1": 5.0, "memory": 180.0}, "icelake-8360y"),
+        (
+            (2.5e-9, 2.0e-9, 30e-9, 90e-9),
+            {"caches.L2"},
+            {"caches.L1": 5.0, "caches.L3": 60.0, "memory": 180.0},
+            "icelake-8360y",
+        ),
+        (
+            (2.5e-9, 7e-9, 30e-9, 29e-9),
+            {"caches.L3"},
+            {"caches.L1": 5.0, "caches.L2": 14.0, "memory": 60.0},
+            "geometric mean",
+        ),
+        (
+            (200e-9, 7e-9, 30e-9, 90e-9),
+            {"caches.L1"},
+            {"caches.L2": 14.0, "caches.L3": 60.0, "memory": 180.0},
+            "icelake-8360y",
+        ),
+        (
+            (2.5e-9, 400e-9, 300e-9, 90e-9),
+            {"caches.L2", "caches.L3"},
+            {"caches.L1": 5.0, "memory": 180.0},
+            "icelake-8360y",
+        ),
     ],
 )
 def test_latencies_that_contradict_each_other_come_from_the_nearest_description(

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ranksight.core.experiment import Experiment
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
 from ranksight.reports.sweep import sweep

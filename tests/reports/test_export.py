@@ -16,7 +16,7 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, read
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 ODD = 'op<int>::"run"\\_100%'
 

@@ -13,7 +13,7 @@ import ranksight as rs
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.html import table
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
 ESCAPED = "foo&lt;bar&lt;int&gt;&gt;::operator()&lt;&quot;x&quot;&gt;&amp;&lt;script&gt;alert(1)&lt;/script&gt;"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ranksight.core.experiment import Experiment
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import Packed, pack, unpack
 from ranksight.reports.html.page import render

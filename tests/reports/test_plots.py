@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.names import short_names
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.reports import plots
 from ranksight.reports.ideal import ideal
 from ranksight.reports.measured import measured

@@ -12,7 +12,7 @@ import pytest
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment
 from ranksight.model import modelfile
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.reports.answer import with_run
 
 

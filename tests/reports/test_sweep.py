@@ -12,7 +12,7 @@ import pytest
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.reports.answer import answer
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.sections.front import _obstacles

@@ -18,7 +18,7 @@ from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 
 RANKS, SIZES = (1, 2, 4, 8, 16, 18), (0.25, 0.5, 1.0)
 

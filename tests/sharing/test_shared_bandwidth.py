@@ -20,7 +20,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
+from ranksight.model.fitted_model import Model
 from ranksight.platforms import load
 
 ONE = (1, 2, 3, 4, 6, 8, 9, 12, 16, 18)

@@ -21,8 +21,8 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
-from ranksight.model.model import Model
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.fitted_model import Model
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import Demand
 from ranksight.model.sharing.domains import Domains

@@ -10,7 +10,7 @@ import pytest
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.sharing.demand import Demand
 from ranksight.model.sharing.domains import Domains
-from ranksight.model.sharing.fitting import fit_sharing
+from ranksight.model.sharing.fit_sharing import fit_sharing
 from ranksight.platforms import load
 
 

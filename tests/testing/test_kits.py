@@ -174,10 +174,12 @@ def test_the_example_of_a_reader_runs(
     assert table["time"].to_dict() == {"solve": 1.5, "halo": 0.5}
 
 
-def test_the_example_of_a_collector_runs(examples: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_a_collector_runs(
+    examples: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     check_collector(COLLECTORS["wall-clock"], Template(("/bin/sleep", "0.01")).fill({"ranks": 1}))
     (tmp_path / "launch").write_text(
-        "#!/bin/sh\nshift 2\nPMI_RANK=0 \"$@\" && SLURM_PROCID=9 OMPI_COMM_WORLD_RANK=1 \"$@\"\n"
+        '#!/bin/sh\nshift 2\nPMI_RANK=0 "$@" && SLURM_PROCID=9 OMPI_COMM_WORLD_RANK=1 "$@"\n'
     )
     (tmp_path / "mpirun").symlink_to("launch")
     (tmp_path / "launch").chmod(0o755)

@@ -14,9 +14,9 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
 from ranksight.core.units import in_full
-from ranksight.model.resource.sampling import settle
+from ranksight.model.resource.sampled_times import settle
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
-from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.uncertainty.forecast import TAIL
 
 Array = NDArray[np.float64]

@@ -14,12 +14,12 @@ from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.beyond import Beyond
-from ranksight.model.sharing.counted import FEWEST, Counted, Readings, read_counts
 from ranksight.model.sharing.demand import MEMORY, TWICE, Demand
 from ranksight.model.sharing.domains import Domains, needs
-from ranksight.model.sharing.learning import BLIND, INFORMED, Known, Learned, learn, times
+from ranksight.model.sharing.needs import BLIND, INFORMED, Known, Learned, learn, times
+from ranksight.model.sharing.readings import FEWEST, Counted, Readings, read_counts
 from ranksight.model.sharing.seen import Seen, by_share
 from ranksight.model.sharing.shared import READ, READ_BY_RANKS, WORK, WRITTEN, Sharing
 from ranksight.model.sharing.traffic import factor, occupancy
@@ -63,7 +63,7 @@ def fit_sharing(
     over_ranks : str or mapping of metric to str, optional
         How ranks become one value, where not in each metric's own way.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
 
     Returns
     -------

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.experiment import WHOLE, Experiment
-from ranksight.model.application.application import Application
 from ranksight.model.application.balance import fit_balance
+from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication, message_series, message_table
 from ranksight.model.application.held_out import KernelLaws
 from ranksight.model.application.imbalances import fit_imbalances
 from ranksight.model.application.network import Network
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.messages.fitting import fit_messages
-from ranksight.model.resource.resource import Machine
-from ranksight.model.resource.sampling import Sampled
-from ranksight.model.sharing.counted import Readings
+from ranksight.model.messages.fit_messages import fit_messages
+from ranksight.model.resource.equation import Machine
+from ranksight.model.resource.sampled_times import Sampled
 from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.readings import Readings
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import Stated
 from ranksight.model.structure.structured import structured
@@ -58,13 +58,13 @@ def fit_application(
     stated : Stated, optional
         Volumes of messages as the user knows them.
     equation : str
-        One of :data:`ranksight.model.resource.resource.EQUATIONS`.
+        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     over_ranks : str
         How times were reduced over ranks.
     cycles_over_ranks : str
         How cycles were.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
 
     Raises
     ------

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
-from ranksight.model.resource.resource import LEVELS
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import in_cores
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series, series_from_experiment
 from ranksight.model.sharing.demand import BYTES, MEMORY, Demand
 from ranksight.model.sharing.domains import Domains
 
@@ -51,7 +51,7 @@ class Readings:
         return replace(self, kept=frozenset(tuple(point) for point in points.tolist()))
 
     def series(self, metrics: tuple[str, ...], over_ranks: Reduction | Mapping[str, Reduction] | None = None) -> Series:
-        """See :func:`ranksight.model.series.series.series_from_experiment`; only series that have a value."""
+        """See :func:`ranksight.model.series.reducing.series_from_experiment`; only series that have a value."""
         key = repr((metrics, over_ranks))
         if key not in self._read:
             self._read[key] = series_from_experiment(self.experiment, metrics, over_ranks)
@@ -113,7 +113,7 @@ def read_counts(
     how: str,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
 ) -> Counted | None:
-    """Read what :func:`ranksight.model.sharing.fitting.fit_sharing` learns from; None where there is nothing.
+    """Read what :func:`ranksight.model.sharing.fit_sharing.fit_sharing` learns from; None where there is nothing.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ from ranksight.model.application.whole import Correlation
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
 from ranksight.model.plaindata import reading
-from ranksight.model.resource.resource import LEVELS, Parts, Resources
+from ranksight.model.resource.equation import LEVELS, Parts, Resources
 from ranksight.model.series.computation import cores
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
@@ -112,7 +112,7 @@ class Application:
         self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float
     ) -> Parts | None:
         """Times of the kernels that the resource equation predicts, of slowest ranks where times are those; see
-        :meth:`ranksight.model.resource.resource.Resources.parts`."""
+        :meth:`ranksight.model.resource.equation.Resources.parts`."""
         if self.resources is None:
             return None
         found = self.resources.parts(points, requirements, rows, level)

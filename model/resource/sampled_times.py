@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import counted_ranks
-from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 LEAST = 0.01

@@ -22,12 +22,12 @@ from ranksight.model.search.lines import hidden_slope, lines
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import without_first
-from ranksight.model.search.search import Screened, evidence, keep
+from ranksight.model.search.screening import Screened, evidence, keep
 from ranksight.model.search.segments import Breaks
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
 from ranksight.model.series.noise import Location
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
 from ranksight.model.uncertainty import blocks, discrepancy, drift, slope

@@ -34,12 +34,12 @@ from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
 from ranksight.core.errors import InputError
 from ranksight.core.units import counted, format_si, in_full
-from ranksight.model.application.terms import TERMS, EquationTerms
+from ranksight.model.application.equation_terms import TERMS, EquationTerms
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
 
 if TYPE_CHECKING:
-    from ranksight.model.model import Model
+    from ranksight.model.fitted_model import Model
 
 Array = NDArray[np.float64]
 Read = TypeVar("Read")
@@ -183,7 +183,7 @@ class Diagnosis:
     def terms(self) -> pd.DataFrame:
         """CPI_exec, BF_mem and clock of each kernel and T_others, with intervals, over the line to the target where
         the model has ranks, else at the configurations asked for; columns
-        :data:`ranksight.model.application.terms.TERMS`."""
+        :data:`ranksight.model.application.equation_terms.TERMS`."""
         return self._table("terms", self._terms)
 
     def _terms(self) -> pd.DataFrame:

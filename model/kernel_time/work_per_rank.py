@@ -21,8 +21,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import reading
 from ranksight.model.priors import DIVIDED_SLOPE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
+from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.series.series import Series
 
 Array = NDArray[np.float64]
 

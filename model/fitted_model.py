@@ -21,11 +21,11 @@ from ranksight.core.metrics import metric
 from ranksight.core.units import counted
 from ranksight.model.answers import Answers
 from ranksight.model.application import whole
-from ranksight.model.application.application import Application
 from ranksight.model.application.breakdown import Breakdown
+from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.doubts import with_doubts
+from ranksight.model.application.equation_terms import EquationTerms
 from ranksight.model.application.refined import Refined
-from ranksight.model.application.terms import EquationTerms
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.table import MessageTable
@@ -50,7 +50,7 @@ OFFERED = ("application", "diagnose", "load", "messages", "parameters", "placed"
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.analysis.diagnosis.diagnosis import Diagnosis
+    from ranksight.analysis.diagnosis.diagnosing import Diagnosis
     from ranksight.core.experiment import Experiment
 
 
@@ -182,7 +182,7 @@ class Model:
         """Return what bounds each kernel at all combinations of the values given, how it scales and what would help.
 
         ``model.diagnose(ranks=[64, 1024], size=24).verdicts()``; parameters are given as to :meth:`predict`. See
-        :class:`ranksight.analysis.diagnosis.diagnosis.Diagnosis` for its tables.
+        :class:`ranksight.analysis.diagnosis.diagnosing.Diagnosis` for its tables.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class Model:
         0     solve   64.0   0.94
         1  exchange   64.0   0.06
         """
-        from ranksight.analysis.diagnosis.diagnosis import diagnose
+        from ranksight.analysis.diagnosis.diagnosing import diagnose
 
         return diagnose(self, self.combinations(values), level=level)
 
@@ -230,7 +230,7 @@ class Model:
         experiment = experiment if self.coordinates is None else self.coordinates.view(experiment)
         given = self.extras.get("clock")
         if given is not None:
-            from ranksight.model.resource.times import Clock, Timed, untimed
+            from ranksight.model.resource.cycle_times import Clock, Timed, untimed
 
             experiment = Timed(experiment, Clock.from_dict(given)) if untimed(experiment) else experiment
         return self.selection.view(experiment)

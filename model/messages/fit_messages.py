@@ -14,11 +14,11 @@ from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
-from ranksight.model.messages.laws import find_law
-from ranksight.model.messages.messages import Messages
+from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
 from ranksight.model.messages.sharing import Shared, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
+from ranksight.model.messages.volume_laws import find_law
 from ranksight.model.messages.volumes import fit_volumes
 from ranksight.model.structure.stated import Stated
 
@@ -56,7 +56,7 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     stated : Stated, optional
         How volumes go on beyond what was traced.
     **settings
-        Of :func:`ranksight.model.fitting.fitting.fit_series`, for volumes that follow no exact law.
+        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for volumes that follow no exact law.
     """
     if "ranks" not in experiment.parameters:
         return None

@@ -38,7 +38,7 @@ from ranksight.model.priors import (
     STEADY_CYCLES,
     TIME_PER,
 )
-from ranksight.model.series.series import Series
+from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.domains import Domains
 
 Array = NDArray[np.float64]
