@@ -29,6 +29,7 @@ from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli.predict import parse as parse_parameters
 from ranksight.core.errors import UsageError
+from ranksight.core.limits import RANKS
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.9
 """Probability of the intervals where nothing is said."""
-MANY_RANKS = {"ranks": 1e9}
+MANY_RANKS = {"ranks": float(RANKS)}
 """More ranks than any node has cores."""
 MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
