@@ -49,15 +49,18 @@ class Parser(argparse.ArgumentParser):
             "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
         )
 
-    def add_level(self, default: float = 0.9) -> None:
-        """Declare the probability of prediction intervals."""
-        self.add_argument(
-            "--level",
-            type=float,
-            default=default,
-            metavar="P",
-            help=f"probability of the intervals (default: {default:g})",
-        )
+    def add_level(self, default: float = 0.9, what: str = "probability of the intervals") -> None:
+        """Declare the probability that answers are given with."""
+
+        def probability(text: str) -> float:
+            level = float(text)
+            if not 0 < level < 1:
+                remedy = f"give a number between 0 and 1, such as {default:g}"
+                raise UsageError(f"--level {level:g} is not a probability", remedy)
+            return level
+
+        text = f"{what} (default: {default:g})"
+        self.add_argument("--level", type=probability, default=default, metavar="P", help=text)
 
     def add_metrics(self) -> None:
         """Declare which metrics are taken; all where none is named."""

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ranksight.cli._lines import shell_line
+from ranksight.core.errors import UsageError, meant
+
+if TYPE_CHECKING:
+    from ranksight.cli._parser import Parser
 
 MOST = 10_000
 """Values that one list may hold."""
@@ -64,3 +73,57 @@ def _number(text: str) -> float:
         return float(base) ** float(power) if power else float(base)
     except OverflowError:
         return math.inf
+
+
+def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the line; every other option ``--NAME VALUE[,VALUE]`` sets a parameter of the model.
+
+    Raises
+    ------
+    UsageError
+        When an option lacks its value or the value is not a list of numbers.
+    """
+    args, rest = parser.parse_known_args(list(arguments))
+    asked: dict[str, list[float]] = {}
+    at = 0
+    while at < len(rest):
+        word = rest[at]
+        if not word.startswith("--") or len(word) < 3:
+            raise UsageError(
+                f"{parser.prog}: {word!r} is not understood", f"'{parser.prog} --help' lists what it takes"
+            )
+        name, equals, text = word[2:].partition("=")
+        if not equals:
+            if at + 1 >= len(rest):
+                raise UsageError(
+                    f"{parser.prog}: --{name} needs a value",
+                    meant(f"--{name}", parser.options()) or f"such as --{name} 1024 or --{name} 1024,2048",
+                )
+            at += 1
+            text = rest[at]
+        if name in asked:
+            raise UsageError(f"{parser.prog}: --{name} is given twice", f"give several values as --{name} A,B")
+        asked[name] = _numbers(parser.prog, name, text, parser.options())
+        at += 1
+    args.asked = asked
+    return args
+
+
+def _numbers(prog: str, name: str, text: str, known: Iterable[str]) -> list[float]:
+    try:
+        numbers = values(text)
+    except ValueError as error:
+        if name == "platform":  # the most natural place to look for it, and no parameter has a name for its value
+            raise UsageError(
+                f"{prog}: --platform is given to fit; the model then knows the machine",
+                shell_line("ranksight", "fit", "EXPERIMENT", "--platform", text),
+            ) from None
+        if name in ("ranks", "size"):
+            raise UsageError(f"{prog}: --{name} {text!r} is not a list of numbers: {error}", WRITE) from None
+        raise UsageError(
+            f"{prog}: --{name} is not an option, and for a parameter {text!r} is not a list of numbers",
+            f"{meant(f'--{name}', known)} '{prog} --help' lists the options; {WRITE}",
+        ) from None
+    if not all(number - number == 0 for number in numbers):
+        raise UsageError(f"{prog}: --{name} {text!r} is not finite", f"write --{name} 1024 or --{name} 1024,2048")
+    return numbers

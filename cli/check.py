@@ -61,7 +61,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     UsageError
         When there is no experiment, nothing is expected, or a parameter has no number.
     """
-    from ranksight.cli.predict import parse as with_parameters
+    from ranksight.cli._values import parse as with_parameters
 
     chosen = with_parameters(parser, arguments)
     if len(chosen.paths) > 2 or (len(chosen.paths) == 1 and chosen.baseline is None):

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli.predict import parse as parse_parameters
+from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
 from ranksight.core.units import in_full
@@ -32,6 +32,8 @@ from ranksight.core.units import in_full
 if TYPE_CHECKING:
     from ranksight.analysis.comparison.comparing import Comparison, Subject
     from ranksight.cli._parser import Parser
+
+__all__ = ["configure", "parse", "run"]
 
 
 def configure(parser: Parser) -> None:
@@ -67,21 +69,8 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
 
 
-def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the line; every other option sets a parameter, where the two are compared.
-
-    Raises
-    ------
-    UsageError
-        When an option lacks its value or the value is not a list of numbers.
-    """
-    return parse_parameters(parser, arguments)
-
-
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 3 when the threshold is passed, 4 when the program's time cannot be compared."""
-    if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.95")
     for name in ("threshold", "scatter", "share"):
         value = getattr(args, name)
         if value is not None and not 0 <= value < 1e6:

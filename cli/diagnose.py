@@ -20,7 +20,7 @@ from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._parser import Parser
-from ranksight.cli.predict import parse
+from ranksight.cli._values import parse
 from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.analysis.diagnosis.diagnosing import diagnose
     from ranksight.model.fitted_model import Model
 
-    if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
     if args.top < 1:
         raise UsageError(f"--top {args.top}", "give 1 or more")
     model = _placing.placed(Model.load(args.model), args)

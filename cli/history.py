@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli.predict import parse as parse_parameters
+from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.files import check_output
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ranksight.analysis.history.following import History
     from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
+
+__all__ = ["configure", "parse", "run"]
 
 
 def configure(parser: Parser) -> None:
@@ -63,34 +65,15 @@ def configure(parser: Parser) -> None:
         metavar="PERCENT",
         help="scatter of times between jobs, assumed where fewer than 6 experiments show it (default: 3)",
     )
-    parser.add_argument(
-        "--level",
-        type=float,
-        default=0.95,
-        metavar="P",
-        help="probability that nothing is marked when nothing changed (default: 0.95)",
-    )
+    parser.add_level(0.95, "probability that nothing is marked when nothing changed")
     parser.add_argument("--platform", metavar="NAME|FILE", help="machine of the predictions, for the resource equation")
     parser.add_format()
     parser.add_argument("--force", action="store_true", help="replace the output file")
     parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
 
 
-def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the line; every other option sets a parameter of the configuration that is predicted.
-
-    Raises
-    ------
-    UsageError
-        When an option lacks its value or the value is no list of numbers.
-    """
-    return parse_parameters(parser, arguments)
-
-
 def run(args: argparse.Namespace) -> int:
     """Follow the experiments and print; 3 when the threshold is passed."""
-    if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is no probability", "give a number between 0 and 1, such as 0.95")
     for name in ("threshold", "scatter", "share"):
         value = getattr(args, name)
         if value is not None and not 0 <= value < 1e6:

@@ -94,8 +94,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.admissible is not None and args.admissible not in RULES:
         raise UsageError(f"--admissible {args.admissible!r} is not a rule", f"known: {', '.join(RULES)}")
-    if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
 
     from ranksight.analysis.phases.analysis import analyse
     from ranksight.core.experiment import read

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli.predict import parse as parse_parameters
+from ranksight.cli._values import parse as parse_parameters
 from ranksight.core.errors import UsageError
 from ranksight.core.limits import RANKS
 from ranksight.core.units import in_full
@@ -106,8 +106,6 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--{name} is {getattr(args, name)}", "give at least 1")
     if args.budget is not None and not 0 < args.budget < float("inf"):
         raise UsageError(f"--budget {args.budget:g} is not a number of core-hours", "give a positive number")
-    if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
 
     from ranksight.analysis.planning.candidates import candidates
     from ranksight.analysis.planning.choice import choose_runs

@@ -104,8 +104,6 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
 def run(args: argparse.Namespace) -> int:
     """Write the report and print its path; 4 when the data are insufficient for the time at the target."""
-    if not 0 < args.level < 1:
-        raise UsageError(f"--level {args.level:g} is not a probability", "give a number between 0 and 1, such as 0.9")
     if not 0 < args.efficiency <= 1:
         raise UsageError(f"--efficiency {args.efficiency:g} is not part of 1", "give a number such as 0.7")
     place = with_name(args.model)

@@ -5,16 +5,19 @@ JSON knows no NaN: a missing number is ``null`` in a file. What is read back may
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import MISSING, fields
+from types import NoneType, UnionType
+from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.core.errors import InputError
 
-_DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, msgspec.ValidationError)
 """What is raised where an entry is missing, of another kind, or larger than a number may be."""
 
 
@@ -61,3 +64,82 @@ def reading(what: str) -> Iterator[None]:
         yield
     except _DAMAGE as error:
         raise InputError(f"{what} is damaged: {error}", "fit the model again") from error
+
+
+class Stored:
+    """A frozen dataclass that a model's file holds: every field under its name, as its type says."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold: lists of numbers, None where one is not finite; no field that is absent."""
+        given = {name: getattr(self, name) for name in _fields(type(self))}
+        optional = {each.name for each in fields(self) if each.default is None}  # type: ignore[arg-type]
+        return {name: plain(value) for name, value in given.items() if value is not None or name not in optional}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading(f"'{cls.__name__.lower()}'"):
+            if not isinstance(content, Mapping):
+                raise TypeError("it has no entries by name")
+            kinds = {name: kind for name, (kind, optional) in _fields(cls).items() if name in content or not optional}
+            found = cls(**{name: built(content[name], kind) for name, kind in kinds.items()})
+            fits = found._fits()
+        if not fits:
+            raise InputError(f"'{cls.__name__.lower()}' does not fit together", "fit the model again")
+        return found
+
+    def _fits(self) -> bool:
+        """Whether the fields have the shapes and ranges that computing with them needs."""
+        return True
+
+
+_FIELDS: dict[Any, dict[str, tuple[Any, bool]]] = {}
+
+
+def _fields(stored: Any) -> dict[str, tuple[Any, bool]]:
+    """The type of each field of a class, and whether a file may lack it."""
+    if stored not in _FIELDS:
+        kinds = get_type_hints(stored)
+        given = {each.name: (each.default, each.default_factory) for each in fields(stored)}
+        _FIELDS[stored] = {name: (kinds[name], given[name] != (MISSING, MISSING)) for name in given}
+    return _FIELDS[stored]
+
+
+def plain(value: Any) -> Any:
+    """A field of a :class:`Stored` as plain data that JSON can hold."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, tuple) else listed(value)
+
+
+def built(given: Any, kind: Any) -> Any:
+    """What :func:`plain` made of a value of type `kind`.
+
+    Raises
+    ------
+    ValueError, TypeError, LookupError, msgspec.ValidationError, InputError
+        Where it is another thing: to be called within :func:`reading`.
+    """
+    parts = get_args(kind)
+    if get_origin(kind) in (Union, UnionType):
+        return None if given is None and NoneType in parts else built(given, parts[0])
+    if get_origin(kind) is np.ndarray:
+        return _array(given, np.dtype(get_args(parts[1])[0]))
+    if get_origin(kind) is tuple and hasattr(parts[0], "from_dict"):
+        return tuple(parts[0].from_dict(each) for each in given)
+    if hasattr(kind, "from_dict"):
+        return given if isinstance(given, kind) else kind.from_dict(given)
+    return msgspec.convert(listed(given), kind)
+
+
+def _array(given: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers as an array; truth values and whole numbers have to be such."""
+    if dtype.kind == "f":
+        return from_gaps(given)
+    array = np.asarray(given)
+    same = not array.size or (array.dtype.kind == "b") == (dtype.kind == "b")
+    if not same or (array != array.astype(dtype)).any():
+        raise ValueError(f"it holds {array.dtype} where {dtype} belongs")
+    return array.astype(dtype)

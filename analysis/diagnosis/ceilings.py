@@ -7,15 +7,13 @@ model can be diagnosed on a machine that has no description of the measured one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored, from_gaps
 
 Array = NDArray[np.float64]
 
@@ -30,7 +28,7 @@ NAMES = ("L1", "L2", "L3", "memory")
 
 
 @dataclass(frozen=True)
-class Ceilings:
+class Ceilings(Stored):
     """What one machine delivers.
 
     Attributes
@@ -125,42 +123,12 @@ class Ceilings:
         divided = np.where(np.isfinite(self.shared), self.shared, np.inf)[:, None] / active
         return np.asarray(np.minimum(self.bandwidth[:, None], divided))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "name": self.name,
-            "frequency": self.frequency,
-            "latency": self.latency.tolist(),
-            "bandwidth": with_gaps(self.bandwidth),
-            "shared": with_gaps(self.shared),
-            "cores": self.cores.tolist(),
-            "node": self.node,
-            "line": self.line,
-            "certain": self.certain.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Ceilings:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'ceilings'"):
-            found = cls(
-                str(content["name"]),
-                float(content["frequency"]),
-                np.array(content["latency"], dtype=np.float64),
-                from_gaps(content["bandwidth"]),
-                from_gaps(content["shared"]),
-                np.array(content["cores"], dtype=np.intp),
-                int(content["node"]),
-                int(content["line"]),
-                np.array(content["certain"], dtype=bool),
-            )
-        levels = (found.latency, found.bandwidth, found.shared, found.cores, found.certain)
-        if (
-            {each.shape for each in levels} != {(4,)}
-            or not all(0 < x < np.inf for x in (found.frequency, found.node, found.line, found.shared[3]))
-            or not all(0 < x < np.inf for x in (*found.latency, *found.cores))
-            or (found.bandwidth <= 0).any()
-            or (found.shared <= 0).any()
-        ):
-            raise InputError("'ceilings' does not fit together", "fit the model again")
-        return found
+    def _fits(self) -> bool:
+        levels = (self.latency, self.bandwidth, self.shared, self.cores, self.certain)
+        return (
+            {each.shape for each in levels} == {(4,)}
+            and all(0 < x < np.inf for x in (self.frequency, self.node, self.line, self.shared[3]))
+            and all(0 < x < np.inf for x in (*self.latency, *self.cores))
+            and not (self.bandwidth <= 0).any()
+            and not (self.shared <= 0).any()
+        )

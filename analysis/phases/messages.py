@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.network import Network
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.structure.stated import BETWEEN
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Messages:
+class Messages(Stored):
     """Messages of all phases, and the network they go over.
 
     Attributes
@@ -53,21 +52,6 @@ class Messages:
             found[number] = found.get(number, np.zeros(len(points))) + said.value[at]
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "platform": self.platform,
-            "parameters": list(self.parameters),
-            "communication": self.communication.to_dict(),
-            "network": self.network.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Messages:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'messages' of phases"):
-            network = Network.from_dict(content["network"])
-            communication = Communication.from_dict(content["communication"])
-            found = cls(str(content["platform"]), tuple(content["parameters"]), communication, network)
-            [int(name.partition(BETWEEN)[0]) for name in communication.names]
-        return found
+    def _fits(self) -> bool:
+        numbers = [name.partition(BETWEEN)[0] for name in self.communication.names]
+        return all(number.isdecimal() for number in numbers)

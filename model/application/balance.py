@@ -14,7 +14,6 @@ than 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.sampled import sampling_of
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty import forecast
@@ -50,7 +49,7 @@ FEWEST = 3
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Stored):
     """How unevenly ranks work.
 
     Attributes
@@ -124,34 +123,12 @@ class Balance:
         rows = {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
         return {role: np.asarray(said.value[rows[role, WORK]]) for role in self.roles}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "fitted": self.fitted.to_dict(),
-            "roles": list(self.roles),
-            "seen": list(self.seen),
-            "metric": self.metric,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Balance:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
-            fitted, roles = Fitted.from_dict(content["fitted"]), tuple(map(str, content["roles"]))
-            low, high = map(float, content["seen"])
-            metric = str(content["metric"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"'balance' is damaged: {error}", "fit the model again") from error
-        keys = set(zip(fitted.kernels, fitted.metrics, strict=True))
-        wanted = {(ALL, RATIO)} | {(role, name) for role in roles for name in (WORK, MEMBERS)}
-        if (
-            not 1 <= low <= high < np.inf
-            or not wanted <= keys
-            or "ranks" not in fitted.parameters
-            or (bool(roles) and MOST not in roles)
-        ):
-            raise InputError("'balance' does not fit together", "fit the model again")
-        return cls(fitted, roles, (low, high), metric)
+    def _fits(self) -> bool:
+        keys = set(zip(self.fitted.kernels, self.fitted.metrics, strict=True))
+        wanted = {(ALL, RATIO)} | {(role, name) for role in self.roles for name in (WORK, MEMBERS)}
+        low, high = self.seen
+        fine = 1 <= low <= high < np.inf and "ranks" in self.fitted.parameters
+        return fine and wanted <= keys and (not self.roles or MOST in self.roles)
 
 
 def groups(work: Array) -> list[NDArray[np.intp]]:

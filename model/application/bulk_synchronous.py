@@ -9,9 +9,8 @@ program takes outside of all that (:mod:`ranksight.model.application.others`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from ranksight.model.application.refined import Refined
 from ranksight.model.application.whole import Correlation
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS, Parts, Resources
 from ranksight.model.series.computation import cores
 from ranksight.model.sharing.caches import SharedCache
@@ -47,7 +46,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Application:
+class Application(Stored):
     """The parts of an application's time that its evidence carries.
 
     Attributes
@@ -101,7 +100,9 @@ class Application:
     @property
     def known(self) -> bool:
         """Whether anything but functions is known of the application's time."""
-        return self.imbalance > 1 or any(getattr(self, name) is not None for name in _READ if name != "weights")
+        return self.imbalance > 1 or any(
+            getattr(self, each.name) is not None for each in fields(self) if each.name not in ("weights", "imbalance")
+        )
 
     @property
     def laws(self) -> tuple[Sharing, ...]:
@@ -399,36 +400,5 @@ class Application:
         counted = None if self.counted is None else self.counted.placed(placement, ranks_per_node)
         return replace(self, sharing=sharing, cached=cached, cache=cache, network=network, counted=counted)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        given = ((name, getattr(self, name)) for name in _READ)
-        content = {name: part.to_dict() for name, part in given if part is not None}
-        return {"imbalance": self.imbalance, **content}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Application:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'application'"):
-            parts = {name: read(content[name]) for name, read in _READ.items() if name in content}
-            imbalance = float(content["imbalance"])
-        if not 1.0 <= imbalance < np.inf:
-            raise InputError(f"'application' is damaged: imbalance {imbalance}", "fit the model again")
-        return cls(imbalance=imbalance, **parts)
-
-
-_READ: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "resources": Resources.from_dict,
-    "communication": Communication.from_dict,
-    "network": Network.from_dict,
-    "sharing": Sharing.from_dict,
-    "cached": Sharing.from_dict,
-    "cache": SharedCache.from_dict,
-    "counted": Counted.from_dict,
-    "weights": Weights.from_dict,
-    "inside": Weights.from_dict,
-    "exchange": Exchange.from_dict,
-    "others": Others.from_dict,
-    "balance": Balance.from_dict,
-    "imbalances": Imbalances.from_dict,
-}
-"""How each part is read that is there or not."""
+    def _fits(self) -> bool:
+        return 1.0 <= self.imbalance < np.inf

@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +28,8 @@ from scipy.special import logsumexp
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
-from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.rates import Rates
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_SCATTER, CONTINUED, REPEATED, UNSEEN
 
 Array = NDArray[np.float64]
@@ -64,7 +62,7 @@ def costs_time(operation: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Taken(Stored):
     """What communication took in the program at n configurations, without T_imbalance.
 
     Attributes
@@ -81,28 +79,13 @@ class Taken:
     logs: Array
     errors: Array
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "kinds": list(self.kinds),
-            "points": self.points.tolist(),
-            "logs": with_gaps(self.logs),
-            "errors": self.errors.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Taken:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'blocking'"):
-            kinds = tuple(map(str, content["kinds"]))
-            points, logs, errors = (from_gaps(content[name]) for name in ("points", "logs", "errors"))
-        if points.ndim != 2 or not logs.shape == errors.shape == (len(kinds), len(points)):
-            raise InputError("'blocking' does not fit together", "fit the model again")
-        return cls(kinds, points, logs, errors)
+    def _fits(self) -> bool:
+        shape = (len(self.kinds), len(self.points))
+        return self.points.ndim == 2 and self.logs.shape == self.errors.shape == shape
 
 
 @dataclass(frozen=True)
-class Blocking:
+class Blocking(Stored):
     """BF_comm of each kind under each hypothesis of its algorithm; K rows in all.
 
     Attributes
@@ -161,34 +144,17 @@ class Blocking:
             found.setdefault(kind, []).append(row)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "parameters": list(self.parameters),
-            "columns": list(self.columns),
-            "kinds": list(self.kinds),
-            "ways": list(self.ways),
-            "weights": self.weights.tolist(),
-            "levels": with_gaps(self.levels),
-            "scatter": self.scatter.tolist(),
-            "rates": self.rates.to_dict(),
-            "taken": self.taken.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Blocking:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'blocking'"):
-            parameters, kinds, ways = (tuple(map(str, content[name])) for name in ("parameters", "kinds", "ways"))
-            columns = tuple(int(at) for at in content["columns"])
-            weights, levels, scatter = (from_gaps(content[name]) for name in ("weights", "levels", "scatter"))
-            rates, taken = Rates.from_dict(content["rates"]), Taken.from_dict(content["taken"])
-        rows = (len(kinds),)
-        fits = len(ways) == len(kinds) == len(rates.values) and weights.shape == levels.shape == scatter.shape == rows
-        fine = kinds and fits and bool(np.isfinite(levels).all() and (weights >= 0).all() and (scatter >= 0).all())
-        if not fine or rates.inputs.shape[1] != len(columns) or not all(0 <= at < len(parameters) for at in columns):
-            raise InputError("'blocking' does not fit together", "fit the model again")
-        return cls(parameters, columns, kinds, ways, weights, levels, scatter, rates, taken)
+    def _fits(self) -> bool:
+        rows, columns = (len(self.kinds),), self.columns
+        shapes = self.weights.shape == self.levels.shape == self.scatter.shape == rows
+        return (
+            bool(self.kinds)
+            and shapes
+            and len(self.ways) == len(self.rates.values) == len(self.kinds)
+            and bool(np.isfinite(self.levels).all() and (self.weights >= 0).all() and (self.scatter >= 0).all())
+            and self.rates.inputs.shape[1] == len(columns)
+            and all(0 <= at < len(self.parameters) for at in columns)
+        )
 
 
 def coordinates(points: Array, columns: tuple[int, ...]) -> Array:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.messages.times import MOST_RANKS, Choice, operation_times
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, FORM_UNSEEN
 from ranksight.model.series.computation import THREADS
 from ranksight.model.series.reducing import Series
@@ -181,7 +182,7 @@ class Exchanged:
 
 
 @dataclass(frozen=True)
-class Communication:
+class Communication(Stored):
     """Messages of a program, and the network they go over.
 
     Attributes
@@ -405,23 +406,14 @@ class Communication:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        content = {"fitted": self.functions.fitted.to_dict(), **self.functions.structures()}
-        parts = {"messages": self.messages, "blocking": self.blocking, "forms": self.forms}
-        return content | {name: part.to_dict() for name, part in parts.items() if part is not None}
+        content = super().to_dict()
+        functions: dict[str, Any] = content.pop("functions")
+        return functions | content
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Communication:
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        from ranksight.core.errors import InputError
-        from ranksight.model.fitting.fitted import Fitted
-
-        given = content.get("fitted")
-        if not isinstance(given, dict):
-            raise InputError("'communication' is damaged", "fit the model again")
-        messages = Messages.from_dict(content["messages"]) if "messages" in content else None
-        blocking = Blocking.from_dict(content["blocking"]) if "blocking" in content else None
-        forms = Forms.from_dict(content["forms"]) if "forms" in content else None
-        return cls(Functions.with_structures(Fitted.from_dict(given), content), messages, blocking, forms)
+        return super().from_dict({**content, "functions": content})
 
 
 def _mixed(

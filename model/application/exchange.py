@@ -8,20 +8,17 @@ equation 4: constant, volume and tree of messages). A single rank sends nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import REPEATED
 from ranksight.model.search.terms import ON_GRIDS, Factor
 from ranksight.model.series.computation import COUNTED
@@ -38,7 +35,7 @@ FEWEST = 4
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Exchange(Stored):
     """Functions of K kernels' times.
 
     Attributes
@@ -63,19 +60,9 @@ class Exchange:
         """Where there are others to send to, (k,)."""
         return np.asarray(points[:, self.parameters.index("ranks")] > 1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"kernels": list(self.kernels), "parameters": list(self.parameters), "times": self.times.to_dict()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Exchange:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'exchange'"):
-            kernels, parameters = (tuple(map(str, content[name])) for name in ("kernels", "parameters"))
-            times = Sums.from_dict(content["times"])
-        if len(times.weight) != len(kernels) or "ranks" not in parameters or len(parameters) != times.points.shape[1]:
-            raise InputError("'exchange' does not fit together", "fit the model again")
-        return cls(kernels, parameters, times)
+    def _fits(self) -> bool:
+        same = len(self.times.weight) == len(self.kernels) and len(self.parameters) == self.times.points.shape[1]
+        return same and "ranks" in self.parameters
 
 
 def fit_exchange(series: Series) -> Exchange | None:

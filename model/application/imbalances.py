@@ -32,11 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import at_work
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.uncertainty import forecast
@@ -61,7 +61,7 @@ MEASURES = ("instructions", "cycles", "time")
 
 
 @dataclass(frozen=True)
-class Imbalances:
+class Imbalances(Stored):
     """Ratios of the uneven kernels.
 
     Attributes
@@ -196,34 +196,16 @@ class Imbalances:
         here, there = np.array(mine, dtype=np.intp).reshape(-1, 2).T
         return here, there
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        content = {"fitted": self.fitted.to_dict(), "seen": self.seen.tolist()}
-        having = {kernel: list(line) for kernel, line in self.having.items()}
-        return {**content, "held": self.held, "together": self.together, "having": having}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Imbalances:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
-            fitted = Fitted.from_dict(content["fitted"])
-            seen = np.array(content["seen"], dtype=np.float64).reshape(len(fitted) // 2, 2)
-            held, together = content["held"], float(content.get("together", 1.0))
-            lines = {
-                str(kernel): (float(line[0]), float(line[1])) for kernel, line in content.get("having", {}).items()
-            }
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise InputError(f"'imbalances' is damaged: {error}", "fit the model again") from error
-        if (
-            not isinstance(held, bool)
-            or not 0 <= together <= 1
-            or not np.isfinite(list(lines.values())).all()
-            or "ranks" not in fitted.parameters
-            or fitted.kernels != 2 * fitted.kernels[: len(seen)]
-            or not ((seen >= 1).all() and (seen < np.inf).all() and (seen[:, 0] <= seen[:, 1]).all())
-        ):
-            raise InputError("'imbalances' does not fit together", "fit the model again")
-        return cls(fitted, seen, held, together, lines)
+    def _fits(self) -> bool:
+        fitted, seen = self.fitted, self.seen
+        return (
+            0 <= self.together <= 1
+            and bool(np.isfinite(list(self.having.values())).all())
+            and "ranks" in fitted.parameters
+            and seen.shape == (len(fitted) // 2, 2)
+            and fitted.kernels == 2 * fitted.kernels[: len(seen)]
+            and bool((seen >= 1).all() and (seen < np.inf).all() and (seen[:, 0] <= seen[:, 1]).all())
+        )
 
 
 def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings: Any) -> Imbalances | None:

@@ -12,6 +12,7 @@ from ranksight.comm.costs.selection import TABLES, Selector, algorithms_of, forc
 from ranksight.comm.network import NetworkParameters
 from ranksight.core.errors import InputError
 from ranksight.model.application.comm_blocking import LIBRARY, STATED
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import ALGORITHMS
 
 USUAL = "openmpi-5.0"
@@ -19,7 +20,7 @@ USUAL = "openmpi-5.0"
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(Stored):
     """The network that messages are put on, as plain data of a platform's ``[network]`` table, and ranks on its nodes.
 
     Attributes
@@ -56,19 +57,6 @@ class Network:
             ranks_per_node=self.ranks_per_node if ranks_per_node is None else ranks_per_node,
             distribution=self.distribution if distribution is None else distribution,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "table": dict(self.table),
-            "ranks_per_node": self.ranks_per_node,
-            "distribution": self.distribution,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Network:
-        """Rebuild from :meth:`to_dict`; KeyError, TypeError or ValueError where it is damaged."""
-        return cls(dict(content["table"]), int(content["ranks_per_node"]), str(content.get("distribution", "block")))
 
     def algorithms(self) -> dict[str, str]:
         """Algorithms of collectives as the table's ``algorithms`` states them; InputError where one is not known."""

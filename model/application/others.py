@@ -10,18 +10,15 @@ kernels that overlap) their sum is not the program's time, and nothing is said.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, REPEATED
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.reducing import Series
@@ -40,7 +37,7 @@ COMPLETE = 0.98
 
 
 @dataclass(frozen=True)
-class Others:
+class Others(Stored):
     """T_others over the parameters.
 
     Attributes
@@ -67,19 +64,8 @@ class Others:
         empty = np.full(mean.shape, "", dtype=object)
         return Forecast(mean, low, mean + half, fine, empty, 0 * mean, 0 * mean + 1, level)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"times": None if self.times is None else self.times.to_dict(), "scatter": self.scatter}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Others:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'others'"):
-            given, scatter = content["times"], float(content["scatter"])
-            times = None if given is None else Sums.from_dict(given)
-        if not 0 <= scatter < 1 or (times is not None and len(times.weight) != 1):
-            raise InputError("'others' does not fit together", "fit the model again")
-        return cls(times, scatter)
+    def _fits(self) -> bool:
+        return 0 <= self.scatter < 1 and (self.times is None or len(self.times.weight) == 1)
 
 
 def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:

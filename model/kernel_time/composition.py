@@ -15,15 +15,13 @@ lmfit. Miss shares of this form are stack distance distributions of one scale (M
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 
 if TYPE_CHECKING:
     import lmfit
@@ -47,7 +45,7 @@ WITHOUT = 0.5
 
 
 @dataclass(frozen=True)
-class Caches:
+class Caches(Stored):
     """Capacities that a rank has of each cache.
 
     Attributes
@@ -82,22 +80,13 @@ class Caches:
         sizes, shared = ([float(getattr(cache, name)) for cache in held] for name in ("capacity", "shared_by"))
         return cls(np.array(sizes), np.array(shared), latencies)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {name: getattr(self, name).tolist() for name in ("sizes", "shared_by", "latencies")}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Caches:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'caches'"):
-            parts = [np.array(content[name], dtype=np.float64) for name in ("sizes", "shared_by", "latencies")]
-        if [part.shape for part in parts] != [(3,), (3,), (4,)] or not all((part > 0).all() for part in parts):
-            raise InputError("'caches' does not fit together", "fit the model again")
-        return cls(*parts)
+    def _fits(self) -> bool:
+        parts = (self.sizes, self.shared_by, self.latencies)
+        return [part.shape for part in parts] == [(3,), (3,), (4,)] and all((part > 0).all() for part in parts)
 
 
 @dataclass(frozen=True)
-class Composition:
+class Composition(Stored):
     """Hypotheses of one kernel's loads by level, h of them.
 
     Attributes
@@ -126,26 +115,15 @@ class Composition:
         shares = _shares(self.scale, self.sharpness, x, capacities[self.shared])
         return np.asarray(self.constant[:, :, None] + self.amplitude[:, None, None] * shares)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {name: getattr(self, name).tolist() for name in _PARTS}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Composition:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'composition'"):
-            parts: dict[str, Any] = {name: np.array(content[name], dtype=np.float64) for name in _PARTS}
-            shared = np.array(content["shared"], dtype=np.intp)
-        count = len(parts["weight"])
-        if (
-            not 1 <= count <= KEPT
-            or parts["constant"].shape != (count, 4)
-            or any(part.shape != (count,) for name, part in parts.items() if name != "constant")
-            or not all(np.isfinite(part).all() for part in parts.values())
-            or not ((shared >= 0) & (shared <= 1)).all()
-        ):
-            raise InputError("'composition' does not fit together", "fit the model again")
-        return cls(**{**parts, "shared": shared})
+    def _fits(self) -> bool:
+        parts = {name: getattr(self, name) for name in _PARTS}
+        count = len(self.weight)
+        return (
+            1 <= count <= KEPT
+            and all(part.shape == ((count, 4) if name == "constant" else (count,)) for name, part in parts.items())
+            and all(np.isfinite(part).all() for part in parts.values())
+            and bool(((self.shared >= 0) & (self.shared <= 1)).all())
+        )
 
 
 _PARTS = ("constant", "amplitude", "scale", "sharpness", "shared", "weight", "error")

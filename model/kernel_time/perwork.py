@@ -9,18 +9,15 @@ predict the same y, their marginal likelihoods compare, and the answers are aver
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.rates import Rates
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
 
@@ -58,7 +55,7 @@ def average(parts: list[Spread], weights: Array) -> Spread:
 
 
 @dataclass(frozen=True)
-class PerWork:
+class PerWork(Stored):
     """A quantity of K kernels per unit of each of a kinds of work.
 
     Attributes
@@ -110,24 +107,10 @@ class PerWork:
             parts.append(work.plus(Spread(mean, spread, spread)))
         return average(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        rates = [rate.to_dict() for rate in self.rates]
-        return {"names": list(self.names), "prior": with_gaps(self.prior), "rates": rates}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> PerWork:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'work'"):
-            names, prior = tuple(map(str, content["names"])), from_gaps(content["prior"])
-            rates = tuple(Rates.from_dict(each) for each in content["rates"])
-        if (
-            not names
-            or len(rates) != len(names)
-            or prior.ndim != 2
-            or len(prior) != len(names)
-            or any(rate.values.shape != rates[0].values.shape for rate in rates)
-            or prior.shape[1] != len(rates[0].values)
-        ):
-            raise InputError("'work' does not fit together", "fit the model again")
-        return cls(names, prior, rates)
+    def _fits(self) -> bool:
+        same = bool(self.names) and len(self.rates) == len(self.names) and self.prior.ndim == 2
+        return (
+            same
+            and self.prior.shape == (len(self.names), len(self.rates[0].values))
+            and all(rate.values.shape == self.rates[0].values.shape for rate in self.rates)
+        )

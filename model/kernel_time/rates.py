@@ -14,18 +14,15 @@ slope with a narrow interval. An erratic one keeps its last value, with an inter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ranksight.core.errors import InputError
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import (
     CHANGE,
     FAR,
@@ -118,7 +115,7 @@ class Hypotheses:
 
 
 @dataclass(frozen=True)
-class Rates:
+class Rates(Stored):
     """Rates of K kernels, measured at n configurations.
 
     Attributes
@@ -292,35 +289,18 @@ class Rates:
         level = (inverse @ grouped.values[..., None]).sum(axis=(2, 3)) * variance
         return _Solved(known, inverse, grouped.values, level, variance)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "inputs": self.inputs.tolist(),
-            "values": with_gaps(self.values),
-            "error": self.error.tolist(),
-            "variants": [list(variant) for variant in self.variants],
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Rates:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'rates'"):
-            inputs, error = (np.array(content[name], dtype=np.float64) for name in ("inputs", "error"))
-            values = from_gaps(content["values"])
-            variants = tuple(tuple(each is True for each in variant) for variant in content["variants"])
-        if (
-            inputs.ndim != 2
-            or values.ndim != 2
-            or values.shape[1] != len(inputs)
-            or error.shape != values.shape
-            or not np.isfinite(inputs).all()
-            or np.isinf(values).any()
-            or not (np.isfinite(error).all() and (error >= 0).all())
-            or not variants
-            or any(len(variant) != inputs.shape[1] for variant in variants)
-        ):
-            raise InputError("'rates' does not fit together", "fit the model again")
-        return cls(inputs, values, error, variants)
+    def _fits(self) -> bool:
+        inputs, values, error = self.inputs, self.values, self.error
+        return (
+            inputs.ndim == 2
+            and values.ndim == 2
+            and values.shape[1] == len(inputs)
+            and error.shape == values.shape
+            and bool(np.isfinite(inputs).all() and not np.isinf(values).any())
+            and bool(np.isfinite(error).all() and (error >= 0).all())
+            and bool(self.variants)
+            and all(len(variant) == inputs.shape[1] for variant in self.variants)
+        )
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
 
-from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.perwork import Spread
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import LAW_STRENGTH, LAWS
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -84,7 +82,7 @@ class Law:
 
 
 @dataclass(frozen=True)
-class Weights:
+class Weights(Stored):
     """Weights of the laws of each kernel.
 
     Attributes
@@ -117,26 +115,13 @@ class Weights:
         total = weight.sum(axis=1, keepdims=True)
         return replace(self, weight=weight / np.where(total > 0, total, 1.0), common=self.common * keep)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "kernels": list(self.kernels),
-            "laws": list(self.laws),
-            "weight": self.weight.tolist(),
-            "common": self.common.tolist(),
-        }
+    def __post_init__(self) -> None:
+        # Of no kernels, a file holds an empty list.
+        object.__setattr__(self, "weight", self.weight.reshape(len(self.kernels), len(self.laws)))
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Weights:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'weights'"):
-            kernels, laws = (tuple(map(str, content[name])) for name in ("kernels", "laws"))
-            weight = np.array(content["weight"], dtype=np.float64).reshape(len(kernels), len(laws))
-            common = np.array(content["common"], dtype=np.float64)
-        good = set(laws) <= set(LAWS) and common.shape == (len(laws),)
-        if not good or not (np.isfinite(weight).all() and np.isfinite(common).all()) or (weight < 0).any():
-            raise InputError("'weights' does not fit together", "fit the model again")
-        return cls(kernels, laws, weight, common)
+    def _fits(self) -> bool:
+        numbers = np.isfinite(self.weight).all() and np.isfinite(self.common).all() and (self.weight >= 0).all()
+        return self.common.shape == (len(self.laws),) and set(self.laws) <= set(LAWS) and bool(numbers)
 
 
 PRIOR = Weights((), tuple(LAWS), np.zeros((0, len(LAWS))), np.array(list(LAWS.values())))

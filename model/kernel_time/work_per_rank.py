@@ -8,17 +8,15 @@ weak scaling. The powers are those that fit the counted work of the program best
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import DIVIDED_SLOPE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
 from ranksight.model.series.reducing import Series
@@ -38,7 +36,7 @@ MOST = 4
 
 
 @dataclass(frozen=True)
-class WorkPerRank:
+class WorkPerRank(Stored):
     """How work per rank follows from the parameters.
 
     Attributes
@@ -54,19 +52,8 @@ class WorkPerRank:
         """ln x at `points` (k, m), up to a constant, (k,)."""
         return np.asarray(np.log(np.maximum(points, 1e-300)) @ self.powers)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"parameters": list(self.parameters), "powers": self.powers.tolist()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> WorkPerRank:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'work per rank'"):
-            parameters = tuple(map(str, content["parameters"]))
-            powers = np.array(content["powers"], dtype=np.float64)
-        if powers.shape != (len(parameters),) or not np.isfinite(powers).all():
-            raise InputError("'work per rank' does not fit together", "fit the model again")
-        return cls(parameters, powers)
+    def _fits(self) -> bool:
+        return self.powers.shape == (len(self.parameters),) and bool(np.isfinite(self.powers).all())
 
 
 def work_per_rank(series: Series) -> WorkPerRank:

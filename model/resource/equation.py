@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.core.errors import InputError
 from ranksight.core.metrics import LEVELS as LEVELS
-from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.noise import JOBS
 from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.uncertainty import forecast
@@ -63,6 +62,16 @@ class Machine:
         *caches, memory = self.latencies
         return replace(self, frequency=frequency, latencies=(*caches, memory * frequency / self.frequency))
 
+    def to_dict(self) -> list[Any]:
+        """The fields in order."""
+        return [self.name, self.frequency, list(self.latencies)]
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Machine:
+        """Rebuild from :meth:`to_dict`; ValueError or TypeError where it is damaged."""
+        name, frequency, latencies = content
+        return cls(str(name), float(frequency), tuple(map(float, latencies)))
+
     @classmethod
     def of(cls, platform: Any) -> Machine:
         """Of a :class:`ranksight.platforms.Platform`; a machine without a third level has none to serve from."""
@@ -73,7 +82,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Resources:
+class Resources(Stored):
     """The equation of the kernels whose counters carry it.
 
     Attributes
@@ -250,72 +259,19 @@ class Resources:
         reason = np.where(far, forecast.REASONS[forecast.IMPUTED], reason)
         return np.where(far, forecast.IMPUTED, status).astype(np.intp), reason
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "machine": [self.machine.name, self.machine.frequency, list(self.machine.latencies)],
-            "kernels": list(self.kernels),
-            "cpi": self.cpi.tolist(),
-            "factor": self.factor.tolist(),
-            "error": self.error.tolist(),
-            "seen": self.seen.tolist(),
-            "trend": None if self.trend is None else {"fitted": self.trend.fitted.to_dict(), **self.trend.structures()},
-            "evidence": list(self.evidence),
-            "closure": self.closure,
-            "scale": self.scale,
-            "run_to_run": self.run_to_run,
-            "equation": self.equation,
-            "spread": self.spread.tolist(),
-            "means": self.means,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Resources:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
-            name, frequency, latencies = content["machine"]
-            machine = Machine(str(name), float(frequency), tuple(float(x) for x in latencies))
-            kernels, evidence = tuple(map(str, content["kernels"])), tuple(map(str, content["evidence"]))
-            cpi = np.array(content["cpi"], dtype=np.float64)
-            factor, error = (np.array(content[key], dtype=np.float64) for key in ("factor", "error"))
-            seen = np.array(content["seen"], dtype=np.float64).reshape(len(kernels), 2)
-            given = content["trend"]
-            trend = None if given is None else Functions.with_structures(Fitted.from_dict(given["fitted"]), given)
-            closure, scale = float(content["closure"]), float(content["scale"])
-            run_to_run, equation = float(content.get("run_to_run", 0.0)), str(content.get("equation", "closed"))
-            spread = np.array(content.get("spread", [0.0] * len(kernels)), dtype=np.float64)
-            means = content.get("means", False) is True
-        except (KeyError, TypeError, ValueError, AttributeError) as cause:
-            raise InputError(f"'resources' is damaged: {cause}", "fit the model again") from cause
-        if (
-            len(machine.latencies) != len(LEVELS)
-            or not machine.frequency > 0
-            or not 0.1 < scale < 10
-            or not 0 <= run_to_run < 10
-            or equation not in EQUATIONS
-            or any(
-                column.shape != (len(kernels),) or not np.isfinite(column).all()
-                for column in (cpi, factor, error, seen[:, 0], spread)
-            )
-            or (trend is not None and not set(trend.fitted.kernels) <= set(kernels))
-            or len(evidence) != len(kernels)
-        ):
-            raise InputError("'resources' does not fit together", "fit the model again")
-        return cls(
-            machine,
-            kernels,
-            cpi,
-            factor,
-            error,
-            seen,
-            trend,
-            evidence,
-            closure,
-            scale,
-            run_to_run,
-            equation,
-            spread,
-            means,
+    def _fits(self) -> bool:
+        kernels = len(self.kernels)
+        columns = (self.cpi, self.factor, self.error, self.seen[:, 0], self.spread)
+        return (
+            len(self.machine.latencies) == len(LEVELS)
+            and self.machine.frequency > 0
+            and 0.1 < self.scale < 10
+            and 0 <= self.run_to_run < 10
+            and self.equation in EQUATIONS
+            and self.seen.shape == (kernels, 2)
+            and all(column.shape == (kernels,) and bool(np.isfinite(column).all()) for column in columns)
+            and (self.trend is None or set(self.trend.fitted.kernels) <= set(self.kernels))
+            and len(self.evidence) == kernels
         )
 
 

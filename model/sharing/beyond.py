@@ -17,17 +17,14 @@ interface, a serial part and weak scaling look the same. Times on several domain
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, form_of, judged_by_width
 from ranksight.model.uncertainty.mixture import quantiles
@@ -66,7 +63,7 @@ PIECE = 300_000
 
 
 @dataclass(frozen=True)
-class Beyond:
+class Beyond(Stored):
     """What K kernels do beyond the ranks measured, from their n configurations with the fullest domains.
 
     Attributes
@@ -152,32 +149,16 @@ class Beyond:
             found[..., rest] = learned.quantiles(probabilities, weight, law[:, rest], ranks[rest], nodes[rest], start)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            **{name: with_gaps(getattr(self, name)) for name in ("law", "left")},
-            "active": self.active,
-            **{name: getattr(self, name).tolist() for name in ("ranks", "nodes", "scatter", "guessed", "whole")},
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], kernels: tuple[str, ...]) -> Beyond:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'beyond'"):
-            ranks, nodes, scatter = (
-                np.array(content[name], dtype=np.float64) for name in ("ranks", "nodes", "scatter")
-            )
-            law, left = (from_gaps(content[name]) for name in ("law", "left"))
-            active = int(content["active"])
-            guessed, whole = (np.array(content[name], dtype=np.bool_) for name in ("guessed", "whole"))
-        shapes = law.shape == left.shape == (
-            len(kernels),
-            len(ranks),
-        ) and scatter.shape == guessed.shape == whole.shape == (len(kernels),)
-        sound = shapes and ranks.shape == nodes.shape and active >= 1 and np.isfinite(scatter).all()
-        if not (sound and (ranks >= 1).all() and (nodes >= 1).all() and (law[np.isfinite(left)] > 0).all()):
-            raise InputError("'beyond' does not fit together", "fit the model again")
-        return cls(active, ranks, nodes, law, left, scatter, guessed, whole)
+    def _fits(self) -> bool:
+        shape = (len(self.scatter), len(self.ranks))
+        shapes = self.law.shape == self.left.shape == shape and self.guessed.shape == self.whole.shape == shape[:1]
+        return (
+            shapes
+            and self.ranks.shape == self.nodes.shape
+            and self.active >= 1
+            and bool(np.isfinite(self.scatter).all() and (self.ranks >= 1).all() and (self.nodes >= 1).all())
+            and bool((self.law[np.isfinite(self.left)] > 0).all())
+        )
 
 
 _FORMS = tuple(product(range(len(FORMS)), DEARER))

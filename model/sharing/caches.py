@@ -20,13 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
 from ranksight.core.units import format_si
+from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import cores
 from ranksight.model.series.reducing import Series
@@ -47,7 +46,7 @@ WORTH = 0.05
 
 
 @dataclass(frozen=True)
-class SharedCache:
+class SharedCache(Stored):
     """The outermost cache that cores share.
 
     Attributes
@@ -133,37 +132,20 @@ class SharedCache:
         """The same cache with ranks placed in another way."""
         return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "name": self.name,
-            "size": self.size,
-            "domains": self.domains.to_dict(),
-            "most": self.most,
-            "kernels": list(self.kernels),
-            "demand": self.demand.tolist(),
-            "memory": self.memory.tolist(),
-            "outer": self.outer.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> SharedCache:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
-            size, most = float(content["size"]), int(content["most"])
-            kernels, domains = tuple(map(str, content["kernels"])), Domains.from_dict(content["domains"])
-            demand, memory, outer = (
-                np.array(content[name], dtype=np.float64) for name in ("demand", "memory", "outer")
-            )
-            name = str(content["name"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"'cache' is damaged: {error}", "fit the model again") from error
-        shaped = demand.ndim == 2 and demand.shape == memory.shape and outer.shape == (len(kernels),) == (len(demand),)
-        parts = all(((x >= 0) & (x <= 1)).all() for x in (memory, outer)) and ((demand > 0) & (demand < np.inf)).all()
-        sound = 0 < size < np.inf and domains.cores > 1 and most >= 1 and demand.size and shaped and parts
-        if not (sound and loads_of(name) in LEVELS):
-            raise InputError("'cache' does not fit together", "fit the model again")
-        return cls(name, size, domains, most, kernels, demand, memory, outer)
+    def _fits(self) -> bool:
+        demand, parts = self.demand, (self.memory, self.outer)
+        shapes = demand.ndim == 2 and demand.shape == self.memory.shape and len(demand) == len(self.kernels)
+        return (
+            0 < self.size < np.inf
+            and self.domains.cores > 1
+            and self.most >= 1
+            and bool(demand.size)
+            and shapes
+            and self.outer.shape == (len(self.kernels),)
+            and all(((x >= 0) & (x <= 1)).all() for x in parts)
+            and bool(((demand > 0) & (demand < np.inf)).all())
+            and loads_of(self.name) in LEVELS
+        )
 
 
 def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> SharedCache | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
+from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
 
@@ -18,7 +18,7 @@ PLACEMENTS = ("compact", "scattered")
 
 
 @dataclass(frozen=True)
-class Domains:
+class Domains(Stored):
     """The ccNUMA domains of a node, or the instances of a cache that cores share, and how ranks are placed on them.
 
     Attributes
@@ -123,32 +123,8 @@ class Domains:
         core, domain = (1 / ((1 - mixed) / pair[0] + mixed / pair[1]) for pair in (self.core, self.domain))
         return core, domain
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "cores": self.cores,
-            "count": self.count,
-            "ranks_per_node": self.ranks_per_node,
-            "placement": self.placement,
-            "core": None if self.core is None else list(self.core),
-            "domain": None if self.domain is None else list(self.domain),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Domains:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        try:
-            pairs = []
-            for name in ("core", "domain"):
-                given = content[name]
-                pair = None if given is None else (float(given[0]), float(given[1]))
-                if pair is not None and not (len(given) == 2 and all(0 < x < np.inf for x in pair)):
-                    raise ValueError(f"{name} is not a pair of bandwidths")
-                pairs.append(pair)
-            cores, count, most = (int(content[name]) for name in ("cores", "count", "ranks_per_node"))
-            return cls(cores, count, most, str(content["placement"]), *pairs)
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            raise InputError(f"'domains' is damaged: {error}", "fit the model again") from error
+    def _fits(self) -> bool:
+        return all(0 < x < np.inf for pair in (self.core, self.domain) if pair is not None for x in pair)
 
 
 def needs(domains: Domains, reads: Array, writes: Array) -> tuple[Array, Array]:

@@ -16,15 +16,12 @@ its own; by as much as that is beyond doubt it is believed, and else the answer 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored
 from ranksight.model.sharing.traffic import NOISE
 
 Array = NDArray[np.float64]
@@ -38,7 +35,7 @@ NEAR = 0.05
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(Stored):
     """What K kernels moved at the n configurations measured.
 
     Attributes
@@ -120,21 +117,10 @@ class Seen:
         known &= np.isfinite(found[0]) & (found[0] > 0)
         return known, (found[0], np.nan_to_num(found[1])), far
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        arrays = {name: with_gaps(getattr(self, name)) for name in (*ROWS, "belief")}
-        return {"active": self.active.tolist(), **arrays}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], kernels: int) -> Seen:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'seen'"):
-            active = np.array(content["active"], dtype=np.intp)
-            work, reads, writes, belief = (from_gaps(content[name]) for name in (*ROWS, "belief"))
-        shapes = work.shape == reads.shape == writes.shape == (kernels, len(active)) and belief.shape == (kernels,)
-        if not (shapes and (active >= 1).all() and ((belief >= 0) & (belief <= 1)).all()):
-            raise InputError("'seen' does not fit together", "fit the model again")
-        return cls(active, work, reads, writes, belief)
+    def _fits(self) -> bool:
+        kernels = len(self.belief)
+        shapes = self.work.shape == self.reads.shape == self.writes.shape == (kernels, len(self.active))
+        return shapes and bool((self.active >= 1).all() and ((self.belief >= 0) & (self.belief <= 1)).all())
 
 
 def by_share(rates: Array, points: Array, column: int) -> Array:

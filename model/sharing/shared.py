@@ -10,7 +10,6 @@ with less work a rank, which no function of the number of ranks can say that saw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +19,13 @@ from scipy.special import ndtri, stdtrit
 
 from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import GROWTH_KEPT
+from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import in_cores
 from ranksight.model.series.noise import JOBS
 from ranksight.model.sharing.beyond import UNDETERMINED, Beyond
-from ranksight.model.sharing.demand import MEMORY
+from ranksight.model.sharing.demand import MEMORY, loads_of
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.needs import times
 from ranksight.model.sharing.seen import Seen
@@ -46,7 +47,7 @@ NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was
 
 
 @dataclass(frozen=True)
-class Sharing:
+class Sharing(Stored):
     """What K kernels need of a core and of the memory that they share.
 
     Attributes
@@ -392,18 +393,28 @@ class Sharing:
         """The same kernels with ranks placed in another way."""
         return replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        from ranksight.model.sharing.plain import sharing_to_dict
-
-        return sharing_to_dict(self)
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Sharing:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        from ranksight.model.sharing.plain import sharing_from_dict
-
-        return sharing_from_dict(content)
+    def _fits(self) -> bool:
+        k, parameters = len(self.kernels), self.counts.parameters
+        shapes = {
+            "mode": (k, 4), "covariance": (k, 4, 4), "scatter": (k,), "count": (k,), "floor": (k,), "alone": (k,),
+            "effect": (k, 2), "belief": (k,), "trained": (len(parameters), 2),
+        }  # fmt: skip
+        arrays = {name: getattr(self, name) for name in shapes}
+        return (
+            all(arrays[name].shape == shape and np.isfinite(arrays[name]).all() for name, shape in shapes.items())
+            and self.clock.shape == (k,)
+            and self.residual.ndim == 2
+            and bool((np.isfinite(self.residual).sum(axis=1) == self.count).all() and (self.count >= 1).all())
+            and len(self.evidence) == k
+            and "ranks" in parameters
+            and all(0 <= at < len(parameters) for at in self.varied)
+            and self.departure.inputs.shape[1] == len(self.varied) + (not self.same_active)
+            and len(self.departure.values) == k
+            and set(self.counts.kernels) <= set(self.kernels)
+            and loads_of(self.resource) in LEVELS
+            and (self.beyond is None or len(self.beyond.scatter) == k)
+            and (self.seen is None or len(self.seen.belief) == k)
+        )
 
 
 STEP = 1e-4

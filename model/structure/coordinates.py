@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.questions import combinations
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
 
@@ -32,7 +31,7 @@ DIGITS = 9
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class Coordinates(Stored):
     """Parameters computed from those of the runs.
 
     Attributes
@@ -147,20 +146,8 @@ class Coordinates:
         """The note that names the formulas."""
         return "; ".join(f"{name} is {text}" for name, text in self.formulas.items())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"given": list(self.given), "formulas": dict(self.formulas), "seen": self.seen.tolist()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Coordinates:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'coordinates'"):
-            given = tuple(map(str, content["given"]))
-            formulas = {str(name): str(text) for name, text in content["formulas"].items()}
-            seen = np.array(content["seen"], dtype=np.float64).reshape(-1, len(given))
-        if not np.isfinite(seen).all():
-            raise InputError("'coordinates' holds a number that is not finite", "fit the model again")
-        return cls(given, formulas, seen)
+    def _fits(self) -> bool:
+        return self.seen.ndim == 2 and self.seen.shape[1] == len(self.given) and bool(np.isfinite(self.seen).all())
 
 
 def _named(derived: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ The search chooses hypotheses. Two further sources are parameters with two level
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.levels import Levels
@@ -42,7 +42,7 @@ UNSEEN = 3.0
 
 
 @dataclass(frozen=True)
-class Functions:
+class Functions(Stored):
     """Functions of s series.
 
     Attributes
@@ -188,34 +188,16 @@ class Functions:
 
     def structures(self) -> dict[str, Any]:
         """The structures as plain data, for :meth:`with_structures`."""
-        found: dict[str, Any] = {
-            name: given.to_dict()
-            for name, given in (
-                ("levels", self.levels),
-                ("neighbours", self.neighbours),
-                ("stated", self.stated),
-                ("unserved", self.unserved),
-                ("laws", self.laws),
-            )
-            if given is not None
-        }
-        return found | ({"minor": [list(key) for key in self.minor]} if self.minor else {})
+        parts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "fitted"}
+        return {name: plain(part) for name, part in parts.items() if part is not None and part != ()}
 
     @classmethod
     def with_structures(cls, fitted: Fitted, content: Mapping[str, Any]) -> Functions:
         """Rebuild from :meth:`structures`; damaged content raises InputError."""
-        levels = Levels.from_dict(content["levels"]) if "levels" in content else None
-        neighbours = Neighbours.from_dict(content["neighbours"]) if "neighbours" in content else None
-        with reading("'minor'"):
-            minor = tuple((str(kernel), str(name)) for kernel, name in content.get("minor", ()))
-        stated = Stated.from_dict(content["stated"]) if "stated" in content else None
-        unserved = Unserved.from_dict(content["unserved"]) if "unserved" in content else None
-        laws = RankLaws.from_dict(content["laws"]) if "laws" in content else None
-        functions = cls(fitted, levels, neighbours, minor, stated, unserved, laws)
-        functions._check()
-        return functions
+        return cls.from_dict({**content, "fitted": fitted})
 
-    def _check(self) -> None:
+    def _fits(self) -> bool:
+        """Whether the structures are of the series fitted; InputError names the one that is not."""
         mine = (self.fitted.parameters, self.fitted.kernels, self.fitted.metrics)
         other = self.levels
         if other is not None and (other.parameters, other.kernels, other.metrics) != mine:
@@ -240,6 +222,7 @@ class Functions:
         none = self.unserved
         if none is not None and not set(zip(none.kernels, none.metrics, strict=True)) <= set(rows):
             raise InputError("'unserved' does not fit the functions", "fit the model again")
+        return True
 
 
 def find_minor(series: Series) -> tuple[tuple[str, str], ...]:

@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ranksight.core.errors import InputError
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored, reading
 from ranksight.model.search.terms import values
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
@@ -47,7 +46,7 @@ EXACT = 1e-6
 
 
 @dataclass(frozen=True)
-class Levels:
+class Levels(Stored):
     """Functions of the other parameters at two levels of one, and the bridge between and beyond.
 
     Attributes
@@ -246,47 +245,26 @@ class Levels:
             return ends[0]
         return f"{ends[0]} at {self.parameter} = {low:g}, {ends[1]} at {self.parameter} = {high:g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "parameters": list(self.parameters),
-            "parameter": self.parameter,
-            "levels": list(self.levels),
-            "others": list(self.others),
-            "fitted": None if self.fitted is None else [fitted.to_dict() for fitted in self.fitted],
-            "constants": with_gaps(self.constants),
-            "kernels": list(self.kernels),
-            "metrics": list(self.metrics),
-            "steepest": self.steepest.tolist(),
-            **({} if self.errors is None else {"errors": self.errors.tolist()}),
-        }
-
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Levels:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError. Early files have no ``steepest``."""
         with reading("'levels'"):
-            kernels, metrics = tuple(map(str, content["kernels"])), tuple(map(str, content["metrics"]))
-            parameters, others = tuple(map(str, content["parameters"])), tuple(map(str, content["others"]))
-            low, high = map(float, content["levels"])
-            constants = from_gaps(content["constants"]).reshape(len(kernels), 2)
-            given = content["fitted"]
-            fitted = None if given is None else (Fitted.from_dict(given[0]), Fitted.from_dict(given[1]))
-            parameter = str(content["parameter"])
-            steepest = np.array(content.get("steepest", [0.0] * len(kernels)), dtype=np.float64)
-            errors = np.array(content["errors"], dtype=np.float64) if "errors" in content else None
-        parts = fitted or ()
-        if (
-            not 0 < low < high < np.inf
-            or parameter not in parameters
-            or not set(others) <= set(parameters) - {parameter}
-            or len(metrics) != len(kernels)
-            or steepest.shape != (len(kernels),)
-            or not np.isfinite(steepest).all()
-            or (errors is not None and (errors.shape != (len(kernels), 2) or not ((errors >= 0) & (errors < 10)).all()))
-            or any(part.kernels != kernels or part.parameters != others for part in parts)
-        ):
-            raise InputError("'levels' does not fit together", "fit the model again")
-        return cls(parameters, parameter, (low, high), others, fitted, constants, kernels, metrics, steepest, errors)
+            return super().from_dict({"steepest": [0.0] * len(content["kernels"]), **content})
+
+    def _fits(self) -> bool:
+        low, high = self.levels
+        series = len(self.kernels)
+        errors = np.zeros((series, 2)) if self.errors is None else self.errors
+        return (
+            0 < low < high < np.inf
+            and self.parameter in self.parameters
+            and set(self.others) <= set(self.parameters) - {self.parameter}
+            and len(self.metrics) == series
+            and self.constants.shape == errors.shape == (series, 2)
+            and self.steepest.shape == (series,)
+            and bool(np.isfinite(self.steepest).all() and ((errors >= 0) & (errors < 10)).all())
+            and all((part.kernels, part.parameters) == (self.kernels, self.others) for part in self.fitted or ())
+        )
 
 
 def _first(*refusals: tuple[NDArray[np.bool_], Any, Any]) -> tuple[NDArray[np.intp], NDArray[np.object_]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
 
@@ -34,7 +33,7 @@ TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Stated:
+class Stated(Stored):
     """Formulas of kernels' volumes.
 
     Attributes
@@ -150,17 +149,5 @@ class Stated:
             if (self.reference(kernel, points) != points).any()
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"parameters": list(self.parameters), "texts": dict(self.texts), "trained": self.trained.tolist()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Stated:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'stated'"):
-            parameters = tuple(map(str, content["parameters"]))
-            texts = {str(kernel): str(text) for kernel, text in content["texts"].items()}
-            trained = np.array(content["trained"], dtype=np.float64).reshape(len(parameters), 2)
-        if not np.isfinite(trained).all():
-            raise InputError("'stated' holds a number that is not finite", "fit the model again")
-        return cls(parameters, texts, trained)
+    def _fits(self) -> bool:
+        return self.trained.shape == (len(self.parameters), 2) and bool(np.isfinite(self.trained).all())

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.levels import SERVED
@@ -42,7 +41,7 @@ LARGER = 0.01
 
 
 @dataclass(frozen=True)
-class Unserved:
+class Unserved(Stored):
     """The levels that served nothing, or next to nothing, at every configuration.
 
     Attributes
@@ -119,27 +118,9 @@ class Unserved:
             arrays["reason"][index[i], k] = f"the working set may outgrow a cache beyond {parameters[axis]} {largest:g}"
         return replace(answer, **arrays)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "kernels": list(self.kernels),
-            "metrics": list(self.metrics),
-            "sources": list(self.sources),
-            "most": with_gaps(self.most),
-            **({} if self.memory is None else {"memory": list(self.memory)}),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Unserved:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'unserved'"):
-            kernels, metrics, sources = (tuple(map(str, content[key])) for key in ("kernels", "metrics", "sources"))
-            most = from_gaps(content["most"]).reshape(-1)
-            given = content.get("memory")
-            memory = None if given is None else (str(given[0]), float(given[1]))
-        if not len(kernels) == len(metrics) == len(sources) == len(most) or not set(metrics) <= SERVED:
-            raise InputError("'unserved' does not fit together", "fit the model again")
-        return cls(kernels, metrics, sources, most, memory)
+    def _fits(self) -> bool:
+        same = len(self.kernels) == len(self.metrics) == len(self.sources) == len(self.most)
+        return same and self.most.ndim == 1 and set(self.metrics) <= SERVED
 
 
 def _whole(name: str) -> str:

@@ -14,16 +14,13 @@ weights (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ranksight.core.errors import InputError
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
 
@@ -41,7 +38,7 @@ ROUNDS = 2
 
 
 @dataclass(frozen=True)
-class Departure:
+class Departure(Stored):
     """Departures of K kernels at n configurations, and how they go on.
 
     Attributes
@@ -86,35 +83,18 @@ class Departure:
             found[np.ix_(rows, np.flatnonzero(known))] = np.mean(parts, axis=0)
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "inputs": self.inputs.tolist(),
-            "values": with_gaps(self.values),
-            "lengths": self.lengths.tolist(),
-            "scatter": self.scatter.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Departure:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'departure'"):
-            inputs = np.array(content["inputs"], dtype=np.float64)
-            values = from_gaps(content["values"])
-            lengths, scatter = (np.array(content[name], dtype=np.float64) for name in ("lengths", "scatter"))
+    def _fits(self) -> bool:
         three = len(SMOOTH)
-        if (
-            inputs.ndim != 2
-            or not np.isfinite(inputs).all()
-            or values.ndim != 2
-            or values.shape[1] != len(inputs)
-            or np.isinf(values).any()
-            or lengths.shape != (three, inputs.shape[1])
-            or scatter.shape != (three,)
-            or not ((lengths > TINY).all() and (lengths < 1 / TINY).all() and (scatter > 0).all())
-        ):
-            raise InputError("'departure' does not fit together", "fit the model again")
-        return cls(inputs, values, lengths, scatter)
+        return (
+            self.inputs.ndim == 2
+            and bool(np.isfinite(self.inputs).all())
+            and self.values.ndim == 2
+            and self.values.shape[1] == len(self.inputs)
+            and not np.isinf(self.values).any()
+            and self.lengths.shape == (three, self.inputs.shape[1])
+            and self.scatter.shape == (three,)
+            and bool(((self.lengths > TINY) & (self.lengths < 1 / TINY)).all() and (self.scatter > 0).all())
+        )
 
 
 @dataclass(frozen=True)

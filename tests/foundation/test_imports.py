@@ -35,12 +35,10 @@ IN_FUNCTIONS = {
     # What a model answers seldom is loaded when it is asked.
     "model.fitted_model": {"analysis.diagnosis.diagnosing", "model.function_table", "model.notes", "model.resource.cycle_times",
                     "model.fitting.ties"},
-    "model.application.communication": {"core.errors", "model.fitting.fitted"},
     # Storing of functions, in files of its own.
     "model.fitting.fitted": {"model.search.guide", "model.fitting.columns"},
     "model.fitting.fit_series": {"model.fitting.parallel"},
     "model.fitting.columns": {"model.uncertainty.lasting", "model.uncertainty.forecast", "model.fitting.fitted"},
-    "model.sharing.shared": {"model.sharing.plain"},
 }  # fmt: skip
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {

@@ -143,7 +143,7 @@ def test_bad_input_is_one_line(nightly: list[str], tmp_path: Path, capsys: pytes
         ([*nightly[:2], "--size", "4"], 2, "unrecognized arguments: --size"),
         ([*nightly[:2], "--ranks", "4,8"], 2, "one configuration"),
         ([*nightly[:2], "--kernel", "solv"], 1, "did you mean solve?"),
-        ([*nightly[:2], "--level", "2"], 2, "no probability"),
+        ([*nightly[:2], "--level", "2"], 2, "not a probability"),
         ([*nightly[:2], "--top", "0"], 2, "prints nothing"),
     ):
         assert main(["history", *words]) == code, words

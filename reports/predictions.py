@@ -1,0 +1,217 @@
+"""Predictions as people read them: tables of kernels, curves, terms of the equation and methods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.core.metrics import metric
+from ranksight.core.units import format_factor, in_full
+from ranksight.model.application.communication import MEANINGS
+from ranksight.reports import equation_terms
+from ranksight.reports.palette import NAMES
+from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
+
+if TYPE_CHECKING:
+    from ranksight.analysis.phases.cross_check import CrossCheck
+    from ranksight.model.answers import Answer
+    from ranksight.model.prediction import Prediction
+
+LIGHT = 0.005
+"""Part of the largest value below which a table leaves a kernel out."""
+FEW = 6
+"""Rows that a table shows whatever they weigh."""
+BOUND = 1e3
+"""Times its value from which on an interval's end is no bound that anyone could use."""
+LARGEST, PLACES = 4, 3
+"""Kernels and configurations that the terms of the equation are shown for."""
+CURVE = 3
+"""Values of a parameter from which on a curve says more than its ends."""
+CURVES = 8
+"""Curves that are drawn: those of the largest at the end."""
+
+
+def blocks(prediction: Prediction, everything: bool) -> list[Block]:
+    """A table for each configuration and metric: the whole program, its communication, imbalance and T_others, then the
+    kernels by size.
+
+    Kernels without weight are left to the other formats, unless `everything` is asked for.
+    """
+    found: list[Block] = []
+    for answers in _grouped(prediction, lambda answer: (*answer.configuration.items(), answer.metric)):
+        first = answers[0]
+        where = ", ".join(f"{name} {in_full(value)}" for name, value in first.configuration.items())
+        columns = [
+            Column("kernel", "name"),
+            Column("value"),
+            Column(f"{first.level:.0%} interval", "word", 1),
+            Column("", "word"),
+        ]
+        ordered = sorted(answers, key=_largest_first)
+        sizes = [abs(answer.value) for answer in ordered if answer.value == answer.value]
+        least = 0.0 if everything else LIGHT * max(sizes, default=0.0)
+        every = len(ordered)
+        ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not abs(answer.value) < least]
+        rows = list(map(_row, ordered))
+        if first.metric == "time" and prediction.parts and not everything:
+            rows[1:1] = _parts(prediction, answers, max(least, 1e-12))
+        found += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, rows, 2)]
+        if light := every - len(ordered):
+            kernels = "kernel" if light == 1 else "kernels"
+            found.append(Text(f"and {light} {kernels} of less than {LIGHT:.1%}; --format csv lists all", 2))
+        reasons: dict[str, list[str]] = {}
+        for answer in ordered:
+            if not answer.ok:
+                reasons.setdefault(answer.reason, []).append(_named(answer))
+        found += [
+            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
+        ]
+        found.append("")
+    return [*found[:-1], *_over(prediction)]
+
+
+def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> list[list[str | Cell]]:
+    """Rows of communication, imbalance, T_others and BF_comm at the configuration of `answers`."""
+    at = int(np.flatnonzero((prediction.answers.points == list(answers[0].configuration.values())).all(axis=1))[0])
+    held = {name: float(part[at]) for name, part in prediction.parts.items()}
+    own = sum(answer.value for answer in answers if answer.kernel is not None and answer.value == answer.value)
+    # A kernel that one rank has alone holds what the others wait for it: it is not listed again.
+    rest = sum(held.values()) - held["communication"] - held["others"] - own
+    seconds = {"communication": held["communication"], "imbalance": min(held["imbalance"], rest)}
+    unit = metric("time")
+    rows: list[list[str | Cell]] = [
+        [f"({name})", unit.format(value), "", ""] for name, value in seconds.items() if value >= least
+    ]
+    others = None if prediction.terms is None else prediction.terms.others
+    if others is not None and held["others"] >= least:
+        low, high = (unit.format(max(float(end[0, at]), 0.0)) for end in (others.lower, others.upper))
+        rows.append([f"({NAMES['others']})", unit.format(held["others"]), f"{low} .. {high}", ""])
+    for row in _exchanged(prediction):
+        if row["configuration"] == answers[0].configuration:
+            ends = f"{format_factor(row['lower'])} .. {format_factor(row['upper'])}"
+            rows.append(["(BF_comm)", format_factor(row["factor"]), ends, str(row["meaning"])])
+    return rows
+
+
+def by_time(prediction: Prediction) -> list[str]:
+    """Kernels by their largest time, the largest first."""
+    most: dict[str, float] = {}
+    for answer in prediction.answers:
+        if answer.kernel is not None and answer.metric == "time" and answer.value == answer.value:
+            most[answer.kernel] = max(most.get(answer.kernel, 0.0), answer.value)
+    return sorted(most, key=lambda kernel: -most[kernel])
+
+
+def terms(prediction: Prediction) -> list[Block]:
+    """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
+    if prediction.terms is None or not (rows := prediction.terms.rows()):
+        return []
+    places = list({tuple(row["configuration"].items()): None for row in rows})
+    kept = {places[at] for at in equation_terms.spread_over(len(places), PLACES)}
+    described = {row["kernel"] for row in rows}
+    largest = [kernel for kernel in by_time(prediction) if kernel in described][:LARGEST]
+    found = equation_terms.tables(
+        [row for row in rows if tuple(row["configuration"].items()) in kept],
+        largest,
+        prediction.answers.said.level,
+    )
+    return ["", Text("terms of the equation; --terms lists all", style="bold"), *found]
+
+
+def _exchanged(prediction: Prediction) -> list[Mapping[str, Any]]:
+    """BF_comm over configurations, where communication was measured in some run."""
+    return [row for row in prediction.communication if row["method"] != "assumed"]
+
+
+def _grouped(prediction: Prediction, key: Callable[[Answer], tuple[object, ...]]) -> Iterable[list[Answer]]:
+    found: dict[tuple[object, ...], list[Answer]] = {}
+    for answer in prediction.answers:
+        found.setdefault(key(answer), []).append(answer)
+    return found.values()
+
+
+def _named(answer: Answer) -> str:
+    return "(whole program)" if answer.kernel is None else answer.kernel
+
+
+def _row(answer: Answer) -> list[str | Cell]:
+    unit = metric(answer.metric)
+    known = answer.value == answer.value
+    interval = f"{unit.format(answer.lower)} .. {unit.format(answer.upper)}" if known else ""
+    if answer.upper > BOUND * abs(answer.value):
+        interval = f"{unit.format(answer.lower)} .. no bound"
+    style = "bold" if answer.kernel is None else ""
+    value = unit.format(answer.value) if known else "-"
+    return [Cell(_named(answer), style), Cell(value, style), interval, Cell("" if answer.ok else "?", "yellow")]
+
+
+def _over(prediction: Prediction) -> list[Block]:
+    """How values run along the parameter that was given several values, where no other was: a line for each."""
+    points = [answer.configuration for answer in prediction.answers]
+    varied = [name for name in prediction.parameters if len({point[name] for point in points}) > 1]
+    if len(varied) != 1 or len({point[varied[0]] for point in points}) < CURVE:
+        return []
+    rows: list[list[str | Cell]] = []
+    lines = [
+        sorted(answers, key=lambda answer: answer.configuration[varied[0]])
+        for answers in _grouped(prediction, lambda answer: (answer.metric, answer.kernel))
+    ]
+    for line in sorted(lines, key=lambda line: _largest_first(line[-1]))[:CURVES]:
+        ends = [metric(line[0].metric).format(each.value) for each in (line[0], line[-1])]
+        curve = sparkline((answer.value for answer in line), low=0.0)
+        rows.append([_named(line[0]), line[0].metric, ends[0], Cell(curve, "cyan"), ends[1]])
+    if len(factors := sorted(_exchanged(prediction), key=lambda row: row["configuration"][varied[0]])) >= CURVE:
+        numbers = [float(row["factor"]) for row in factors]
+        ends = [format_factor(numbers[0]), format_factor(numbers[-1])]
+        curve = sparkline(numbers, low=0.0)
+        rows.append(["(communication)", "BF_comm", ends[0], Cell(curve, "cyan"), ends[1]])
+    first, last = (f"{in_full(end(point[varied[0]] for point in points))}" for end in (min, max))
+    columns = [
+        Column("kernel", "name"),
+        Column("metric", "word", 1),
+        Column(first),
+        Column(f"over {varied[0]}", "word"),
+        Column(last),
+    ]
+    return ["", Table(columns, rows, 2)]
+
+
+def _largest_first(answer: Answer) -> tuple[bool, bool, float]:
+    return answer.kernel is not None, answer.value != answer.value, -answer.value
+
+
+def evidence(prediction: Prediction) -> list[Block]:
+    """The methods of the answers, each once with the number of its answers."""
+    methods = Counter(prediction.answers.columns["evidence"].tolist())
+    blocks: list[Block] = ["", *(Text(f"note: {note}") for note in prediction.notes)]
+    if factors := _exchanged(prediction):
+        last = factors[-1]
+        text = f"{', '.join(f'{in_full(x)} {name}' for name, x in last['configuration'].items())}: "
+        text += f"BF_comm is {format_factor(last['factor'])}, {MEANINGS[last['meaning']]}"
+        blocks.append(Text(text))
+    blocks += [
+        Text(f"{count} {'value' if count == 1 else 'values'} by {text}", style="dim")
+        for text, count in methods.most_common(8)
+    ]
+    if len(methods) > 8:
+        blocks.append(f"and {len(methods) - 8} more; --format csv has the evidence of each")
+    return blocks
+
+
+def phase_times(phases: Sequence[CrossCheck], missing: str) -> list[Block]:
+    """The time by phases and the sum over kernels, and why they differ."""
+    unit = metric("time")
+    blocks: list[Block] = ["", Text(f"no time by phases: {missing}")] if missing else []
+    for at, each in enumerate(phases):
+        where = " ".join(f"{name}={in_full(value)}" for name, value in each.configuration.items())
+        interval = ""
+        if each.lower == each.lower:
+            interval = f" ({unit.format(each.lower)} .. {unit.format(each.upper)})"
+        said = "they agree" if each.agree else f"they disagree: {each.why}"
+        text = f"{where}: by phases {unit.format(each.value)}{interval}"
+        text += f", by kernels {unit.format(each.sum)}; {said}" if each.sum == each.sum else f"; {each.why}"
+        blocks += [*([] if at else [""]), Text(text)]
+    return blocks
