@@ -8,7 +8,7 @@ weak scaling. The powers are those that fit the counted work of the program best
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
