@@ -54,8 +54,11 @@ def run(settings: Settings) -> str:
         "of the program may not outlive it, and nothing may lie around once the same line was given again.",
         markdown(["killed", "kills", "runs or files lost", "processes left", "files left"], rows),
         f"Inputs are made from sound ones by changes in terms of their format, and read by processes of at most "
-        f"1 GiB more than they start with, in at most 5 CPU s per MB (seed {settings.seed}; the largest process took "
-        f"{came.peak / 1e6:.0f} MB). Whatever comes of an input but an answer or a message of one line is a fault.",
+        f"1 GiB more than they start with, in at most 5 CPU s per MB read or written, where a row of a table counts as "
+        f"2 kB, since it may be a run of its own (seed {settings.seed}; the largest process took "
+        f"{came.peak / 1e6:.0f} MB). Whatever comes of an input but an answer or a message of one line is a fault. "
+        "A staging folder that is empty is removed by the first start a minute later; it is aged before what is left is "
+        "counted.",
         _inputs(came),
         markdown(["what", "figure"], others),
     ]

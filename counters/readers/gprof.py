@@ -47,6 +47,8 @@ def _read(path: Path, rank: int | None) -> Reading:
         raise InputError(f"{path}:{begins[1] + 1}: a second flat profile begins", "give every profile its own file")
     interval, cells = _rows(path, lines, begins[0])
     total = sum(cell["time"] for cell in cells.values())
+    if 0 < interval < total / _assemble.LARGEST:
+        raise InputError(f"{path}: a sample of {interval:g} s cannot be", "the file is damaged")
     sampled = f"sampled, n = {round(total / interval)} (one each {interval:g} s)" if interval else "sampled"
     return _assemble.build(
         path,

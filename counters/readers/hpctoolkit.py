@@ -150,6 +150,8 @@ def _parse(file: Path) -> _Tree:
             node = int(attributes["i"])
             if not scopes:
                 raise fail("a statement is outside of all procedures")
+            if not 0 <= node < limits.VALUE:
+                raise fail(f"a statement is number {attributes['i'][:20]}")
             tree.statements.append((node, scopes[-1]))
         elif tag == "M" and elements and elements[-1][0] in _STATEMENTS:
             tree.sums.setdefault(attributes["n"], {})[elements[-1][1]] = float(attributes["v"])

@@ -116,6 +116,8 @@ def _sections(path: Path, lines: Sequence[str]) -> list[_Section]:
         count = _COUNT.match(line)
         if count:
             section.count = float(count["count"])
+            if section.count >= limits.VALUE:
+                raise InputError(f"{path}:{number} has {count['count'][:20]}... events", "the report is damaged")
         elif line.startswith("#") and set(line) <= set("#. ") and "." in line:
             section.columns = _columns(path, number, heading, line)
         elif line.startswith("#"):
