@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ CLASS = 20
 """Series of each class of late changes and each law of programs."""
 MOST = 240
 """Windows of few points from one source."""
+
+SLOW, SLOWER = 0.03, (1.5, 5.0)
+"""Share of repetitions that are slow, and by which factors: another job's turn, a file system that hangs."""
 
 SHOWN = 0.02
 """Change of an interval score that is shown."""
@@ -66,21 +70,34 @@ def groups(data: Path, quick: bool = False) -> dict[str, list[Task]]:
         for noise in (0.1, 0.2, 0.5):
             tasks, functions = synthetic_functions.tasks_of(SEED, count // share, parameters, noise)
             for factor in FACTORS:
-                target = np.array([[factor * max(synthetic_functions.AXIS)] * parameters])
-                found[f"{parameters} parameters, {noise:.0%} noise, {factor:g}x"] = [
-                    Task(
-                        f"{task.split} {factor:g}x",
-                        task.name,
-                        "synthetic",
-                        task.parameters,
-                        task.points,
-                        task.values,
-                        target,
-                        function(target),
-                    )
-                    for task, function in zip(tasks, functions, strict=True)
-                ]
+                found[f"{parameters} parameters, {noise:.0%} noise, {factor:g}x"] = _asked(tasks, functions, factor)
+    tasks, functions = synthetic_functions.tasks_of(SEED, COUNT[1] // share, 1, 0.1)
+    found["slow repetitions, 16x"] = _asked([_with_slow(task, generator) for task in tasks], functions, 16.0)
     return found
+
+
+def _asked(tasks: Sequence[Task], functions: Sequence[Callable[[Array], Array]], factor: float) -> list[Task]:
+    """The tasks with targets `factor` times their largest points, where the functions say what is true."""
+    target = np.array([[factor * max(synthetic_functions.AXIS)] * len(tasks[0].parameters)])
+    return [
+        Task(
+            f"{task.split} {factor:g}x",
+            task.name,
+            "synthetic",
+            task.parameters,
+            task.points,
+            task.values,
+            target,
+            function(target),
+        )
+        for task, function in zip(tasks, functions, strict=True)
+    ]
+
+
+def _with_slow(task: Task, generator: np.random.Generator) -> Task:
+    """The task with single repetitions that took several times as long."""
+    slower = np.where(generator.random(task.values.shape) < SLOW, generator.uniform(*SLOWER, task.values.shape), 1.0)
+    return replace(task, values=task.values * slower)
 
 
 def figures(tasks: Sequence[Task], answers: Sequence[Answer], trivial: Sequence[Sequence[Answer]]) -> list[float]:
