@@ -26,6 +26,8 @@ from benchmarks.methods.power import Ideal, Last, LastPower
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task
+from ranksight.model.search import composite, crosswise
+from ranksight.model.spaces import default
 
 TITLE = "Ablation"
 SEED = 5
@@ -150,10 +152,10 @@ def _no_spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[A
 Stage = Mapping[str, Any]
 STAGES: dict[str, Stage] = {
     "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
-    "shrinkage across kernels": {"search.shrinkage.PSEUDO": 1e12},
+    "shrinkage across kernels": {"priors.FORMS_WORTH": 1e12},
     "cost of terms that cancel": {"search.screening.cancelling": lambda *given: 0.0},
-    "cost of negative coefficients": {"search.physics.NEGATIVE": 0.0},
-    "cost of growth unseen": {"search.physics.UNSEEN": 0.0},
+    "cost of negative coefficients": {"priors.NEGATIVE": 0.0},
+    "cost of growth unseen": {"priors.GROWTH_UNSEEN": 0.0},
     "first value of another regime": {"fitting.fit_series.without_first": _with_first},
     "changepoints within the range": {"fitting.fit_series.find_breaks": _no_breaks},
     "discrepancy learned": {"uncertainty.drift.pace": _usual_pace},
@@ -169,21 +171,42 @@ STAGES: dict[str, Stage] = {
 
 @contextmanager
 def replaced(stage: Stage) -> Iterator[None]:
-    """Other values of names in :mod:`ranksight.model`, as long as the context lasts."""
-    default = importlib.import_module("ranksight.model.spaces.default").default
+    """Other values of names in :mod:`ranksight.model`, or of one entry of a table (``priors.FORMS[alone]``), as long as
+    the context lasts."""
     before = []
     try:
         for place, value in stage.items():
-            path, name = place.rsplit(".", 1)
+            path, name, entry = _parts(place)
             module = importlib.import_module(f"ranksight.model.{path}")
-            before.append((module, name, getattr(module, name)))
-            setattr(module, name, value)
-        default.cache_clear()
+            held = getattr(module, name)
+            before.append((module, name, held))
+            setattr(module, name, {**held, entry: value} if entry else value)
+        _forget()
         yield
     finally:
         for module, name, value in before:
             setattr(module, name, value)
-        default.cache_clear()
+        _forget()
+
+
+def _parts(place: str) -> tuple[str, str, str]:
+    """Module, name and entry (empty where it is no table) of a place such as ``priors.FORMS[alone]``."""
+    path, _, name = place.rstrip("]").rpartition(".")
+    name, _, entry = name.partition("[")
+    return path, name, entry
+
+
+def value_of(place: str) -> float:
+    """The value in use at a place of :func:`replaced`."""
+    path, name, entry = _parts(place)
+    held = getattr(importlib.import_module(f"ranksight.model.{path}"), name)
+    return float(held[entry] if entry else held)
+
+
+def _forget() -> None:
+    """Hypotheses that were listed with other weights."""
+    for cached in (default.default, default._along_ranks, composite._forms, crosswise._structures):
+        cached.cache_clear()
 
 
 def run(settings: Settings) -> str:
