@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
     def add_format(self) -> None:
         """Declare how answers are printed, as every verb that answers does."""
         self.add_argument(
-            "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+            "--format", choices=("table", "json", "csv"), default="table", help="format of the output (default: table)"
         )
 
     def add_level(self, default: float = 0.9, what: str = "probability of the intervals") -> None:
@@ -65,7 +65,11 @@ class Parser(argparse.ArgumentParser):
     def add_metrics(self) -> None:
         """Declare which metrics are taken; all where none is named."""
         self.add_argument(
-            "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
+            "--metric",
+            action="append",
+            default=[],
+            metavar="NAME[,NAME]",
+            help="use only these metrics; may be repeated",
         )
 
     def add_share(self) -> None:
@@ -75,7 +79,7 @@ class Parser(argparse.ArgumentParser):
             type=float,
             default=1.0,
             metavar="PERCENT",
-            help="of the program's time that a kernel must have for --threshold (default: 1)",
+            help="least share of the program's time for a kernel to count for --threshold (default: 1)",
         )
 
     def options(self) -> list[str]:

@@ -41,16 +41,17 @@ DRAWN = (".svg", ".png", ".pdf")
 def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
     parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="only this kernel; may be repeated"
+        "--kernel", action="append", default=[], metavar="NAME", help="print only this kernel; may be repeated"
     )
     parser.add_argument(
         "--metric",
         action="append",
         default=[],
         metavar="NAME[,NAME]",
-        help="only these metrics, or 'all'; may be repeated (default: in a table the time where modelled, else all)",
+        help="print only these metrics, or 'all'; may be repeated (default: in a table the time, "
+        "if modelled; otherwise all)",
     )
     parser.add_argument(
         "--messages",
@@ -58,13 +59,14 @@ def configure(parser: Parser) -> None:
         const="class",
         choices=("class", "rank", "links"),
         metavar="BY",
-        help="the table of messages instead: by 'class' of ranks that do the same (default), by 'rank', or by 'links', "
-        "the communication pattern",
+        help="print the table of messages instead: by 'class' of similar ranks (default), by "
+        "'rank', or by 'links' (the communication pattern)",
     )
     parser.add_argument(
         "--terms",
         action="store_true",
-        help="the terms of the resource equation instead: CPI_exec, BF_mem and clock of every kernel, and T_others",
+        help="print the terms of the resource equation instead: CPI_exec, BF_mem and clock of "
+        "every kernel, and T_others",
     )
     parser.add_level()
     parser.add_format()
@@ -72,16 +74,16 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--units",
         metavar="NAME=FORMULA",
-        help="whole units that the work comes in, such as 'elements=6*size^2' (default: as fitted)",
+        help="indivisible units of the work, such as 'elements=6*size^2' (default: as fitted)",
     )
     parser.add_argument(
         "--plot",
         type=Path,
         metavar="FILE",
-        help="also draw the program's time up to the largest value asked, with measured times: .svg, .png or .pdf",
+        help="also draw the program's predicted and measured times: .svg, .png or .pdf",
     )
-    parser.add_argument("--force", action="store_true", help="replace the file of --plot")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
+    parser.add_argument("--force", action="store_true", help="replace an existing file of --plot")
+    parser.add_argument("--quiet", action="store_true", help="print only the answers")
 
 
 def run(args: argparse.Namespace) -> int:

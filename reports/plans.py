@@ -28,9 +28,8 @@ COLUMNS = (
 
 
 SETTLED = (
-    "more runs hardly help: these are expected to take {part} of the interval away, and serve to meet what no function "
-    "that fits foresees; what is left is scatter, and how far the program may leave its function up to the "
-    "target{nearer}"
+    "more runs hardly help: these are expected to narrow the interval by {part}, and explore what no fitted function "
+    "predicts; the rest is scatter, and how far the program may deviate from its function up to the target{nearer}"
 )
 NEARER = ", which only runs nearer to it show"
 

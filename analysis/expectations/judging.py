@@ -36,7 +36,7 @@ class Finding:
     function, metric : str
     expectation : Expectation
     match : Match or None
-        None where there is no model.
+        None without a model.
     formula : str
         The model with its coefficients.
     adjusted_r2 : float
