@@ -55,46 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FOLDER", help="folder of the experiment (default: PATH.experiment)"
     )
-    parser.add_argument(
-        "--parameter",
-        action="append",
-        default=[],
-        metavar="NAME[=WHERE]",
-        help="parameter read from the path by a regular expression ('Rank(\\d+)'), from the file "
-        "itself, or (csv) from a column; may be repeated",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="parameter with the same value in all runs; may be repeated",
-    )
-    parser.add_argument(
-        "--metric",
-        action="append",
-        default=[],
-        metavar="NAME[=SOURCE]",
-        help="metric, and its name in the source (csv: its column); may be repeated",
-    )
-    parser.add_argument(
-        "--period",
-        action="append",
-        default=[],
-        metavar="METRIC=N",
-        help="value of one sample of a sampled metric: occurrences of an event, or seconds; may be repeated",
-    )
-    parser.add_argument(
-        "--total",
-        metavar="KERNEL",
-        help="timer that contains all others, where timers are nested; '' where none does",
-    )
-    parser.add_argument(
-        "--platform",
-        metavar="NAME",
-        help="machine that was measured, by name or file: its formulas compute metrics from events",
-    )
-    parser.add_argument("--application", metavar="NAME", help="name of the program in tables")
+    _content_options(parser.add_argument_group("content of the files"))
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="number of processes that read files (default: 1)"
     )
@@ -108,32 +69,80 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--format", choices=("table", "json"), default="table", help="format of the summary (default: table)"
     )
     parser.add_argument("--list-formats", action="store_true", help="list the formats that can be read, and exit")
-    table = parser.add_argument_group("tables (csv)")
-    table.add_argument("--kernel", metavar="COLUMN", help="column of kernels (default: rows are of the whole program)")
-    table.add_argument(
+    _column_options(parser.add_argument_group("tables (csv)"))
+
+
+def _content_options(group: argparse._ArgumentGroup) -> None:
+    """Options of what the files hold."""
+    group.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME[=WHERE]",
+        help="parameter read from the path by a regular expression ('Rank(\\d+)'), from the file "
+        "itself, or (csv) from a column; may be repeated",
+    )
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="parameter with the same value in all runs; may be repeated",
+    )
+    group.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME[=SOURCE]",
+        help="metric, and its name in the source (csv: its column); may be repeated",
+    )
+    group.add_argument(
+        "--period",
+        action="append",
+        default=[],
+        metavar="METRIC=N",
+        help="value of one sample of a sampled metric: occurrences of an event, or seconds; may be repeated",
+    )
+    group.add_argument(
+        "--total",
+        metavar="KERNEL",
+        help="timer that contains all others, where timers are nested; '' where none does",
+    )
+    group.add_argument(
+        "--platform",
+        metavar="NAME",
+        help="machine that was measured, by name or file: its formulas compute metrics from events",
+    )
+    group.add_argument("--application", metavar="NAME", help="name of the program in tables")
+
+
+def _column_options(group: argparse._ArgumentGroup) -> None:
+    """Options of the columns of tables."""
+    group.add_argument("--kernel", metavar="COLUMN", help="column of kernels (default: rows are of the whole program)")
+    group.add_argument(
         "--repetition", metavar="COLUMN", help="column of repetitions (default: rows with the same configuration)"
     )
-    table.add_argument("--rank", metavar="COLUMN", help="column of ranks (default: rows are of all ranks)")
-    table.add_argument(
+    group.add_argument("--rank", metavar="COLUMN", help="column of ranks (default: rows are of all ranks)")
+    group.add_argument(
         "--where",
         action="append",
         default=[],
         metavar="COLUMN=VALUE",
         help="import only rows with this value in the column; may be repeated",
     )
-    table.add_argument(
+    group.add_argument(
         "--melt",
         metavar="NAME=COLUMN,COLUMN...",
         help="join columns, or patterns such as 't_*': their names become the column NAME, their "
         "cells the column 'value'",
     )
-    table.add_argument(
+    group.add_argument(
         "--pivot",
         metavar="NAMES=VALUES",
         help="split a column: each name in column NAMES becomes a column, with cells from column VALUES",
     )
-    table.add_argument("--delimiter", metavar="CHARACTER", help="separator of fields (default: detected)")
-    table.add_argument("--decimal", choices=(".", ","), help="decimal separator (default: detected)")
+    group.add_argument("--delimiter", metavar="CHARACTER", help="separator of fields (default: detected)")
+    group.add_argument("--decimal", choices=(".", ","), help="decimal separator (default: detected)")
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:

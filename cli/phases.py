@@ -227,7 +227,7 @@ def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) ->
     blocks += [Table(columns, rows), "", f"coverage: {analysis.coverage:.1%} of the run lies in phases that repeat"]
     if analysis.unrelated > 0:
         blocks.append(
-            Text(f"unrelated: {analysis.unrelated:.1%} of the run lies in calls that are in no phase of other rank counts")
+            Text(f"unrelated: {analysis.unrelated:.1%} of the run lies in calls of no phase at other rank counts")
         )
     if not args.quiet:
         blocks += _explained(analysis)

@@ -298,7 +298,7 @@ def _refuse(related: Related, weight: pd.Series, unrelated: float, ranks: list[i
         )
     if unrelated > 1 - _RELATED or not np.isfinite(unrelated):
         raise InsufficientError(
-            f"{unrelated:.0%} of the time at {ranks[-1]} ranks lies in calls that are in no phase of other rank counts",
+            f"{unrelated:.0%} of the time at {ranks[-1]} ranks lies in calls of no phase at other rank counts",
             "trace rank counts at which the program takes the same path",
         )
 
