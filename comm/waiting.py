@@ -62,8 +62,7 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
         ``kernel``, ``rank``, ``operation``, ``comm_size`` and ``seconds`` (``run`` where there are several runs);
         rows of one rank that differ in size class alone are summed.
     transfer : array_like, optional
-        Seconds that each row costs on the network (:func:`ranksight.comm.costs.messages.message_times`); NaN where the
-        operation has no cost, its own time is then rest.
+        Seconds that each row costs on the network; NaN where the operation has no cost, its own time is then rest.
 
     Returns
     -------
