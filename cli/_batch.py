@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import several
 from ranksight.cli._saying import say, warn
 from ranksight.core.errors import InputError, ToolError, UsageError
 from ranksight.reports.terminal import next_step, show
@@ -30,13 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="ranks on each node of a job; determines the number of nodes",
     )
-    batch.add_argument(
-        "--job-option",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="directive of every job, such as --account=abc; may be repeated",
-    )
+    several(batch, "--job-option", "OPTION", "directive of every job, such as --account=abc")
     batch.add_argument(
         "--job-at-once",
         type=int,
@@ -47,13 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     batch.add_argument(
         "--job-shared", action="store_true", help="do not request whole nodes; other jobs may then disturb the times"
     )
-    batch.add_argument(
-        "--job-setup",
-        action="append",
-        default=[],
-        metavar="LINE",
-        help="shell line at the start of every job, such as 'module load openmpi'; may be repeated",
-    )
+    several(batch, "--job-setup", "LINE", "shell line at the start of every job, such as 'module load openmpi'")
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -19,6 +19,14 @@ WIDEST = 100
 """Columns of help at most."""
 
 
+def several(container: argparse._ActionsContainer, name: str, metavar: str, what: str) -> None:
+    """Declare an option of a parser or group that may be repeated; its value is a list."""
+    text, default, rest = what.partition(" (default")
+    container.add_argument(
+        name, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated{default}{rest}"
+    )
+
+
 class Wrapped(argparse.RawDescriptionHelpFormatter):
     """Help whose paragraphs fill the width of the terminal; indented lines, which are examples, stay as they are."""
 
@@ -64,13 +72,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_metrics(self) -> None:
         """Declare which metrics are taken; all where none is named."""
-        self.add_argument(
-            "--metric",
-            action="append",
-            default=[],
-            metavar="NAME[,NAME]",
-            help="use only these metrics; may be repeated",
-        )
+        several(self, "--metric", "NAME[,NAME]", "use only these metrics")
 
     def add_share(self) -> None:
         """Declare which kernels a threshold of slowness is for."""

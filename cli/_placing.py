@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ranksight.cli._parser import several
 from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,13 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("block", "cyclic"),
         help="distribution of ranks over nodes: one node after the other, or in turn (default: block)",
     )
-    parser.add_argument(
+    several(
+        parser,
         "--algorithm",
-        action="append",
-        default=[],
-        metavar="OPERATION=NAME",
-        help="algorithm of a collective operation, such as 'allreduce=ring'; may be repeated "
-        "(default: that of the platform's [network], otherwise inferred from measured times)",
+        "OPERATION=NAME",
+        "algorithm of a collective operation, such as 'allreduce=ring' (default: that of the "
+        "platform's [network], otherwise inferred from measured times)",
     )
 
 

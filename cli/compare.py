@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
@@ -31,7 +32,6 @@ from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.analysis.comparison.comparing import Comparison, Subject
-    from ranksight.cli._parser import Parser
 
 __all__ = ["configure", "parse", "run"]
 
@@ -41,16 +41,8 @@ def configure(parser: Parser) -> None:
     parser.usage = "ranksight compare BEFORE AFTER [--PARAMETER VALUE[,VALUE] ...] [options]"
     for name in ("before", "after"):
         parser.add_argument(name, type=Path, metavar=name.upper(), help="folder of an experiment, or file of a model")
-    parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="show only this kernel; may be repeated"
-    )
-    parser.add_argument(
-        "--rename",
-        action="append",
-        default=[],
-        metavar="OLD=NEW",
-        help="kernel OLD of BEFORE is called NEW in AFTER; may be repeated",
-    )
+    several(parser, "--kernel", "NAME", "show only this kernel")
+    several(parser, "--rename", "OLD=NEW", "kernel OLD of BEFORE is called NEW in AFTER")
     parser.add_argument(
         "--threshold",
         type=float,

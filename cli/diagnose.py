@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import UsageError
 
@@ -39,13 +39,7 @@ def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; :func:`ranksight.cli.predict.parse` takes its parameters."""
     parser.usage = "ranksight diagnose MODEL [--PARAMETER VALUE[,VALUE] ...] [options]"
     parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
-    parser.add_argument(
-        "--kernel",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="print only this kernel's verdict; may be repeated",
-    )
+    several(parser, "--kernel", "NAME", "print only this kernel's verdict")
     parser.add_argument(
         "--top", type=int, default=12, metavar="N", help="largest number of rows printed of each table (default: 12)"
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, with_name
@@ -70,12 +70,11 @@ def _value_options(group: argparse._ArgumentGroup) -> None:
         default="auto",
         help="reduction of repetitions to one value (default: chosen by their scatter)",
     )
-    group.add_argument(
+    several(
+        group,
         "--ranks-reduce",
-        action="append",
-        default=[],
-        metavar="[METRIC=]HOW",
-        help="reduction of ranks to one value: mean, max, sum, min, median, q1, gmean (default: each metric's own)",
+        "[METRIC=]HOW",
+        "reduction of ranks to one value: mean, max, sum, min, median, q1, gmean (default: each metric's own)",
     )
     group.add_argument(
         "--space", default="default", metavar="NAME", help="hypothesis space (default: default); 'list' prints all"
@@ -135,13 +134,11 @@ def _dependence_options(group: argparse._ArgumentGroup) -> None:
         metavar="NAME=FORMULA",
         help="indivisible units of the work, such as 'elements=6*size^2': the busiest rank has ceil(units/ranks)",
     )
-    group.add_argument(
+    several(
+        group,
         "--derive",
-        action="append",
-        default=[],
-        metavar="NAME=FORMULA",
-        help="parameter computed from others, such as 'x=size^3/ranks'; replaces those in its "
-        "formula except ranks; may be repeated",
+        "NAME=FORMULA",
+        "parameter computed from others, such as 'x=size^3/ranks'; replaces those in its formula except ranks",
     )
     group.add_argument(
         "--work",
@@ -154,13 +151,11 @@ def _dependence_options(group: argparse._ArgumentGroup) -> None:
         metavar="PARAMETER",
         help="parameter that counts iterations: every value is a set-up plus a constant per iteration",
     )
-    group.add_argument(
+    several(
+        group,
         "--volume",
-        action="append",
-        default=[],
-        metavar="KERNEL=FORMULA",
-        help="growth of the bytes that a kernel sends, beyond the measured sizes, such as "
-        "'halo=size^2'; may be repeated",
+        "KERNEL=FORMULA",
+        "growth of the bytes that a kernel sends, beyond the measured sizes, such as 'halo=size^2'",
     )
 
 

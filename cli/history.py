@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.files import check_output
 
 if TYPE_CHECKING:
     from ranksight.analysis.history.following import History
-    from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
 
 __all__ = ["configure", "parse", "run"]
@@ -49,12 +49,8 @@ def configure(parser: Parser) -> None:
         default="date",
         help="order of the experiments: by their first runs, or as given (default: date)",
     )
-    parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="show only this kernel; may be repeated"
-    )
-    parser.add_argument(
-        "--metric", action="append", default=[], metavar="NAME", help="show only this metric; may be repeated"
-    )
+    several(parser, "--kernel", "NAME", "show only this kernel")
+    several(parser, "--metric", "NAME", "show only this metric")
     parser.add_argument(
         "--top", type=int, default=12, metavar="N", help="largest number of changes and kernels printed (default: 12)"
     )

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import several
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
@@ -74,34 +75,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _content_options(group: argparse._ArgumentGroup) -> None:
     """Options of what the files hold."""
-    group.add_argument(
+    several(
+        group,
         "--parameter",
-        action="append",
-        default=[],
-        metavar="NAME[=WHERE]",
-        help="parameter read from the path by a regular expression ('Rank(\\d+)'), from the file "
-        "itself, or (csv) from a column; may be repeated",
+        "NAME[=WHERE]",
+        "parameter read from the path by a regular expression ('Rank(\\d+)'), from the file "
+        "itself, or (csv) from a column",
     )
-    group.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="parameter with the same value in all runs; may be repeated",
-    )
-    group.add_argument(
-        "--metric",
-        action="append",
-        default=[],
-        metavar="NAME[=SOURCE]",
-        help="metric, and its name in the source (csv: its column); may be repeated",
-    )
-    group.add_argument(
-        "--period",
-        action="append",
-        default=[],
-        metavar="METRIC=N",
-        help="value of one sample of a sampled metric: occurrences of an event, or seconds; may be repeated",
+    several(group, "--set", "NAME=VALUE", "parameter with the same value in all runs")
+    several(group, "--metric", "NAME[=SOURCE]", "metric, and its name in the source (csv: its column)")
+    several(
+        group, "--period", "METRIC=N", "value of one sample of a sampled metric: occurrences of an event, or seconds"
     )
     group.add_argument(
         "--total",
@@ -123,13 +107,7 @@ def _column_options(group: argparse._ArgumentGroup) -> None:
         "--repetition", metavar="COLUMN", help="column of repetitions (default: rows with the same configuration)"
     )
     group.add_argument("--rank", metavar="COLUMN", help="column of ranks (default: rows are of all ranks)")
-    group.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="COLUMN=VALUE",
-        help="import only rows with this value in the column; may be repeated",
-    )
+    several(group, "--where", "COLUMN=VALUE", "import only rows with this value in the column")
     group.add_argument(
         "--melt",
         metavar="NAME=COLUMN,COLUMN...",

@@ -15,17 +15,14 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ranksight.campaign.launching import Template
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._project import FILE, JOBS, Project
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, write_output
-
-if TYPE_CHECKING:
-    from ranksight.cli._parser import Parser
 
 FARTHER = 16
 """Times the most ranks measured that are the target where none is named."""
@@ -38,13 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--experiment", metavar="FOLDER", help="folder of the measurements (default: the program's name with .exp)"
     )
     parser.add_argument("--reps", type=int, metavar="N", help="repetitions of measurements that are not deterministic")
-    parser.add_argument(
-        "--collector", action="append", default=[], metavar="NAME", help="collector to measure with; may be repeated"
-    )
+    several(parser, "--collector", "NAME", "collector to measure with")
     parser.add_argument("--platform", default="", metavar="NAME|FILE", help="machine that is measured, by name or file")
-    parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="kernel to predict; may be repeated"
-    )
+    several(parser, "--kernel", "NAME", "kernel to predict")
     parser.add_argument("--expectations", default="", metavar="FILE", help="file of expectations for 'check'")
     parser.add_argument(
         "--target",

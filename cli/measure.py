@@ -43,13 +43,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, meant
 
 if TYPE_CHECKING:
     from ranksight.campaign.collecting import Collector
     from ranksight.campaign.measuring import Outcome, Plan
-    from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
 
 
@@ -81,13 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="machine, by name or file: its caches are simulated, its events counted (default: "
         "generic caches, this processor's events)",
     )
-    parser.add_argument(
-        "--refine",
-        action="append",
-        default=[],
-        metavar="KERNEL",
-        help="split this kernel into loops or source lines; may be repeated",
-    )
+    several(parser, "--refine", "KERNEL", "split this kernel into loops or source lines")
     parser.add_argument(
         "--workdir", type=Path, default=None, metavar="FOLDER", help="run each time in a fresh copy of this folder"
     )

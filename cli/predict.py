@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
@@ -28,7 +29,6 @@ from ranksight.reports.terminal import Block, Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.analysis.phases.cross_check import CrossCheck
-    from ranksight.cli._parser import Parser
     from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
 
@@ -42,16 +42,12 @@ def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
     parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
-    parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="print only this kernel; may be repeated"
-    )
-    parser.add_argument(
+    several(parser, "--kernel", "NAME", "print only this kernel")
+    several(
+        parser,
         "--metric",
-        action="append",
-        default=[],
-        metavar="NAME[,NAME]",
-        help="print only these metrics, or 'all'; may be repeated (default: in a table the time, "
-        "if modelled; otherwise all)",
+        "NAME[,NAME]",
+        "print only these metrics, or 'all' (default: in a table the time, if modelled; otherwise all)",
     )
     parser.add_argument(
         "--messages",
