@@ -151,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
     repetitions = choice.runs[0].repetitions if choice.runs else 1
     commands = measure_lines(configurations, repetitions, folder, template, work)
     args.instead = []
-    if choice.dearer and not choice.candidates.barred and not args.crowded:
+    if choice.costs_more and not choice.candidates.barred and not args.crowded:
         itself = [dict(zip(model.parameters, map(float, target), strict=True)) for target in targets]
         args.instead = measure_lines(itself, repetitions, folder, template, work)
     if model.coordinates is not None:

@@ -90,5 +90,5 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
     rows = messages[[*keys, "rank", "seconds"]].assign(transfer=known)
     sums = rows.groupby([*keys, "rank"], observed=True, sort=False)[["seconds", "transfer"]].sum().reset_index()
     own = sums.groupby(keys, observed=True)["seconds"].transform("min").to_numpy()
-    carried = np.minimum(sums["transfer"].to_numpy(), own)
-    return sums.assign(transfer=carried, waiting=sums["seconds"].to_numpy() - own, rest=own - carried)
+    moved = np.minimum(sums["transfer"].to_numpy(), own)
+    return sums.assign(transfer=moved, waiting=sums["seconds"].to_numpy() - own, rest=own - moved)

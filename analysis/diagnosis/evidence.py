@@ -263,7 +263,7 @@ def gather(
         loads=np.stack([count(name) for name in LEVELS]),
         stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
         stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
-        cpi=np.where(np.isfinite(terms.cpi), terms.cpi, _pace(each["execution"], instructions, extras)),
+        cpi=np.where(np.isfinite(terms.cpi), terms.cpi, _cpi(each["execution"], instructions, extras)),
         minimum_wait=terms.minimum_wait,
         factor=terms.factor,
         factor_error=terms.factor_error,
@@ -336,7 +336,7 @@ def served(first: Array, second: Array, third: Array) -> Array:
     return np.stack([np.maximum(first - second, 0.0), np.maximum(second - third, 0.0), third])
 
 
-def _pace(execution: Array, instructions: Array, extras: Any) -> Array:
+def _cpi(execution: Array, instructions: Array, extras: Any) -> Array:
     """Cycles an instruction of execution, where the equation gives it."""
     given = extras.get("ceilings") if isinstance(extras, dict) else None
     if given is None:
