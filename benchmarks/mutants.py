@@ -119,6 +119,15 @@ MUTANTS = (
     Mutant("quantile of a run's cost", "analysis/planning/cost.py",
            "sigma = np.log(upper / median) / float(ndtri((1 + LEVEL) / 2))",
            "sigma = np.log(upper / median) / float(ndtri(LEVEL))", COUNTS),
+    Mutant("interval of a power: degrees of freedom", "analysis/phases/power.py", "stdtrit(self.count - 2,",
+           "stdtrit(self.count - 1,", COUNTS),
+    Mutant("interval of a power: distance", "analysis/phases/power.py", "1 + 1 / self.count +", "1 / self.count +",
+           COUNTS),
+    Mutant("standard error of a mean of repetitions", "analysis/comparison/sides.py",
+           "error = np.sqrt(deviation[:, None] ** 2 / np.maximum(count, 1) +",
+           "error = np.sqrt(deviation[:, None] ** 2 +", COUNTS),
+    Mutant("own time of a collective: least over ranks", "comm/waiting.py", 'transform("min")', 'transform("mean")',
+           "tests/costs/test_waiting.py"),
 )  # fmt: skip
 
 

@@ -126,7 +126,7 @@ def end_left(record: Path) -> None:
     if host != os.uname().nodename:
         if job == "-":  # a batch system ends what its jobs leave
             raise InputError(
-                f"a run of an earlier campaign may still go on at {host}, process {leader}",
+                f"a run of an earlier campaign may still be running at {host}, process {leader}",
                 f"see to it there, then remove {record.parent}",
             )
         return

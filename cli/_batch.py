@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import several
 from ranksight.cli._saying import say, warn
 from ranksight.core.errors import InputError, ToolError, UsageError
 from ranksight.reports.terminal import next_step, show
@@ -20,22 +21,28 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options of batch systems."""
     batch = parser.add_argument_group("batch systems")
-    batch.add_argument("--emit", metavar="NAME", help="write job scripts for slurm, pbs or flux, and run nothing")
-    batch.add_argument("--submit", metavar="NAME", help="write them, submit them and follow the jobs (slurm)")
-    batch.add_argument("--job-time", type=int, default=60, metavar="MINUTES", help="time limit of a job (default 60)")
-    batch.add_argument("--job-ranks-per-node", type=int, default=None, metavar="N", help="sets the number of nodes")
+    batch.add_argument("--emit", metavar="NAME", help="write job scripts for slurm, pbs or flux; nothing is run")
+    batch.add_argument("--submit", metavar="NAME", help="write job scripts, submit them and follow the jobs (slurm)")
+    batch.add_argument("--job-time", type=int, default=60, metavar="MINUTES", help="time limit of a job (default: 60)")
     batch.add_argument(
-        "--job-option", action="append", default=[], metavar="OPTION", help="directive of every job: --account=abc"
+        "--job-ranks-per-node",
+        type=int,
+        default=None,
+        metavar="N",
+        help="ranks on each node of a job; determines the number of nodes",
+    )
+    several(batch, "--job-option", "OPTION", "directive of every job, such as --account=abc")
+    batch.add_argument(
+        "--job-at-once",
+        type=int,
+        default=None,
+        metavar="N",
+        help="largest number of tasks of a job that run at the same time",
     )
     batch.add_argument(
-        "--job-at-once", type=int, default=None, metavar="N", help="tasks of a job that run at the same time, at most"
+        "--job-shared", action="store_true", help="do not request whole nodes; other jobs may then disturb the times"
     )
-    batch.add_argument(
-        "--job-shared", action="store_true", help="do not ask for whole nodes: other jobs may disturb the times"
-    )
-    batch.add_argument(
-        "--job-setup", action="append", default=[], metavar="LINE", help="shell line first: 'module load openmpi'"
-    )
+    several(batch, "--job-setup", "LINE", "shell line at the start of every job, such as 'module load openmpi'")
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -33,11 +33,11 @@ def report(experiment: Experiment, outcome: Outcome, quiet: bool) -> int:
         say(f"its output is kept in {failure.folder}" if stands else "there was no room to keep its output", "  ")
     say_first("warning", outcome.warnings, "warnings")
     if outcome.stopped:
-        say("stopped, the last runs failed one after another; mend the cause and give the same line again")
+        say("stopped, the last runs failed one after another; remove the cause and give the same command again")
     elif outcome.left_out:
         say(
             f"left out after {FAILURES_IN_A_ROW} failures one after another: {', '.join(outcome.left_out)}; "
-            "mend the cause and give the same line again"
+            "remove the cause and give the same command again"
         )
     elif outcome.failures:
         say("give the same line again to measure what is missing")

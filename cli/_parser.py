@@ -19,6 +19,14 @@ WIDEST = 100
 """Columns of help at most."""
 
 
+def several(container: argparse._ActionsContainer, name: str, metavar: str, what: str) -> None:
+    """Declare an option of a parser or group that may be repeated; its value is a list."""
+    text, default, rest = what.partition(" (default")
+    container.add_argument(
+        name, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated{default}{rest}"
+    )
+
+
 class Wrapped(argparse.RawDescriptionHelpFormatter):
     """Help whose paragraphs fill the width of the terminal; indented lines, which are examples, stay as they are."""
 
@@ -46,7 +54,7 @@ class Parser(argparse.ArgumentParser):
     def add_format(self) -> None:
         """Declare how answers are printed, as every verb that answers does."""
         self.add_argument(
-            "--format", choices=("table", "json", "csv"), default="table", help="how to print (default: table)"
+            "--format", choices=("table", "json", "csv"), default="table", help="format of the output (default: table)"
         )
 
     def add_level(self, default: float = 0.9, what: str = "probability of the intervals") -> None:
@@ -64,9 +72,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_metrics(self) -> None:
         """Declare which metrics are taken; all where none is named."""
-        self.add_argument(
-            "--metric", action="append", default=[], metavar="NAME[,NAME]", help="only these metrics; may be repeated"
-        )
+        several(self, "--metric", "NAME[,NAME]", "use only these metrics")
 
     def add_share(self) -> None:
         """Declare which kernels a threshold of slowness is for."""
@@ -75,7 +81,7 @@ class Parser(argparse.ArgumentParser):
             type=float,
             default=1.0,
             metavar="PERCENT",
-            help="of the program's time that a kernel must have for --threshold (default: 1)",
+            help="least share of the program's time for a kernel to count for --threshold (default: 1)",
         )
 
     def options(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ranksight.cli._parser import several
 from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,21 +18,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--placement",
         choices=("compact", "scattered"),
-        help="how ranks will be placed on the memory domains of a node (default: as they were measured)",
+        help="placement of ranks on the memory domains of a node (default: as measured)",
     )
-    parser.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on a full node (default: as measured)")
+    parser.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on each node (default: as measured)")
     parser.add_argument(
         "--distribution",
         choices=("block", "cyclic"),
-        help="how ranks will be dealt out to nodes: one node after the other, or in turn (default: block)",
+        help="distribution of ranks over nodes: one node after the other, or in turn (default: block)",
     )
-    parser.add_argument(
+    several(
+        parser,
         "--algorithm",
-        action="append",
-        default=[],
-        metavar="OPERATION=NAME",
-        help="algorithm that the MPI library takes for a collective, such as 'allreduce=ring'; may be repeated "
-        "(default: as the platform's [network] states it, else inferred from measured times)",
+        "OPERATION=NAME",
+        "algorithm of a collective operation, such as 'allreduce=ring' (default: that of the "
+        "platform's [network], otherwise inferred from measured times)",
     )
 
 

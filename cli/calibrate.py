@@ -4,13 +4,13 @@
   ranksight calibrate -o my.toml --quick
   ranksight calibrate -o my.toml --network -- mpirun -n 2
 
-Topology comes from the system; clock, latency of every cache level and of memory, what of the last cache the cores see,
-and bandwidth of one to all cores of a ccNUMA domain are measured by small C programs that are compiled on the spot. Run
-it on an idle node, in a job that has the node for itself. With --network, the parameters of messages between two ranks
-(LogGP, piecewise over the message size) are measured where the launcher after '--' places them, on one node or on two,
-and written into the file's [network.intra] or [network.inter]; a file that exists is completed. Every value in the file
-has its source; edit what you know better. 'ranksight fit EXPERIMENT --platform' takes the file, or the name of a
-machine that is described already ('--list'); so does any other verb with --platform.
+Topology comes from the system; small C programs, compiled here, measure the clock, the latency of every cache level
+and of memory, the part of the last cache that the cores use, and the bandwidth of one to all cores of a ccNUMA domain.
+Run it on an idle node, in a job that has the node for itself. With --network the LogGP parameters of messages between
+two ranks are measured, piecewise over the message size. The launcher after '--' places the ranks on one node or on
+two; the parameters are written into the file's [network.intra] or [network.inter]. An existing file is completed.
+Every value in the file has its source; edit what you know better. 'ranksight fit EXPERIMENT --platform' takes the
+file, or the name of a machine that is described already ('--list'); so does any other verb with --platform.
 """
 
 from __future__ import annotations
@@ -48,37 +48,49 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="platform file to write (default: the host's name with .toml)"
     )
-    parser.add_argument("--name", metavar="NAME", help="the platform's name (default: that of the file)")
-    parser.add_argument("--quick", action="store_true", help="fewer samples: a look, not numbers to keep")
+    parser.add_argument("--name", metavar="NAME", help="name of the platform (default: that of the file)")
+    parser.add_argument("--quick", action="store_true", help="take fewer samples: faster, but less precise")
     parser.add_argument(
-        "--samples", type=Path, metavar="FILE", help="keep all samples, as JSON that 'pyperf stats' and 'hist' read"
+        "--samples", type=Path, metavar="FILE", help="write all samples as JSON for 'pyperf stats' and 'pyperf hist'"
     )
-    parser.add_argument("--network", action="store_true", help="measure messages between the two ranks of LAUNCHER")
+    parser.add_argument(
+        "--network", action="store_true", help="measure messages between two ranks that LAUNCHER starts"
+    )
     parser.add_argument(
         "--timings",
         type=Path,
         action="append",
         metavar="PATH",
-        help="fit the network to timings that exist: CSV (op,bytes,start,duration) or an imported experiment",
+        help="fit the network to existing timings: CSV (op,bytes,start,duration) or an imported experiment",
     )
     parser.add_argument(
-        "--level", choices=("intra", "inter"), default="inter", help="where --timings were taken (default: %(default)s)"
+        "--level",
+        choices=("intra", "inter"),
+        default="inter",
+        help="where --timings were measured: inside a node or between nodes (default: %(default)s)",
     )
     parser.add_argument(
-        "--seconds", type=float, default=20.0, metavar="S", help="time for the network (default: %(default)g)"
+        "--seconds",
+        type=float,
+        default=20.0,
+        metavar="S",
+        help="time for measuring the network, in seconds (default: %(default)g)",
     )
     parser.add_argument(
-        "--largest", type=parse_size, default=1 << 22, metavar="SIZE", help="largest message (default: 4Mi)"
+        "--largest", type=parse_size, default=1 << 22, metavar="SIZE", help="largest message, in bytes (default: 4Mi)"
     )
     parser.add_argument(
-        "launcher", nargs="*", metavar="LAUNCHER", help="after '--': launcher and options for two ranks, no program"
+        "launcher",
+        nargs="*",
+        metavar="LAUNCHER",
+        help="after '--': launcher with its options for two ranks, without a program",
     )
-    parser.add_argument("--list", action="store_true", help="name the machines that are described already, and end")
+    parser.add_argument("--list", action="store_true", help="list the described machines and exit")
     parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="how to print the result (default: table)"
+        "--format", choices=("table", "json"), default="table", help="format of the output (default: table)"
     )
-    parser.add_argument("--force", action="store_true", help="replace files that exist")
-    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
+    parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
 
 
 def run(args: argparse.Namespace) -> int:

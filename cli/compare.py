@@ -6,12 +6,12 @@
   ranksight compare main.exp branch.exp --output compare.html
 
 Two experiments are compared at the configurations that both measured; at others, and for models, what they predict is
-compared. A difference within the noise (repetitions, scatter between jobs, width of predictions) is none. The change of
-a time is divided among instructions, cycles per instruction, loads of each level and wait time where these were
+compared. A difference within the noise (repetitions, scatter between jobs, width of predictions) is none. The change
+of a time is divided among instructions, cycles per instruction, loads of each level and wait time where these were
 counted, or among messages where those were.
 
-With --threshold the exit code is 3 when a kernel or the program became slower by more, beyond the noise; else it is 4
-when the data are insufficient to compare the program's time.
+With --threshold the exit code is 3 when a kernel or the program became slower by more, beyond the noise; otherwise it
+is 4 when the data are insufficient to compare the program's time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
@@ -31,7 +32,6 @@ from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.analysis.comparison.comparing import Comparison, Subject
-    from ranksight.cli._parser import Parser
 
 __all__ = ["configure", "parse", "run"]
 
@@ -40,17 +40,15 @@ def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the models; see :func:`parse` for their parameters."""
     parser.usage = "ranksight compare BEFORE AFTER [--PARAMETER VALUE[,VALUE] ...] [options]"
     for name in ("before", "after"):
-        parser.add_argument(name, type=Path, metavar=name.upper(), help="experiment's folder or model's file")
-    parser.add_argument("--kernel", action="append", default=[], metavar="NAME", help="show this one; may be repeated")
+        parser.add_argument(name, type=Path, metavar=name.upper(), help="folder of an experiment, or file of a model")
+    several(parser, "--kernel", "NAME", "show only this kernel")
+    several(parser, "--rename", "OLD=NEW", "kernel OLD of BEFORE is called NEW in AFTER")
     parser.add_argument(
-        "--rename",
-        action="append",
-        default=[],
-        metavar="OLD=NEW",
-        help="a kernel of BEFORE is called NEW in AFTER; may be repeated",
-    )
-    parser.add_argument(
-        "--threshold", type=float, default=None, metavar="PERCENT", help="exit with 3 when something got slower by more"
+        "--threshold",
+        type=float,
+        default=None,
+        metavar="PERCENT",
+        help="exit with code 3 if a kernel or the program became slower by more than this",
     )
     parser.add_share()
     parser.add_argument(
@@ -58,15 +56,17 @@ def configure(parser: Parser) -> None:
         type=float,
         default=3.0,
         metavar="PERCENT",
-        help="scatter of times between jobs that repetitions within one do not show (default: 3)",
+        help="scatter of times between jobs, which repetitions within a job do not show (default: 3)",
     )
     parser.add_level(0.95)
     parser.add_argument("--before-platform", metavar="NAME|FILE", help="machine of BEFORE, for the resource equation")
-    parser.add_argument("--after-platform", metavar="NAME|FILE", help="machine of AFTER")
+    parser.add_argument("--after-platform", metavar="NAME|FILE", help="machine of AFTER, for the resource equation")
     parser.add_format()
-    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="also write one HTML page")
-    parser.add_argument("--force", action="store_true", help="replace the output file")
-    parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=None, metavar="FILE", help="also write the comparison as one HTML page"
+    )
+    parser.add_argument("--force", action="store_true", help="replace an existing output file")
+    parser.add_argument("--quiet", action="store_true", help="print only changes beyond the threshold")
 
 
 def run(args: argparse.Namespace) -> int:

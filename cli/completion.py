@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that is to complete")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell to complete for")
 
 
 def run(chosen: argparse.Namespace) -> int:

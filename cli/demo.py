@@ -1,4 +1,4 @@
-"""Measure, fit and predict the bundled program, then hold the prediction against runs at the predicted scale.
+"""Measure, fit and predict the bundled program, then compare the prediction with runs at the predicted scale.
 
   ranksight demo --example       # with measurements that come with it: under a minute, nothing is run
   ranksight demo                 # about four minutes on two cores
@@ -44,22 +44,31 @@ REACHES = (16, 64, 256, 1024)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="default: ranksight-demo")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, and 16 ranks as the largest")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=None,
+        metavar="FOLDER",
+        help="folder of the results (default: ranksight-demo)",
+    )
+    parser.add_argument("--quick", action="store_true", help="use smaller sizes, and at most 16 ranks")
     parser.add_argument(
         "--example",
         action="store_true",
-        help="use measurements that come with ranksight: no MPI, no compiler, one minute",
+        help="use measurements that come with ranksight: one minute, without MPI or a compiler",
     )
-    parser.add_argument("--bug", action="store_true", help="plant work that grows with the number of ranks")
+    parser.add_argument(
+        "--bug", action="store_true", help="add a scalability bug: work that grows with the number of ranks"
+    )
     parser.add_argument(
         "--platform",
         default=None,
         metavar="NAME",
         help="machine to predict for, by name or file (default: this node, calibrated; with --quick: generic)",
     )
-    parser.add_argument("--force", action="store_true", help="replace the folder")
-    parser.add_argument("--quiet", action="store_true", help="print the result only")
+    parser.add_argument("--force", action="store_true", help="replace an existing folder")
+    parser.add_argument("--quiet", action="store_true", help="print only the result")
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@
 
 Every parameter of the model is an option by its name; several values ask for all combinations. Parameters that are not
 given take their largest measured value, and ranks also sixteen times that. A kernel is memory-, cache-, compute-,
-latency-, communication- or imbalance-bound where one cause leads with 90 %, and else undecided, with the reason; exit
-code 4 when every kernel is. JSON holds all tables, csv one of them.
+latency-, communication- or imbalance-bound where one cause leads with 90 %, and otherwise undecided, with the reason;
+exit code 4 when every kernel is. JSON holds all tables, csv one of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import UsageError
 
@@ -38,18 +38,18 @@ BEYOND = 16
 def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; :func:`ranksight.cli.predict.parse` takes its parameters."""
     parser.usage = "ranksight diagnose MODEL [--PARAMETER VALUE[,VALUE] ...] [options]"
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
+    several(parser, "--kernel", "NAME", "print only this kernel's verdict")
     parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="only this kernel's verdict; may be repeated"
+        "--top", type=int, default=12, metavar="N", help="largest number of rows printed of each table (default: 12)"
     )
-    parser.add_argument("--top", type=int, default=12, metavar="N", help="rows of each table printed (default: 12)")
     parser.add_level()
     parser.add_format()
     parser.add_argument(
-        "--table", choices=TABLES, default="verdicts", help="which table csv prints (default: verdicts)"
+        "--table", choices=TABLES, default="verdicts", help="table that --format csv prints (default: verdicts)"
     )
     _placing.configure(parser)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the diagnosis")
+    parser.add_argument("--quiet", action="store_true", help="print only the diagnosis")
 
 
 def run(args: argparse.Namespace) -> int:

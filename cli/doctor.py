@@ -1,9 +1,9 @@
-"""Say what can be measured here and what not, why, and what would mend it.
+"""Show what can be measured here and what cannot, why, and how to enable it.
 
   ranksight doctor
   ranksight doctor --format json
 
-Nothing is changed. The exit code is 0 whatever is found: a machine without counters is no error.
+Nothing is changed. The exit code is always 0: a machine without counters is no error.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _STYLES = {"ok": "green", "note": "", "warning": "yellow", "missing": "red"}
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="how to print (default: table)")
-    parser.add_argument("--quiet", action="store_true", help="only what needs mending")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="format of the output (default: table)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print only what does not work")
 
 
 def run(args: argparse.Namespace) -> int:

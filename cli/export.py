@@ -25,20 +25,20 @@ from ranksight.core.files import check_output, write_output
 def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "form", nargs="?", metavar="FORMAT", help="extrap, csv, parquet, netcdf, hatchet, openmetrics or latex"
+        "form", nargs="?", metavar="FORMAT", help="format: extrap, csv, parquet, netcdf, hatchet, openmetrics or latex"
     )
     parser.add_argument(
         "source",
         nargs="?",
         type=Path,
         metavar="EXPERIMENT|MODEL",
-        help="folder of measurements, or file of 'ranksight fit'",
+        help="folder of an experiment, or file of 'ranksight fit'",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
     parser.add_metrics()
-    parser.add_argument("--list-formats", action="store_true", help="name the formats, and end")
-    parser.add_argument("--force", action="store_true", help="replace the output file")
-    parser.add_argument("--quiet", action="store_true", help="do not say what was written")
+    parser.add_argument("--list-formats", action="store_true", help="list the formats and exit")
+    parser.add_argument("--force", action="store_true", help="replace an existing output file")
+    parser.add_argument("--quiet", action="store_true", help="do not report what was written")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.files import check_output
 
 if TYPE_CHECKING:
     from ranksight.analysis.history.following import History
-    from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
 
 __all__ = ["configure", "parse", "run"]
@@ -39,23 +39,27 @@ __all__ = ["configure", "parse", "run"]
 def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the experiments; see :func:`parse` for their parameters."""
     parser.usage = "ranksight history EXPERIMENT EXPERIMENT [...] [--PARAMETER VALUE ...] [options]"
-    parser.add_argument("experiments", type=Path, nargs="+", metavar="EXPERIMENT", help="folders, two or more")
-    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="write one HTML page")
+    parser.add_argument(
+        "experiments", type=Path, nargs="+", metavar="EXPERIMENT", help="experiments: two folders or more"
+    )
+    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="also write one HTML page")
     parser.add_argument(
         "--order",
         choices=("date", "given"),
         default="date",
-        help="of the first runs, or as the experiments are named (default: date)",
+        help="order of the experiments: by their first runs, or as given (default: date)",
     )
-    parser.add_argument("--kernel", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
-    parser.add_argument("--metric", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
-    parser.add_argument("--top", type=int, default=12, metavar="N", help="changes and kernels printed (default: 12)")
+    several(parser, "--kernel", "NAME", "show only this kernel")
+    several(parser, "--metric", "NAME", "show only this metric")
+    parser.add_argument(
+        "--top", type=int, default=12, metavar="N", help="largest number of changes and kernels printed (default: 12)"
+    )
     parser.add_argument(
         "--threshold",
         type=float,
         default=None,
         metavar="PERCENT",
-        help="exit with 3 when the latest change made something slower by more",
+        help="exit with code 3 if the latest change made a kernel or the program slower by more than this",
     )
     parser.add_share()
     parser.add_argument(
@@ -63,13 +67,13 @@ def configure(parser: Parser) -> None:
         type=float,
         default=3.0,
         metavar="PERCENT",
-        help="scatter of times between jobs, assumed where fewer than 6 experiments show it (default: 3)",
+        help="scatter of times between jobs, assumed with fewer than 6 experiments (default: 3)",
     )
     parser.add_level(0.95, "probability that nothing is marked when nothing changed")
     parser.add_argument("--platform", metavar="NAME|FILE", help="machine of the predictions, for the resource equation")
     parser.add_format()
-    parser.add_argument("--force", action="store_true", help="replace the output file")
-    parser.add_argument("--quiet", action="store_true", help="print only what passed the threshold")
+    parser.add_argument("--force", action="store_true", help="replace an existing output file")
+    parser.add_argument("--quiet", action="store_true", help="print only changes beyond the threshold")
 
 
 def run(args: argparse.Namespace) -> int:

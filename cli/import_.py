@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import several
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
@@ -49,64 +50,77 @@ OF_TABLES = ("kernel", "repetition", "rank", "where", "melt", "pivot", "delimite
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.usage = "ranksight import [FORMAT] PATH... [--parameter NAME[=WHERE]] [--set NAME=VALUE] [options] -o FOLDER"
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="files or folders, before them the format if wanted")
-    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="the experiment (default: PATH.experiment)")
     parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files or folders; the format may be named before them"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FOLDER", help="folder of the experiment (default: PATH.experiment)"
+    )
+    _content_options(parser.add_argument_group("content of the files"))
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="number of processes that read files (default: 1)"
+    )
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="Dask scheduler to use in place of processes, such as tcp://node1:8786"
+    )
+    parser.add_argument("--strict", action="store_true", help="import nothing if a file or row cannot be used")
+    parser.add_argument("--force", action="store_true", help="replace an existing experiment")
+    parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
+    parser.add_argument(
+        "--format", choices=("table", "json"), default="table", help="format of the summary (default: table)"
+    )
+    parser.add_argument("--list-formats", action="store_true", help="list the formats that can be read, and exit")
+    _column_options(parser.add_argument_group("tables (csv)"))
+
+
+def _content_options(group: argparse._ArgumentGroup) -> None:
+    """Options of what the files hold."""
+    several(
+        group,
         "--parameter",
-        action="append",
-        default=[],
-        metavar="NAME[=WHERE]",
-        help="a parameter, from a group of a regular expression on the path ('Rank(\\d+)'), "
-        "from what the file itself states, or (csv) from a column",
+        "NAME[=WHERE]",
+        "parameter read from the path by a regular expression ('Rank(\\d+)'), from the file "
+        "itself, or (csv) from a column",
     )
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a parameter of one value")
-    parser.add_argument(
-        "--metric",
-        action="append",
-        default=[],
-        metavar="NAME[=SOURCE]",
-        help="a metric and what the source (csv: the column) calls it",
+    several(group, "--set", "NAME=VALUE", "parameter with the same value in all runs")
+    several(group, "--metric", "NAME[=SOURCE]", "metric, and its name in the source (csv: its column)")
+    several(
+        group, "--period", "METRIC=N", "value of one sample of a sampled metric: occurrences of an event, or seconds"
     )
-    parser.add_argument(
-        "--period",
-        action="append",
-        default=[],
-        metavar="METRIC=N",
-        help="a metric was sampled, and a sample of it is worth so much: occurrences of an event, or seconds",
-    )
-    parser.add_argument(
+    group.add_argument(
         "--total",
         metavar="KERNEL",
-        help="the kernel that is the whole program, where timers hold each other; '' where none is",
+        help="timer that contains all others, where timers are nested; '' where none does",
     )
-    parser.add_argument(
+    group.add_argument(
         "--platform",
         metavar="NAME",
-        help="the machine that was measured: its formulas make metrics of event counts (a description's name or file)",
+        help="machine that was measured, by name or file: its formulas compute metrics from events",
     )
-    parser.add_argument("--application", metavar="NAME", help="the program's name in tables")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that read files (default: 1)")
-    parser.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler in place of processes: tcp://node1:8786")
-    parser.add_argument("--strict", action="store_true", help="import nothing when a file or row cannot be used")
-    parser.add_argument("--force", action="store_true", help="replace an experiment that is there")
-    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="of the summary (default: table)")
-    parser.add_argument("--list-formats", action="store_true", help="list the formats that can be read")
-    table = parser.add_argument_group("tables (csv)")
-    table.add_argument("--kernel", metavar="COLUMN", help="names the kernel (default: rows speak of the whole)")
-    table.add_argument("--repetition", metavar="COLUMN", help="numbers the repetitions (default: rows that agree)")
-    table.add_argument("--rank", metavar="COLUMN", help="the rank (default: rows speak of all ranks)")
-    table.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="take only these rows")
-    table.add_argument(
+    group.add_argument("--application", metavar="NAME", help="name of the program in tables")
+
+
+def _column_options(group: argparse._ArgumentGroup) -> None:
+    """Options of the columns of tables."""
+    group.add_argument("--kernel", metavar="COLUMN", help="column of kernels (default: rows are of the whole program)")
+    group.add_argument(
+        "--repetition", metavar="COLUMN", help="column of repetitions (default: rows with the same configuration)"
+    )
+    group.add_argument("--rank", metavar="COLUMN", help="column of ranks (default: rows are of all ranks)")
+    several(group, "--where", "COLUMN=VALUE", "import only rows with this value in the column")
+    group.add_argument(
         "--melt",
         metavar="NAME=COLUMN,COLUMN...",
-        help="columns (or patterns: 't_*') that are one: their names become the column NAME, their cells 'value'",
+        help="join columns, or patterns such as 't_*': their names become the column NAME, their "
+        "cells the column 'value'",
     )
-    table.add_argument(
-        "--pivot", metavar="NAMES=VALUES", help="the column NAMES names the metrics that stand in the column VALUES"
+    group.add_argument(
+        "--pivot",
+        metavar="NAMES=VALUES",
+        help="split a column: each name in column NAMES becomes a column, with cells from column VALUES",
     )
-    table.add_argument("--delimiter", metavar="CHARACTER", help="between the fields (default: found)")
-    table.add_argument("--decimal", choices=(".", ","), help="before the decimals (default: found)")
+    group.add_argument("--delimiter", metavar="CHARACTER", help="separator of fields (default: detected)")
+    group.add_argument("--decimal", choices=(".", ","), help="decimal separator (default: detected)")
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -199,7 +213,7 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
         raise InputError(
             f"{words[0]} {'is' if len(words) == 1 else 'and the others are'} not of {what}",
             f"a table is read by '{shell_line('ranksight', 'import', 'csv', words[0])} --parameter ... --metric ...'; "
-            "--list-formats lists what else can be read",
+            "--list-formats lists the other formats",
         )
     return found
 

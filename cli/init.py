@@ -15,17 +15,14 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ranksight.campaign.launching import Template
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._project import FILE, JOBS, Project
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, write_output
-
-if TYPE_CHECKING:
-    from ranksight.cli._parser import Parser
 
 FARTHER = 16
 """Times the most ranks measured that are the target where none is named."""
@@ -35,17 +32,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options that do not depend on the command; see :func:`parse` for its parameters."""
     parser.usage = "ranksight init [--ranks LIST] [--PARAMETER LIST ...] [options] [-- COMMAND]"
     parser.add_argument(
-        "--experiment", metavar="FOLDER", help="of the measurements (default: the program's name with .exp)"
+        "--experiment", metavar="FOLDER", help="folder of the measurements (default: the program's name with .exp)"
     )
-    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of what scatters")
-    parser.add_argument(
-        "--collector", action="append", default=[], metavar="NAME", help="measure with this; repeat for several"
-    )
-    parser.add_argument("--platform", default="", metavar="NAME|FILE", help="machine that is measured")
-    parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="predict this kernel; repeat for several"
-    )
-    parser.add_argument("--expectations", default="", metavar="FILE", help="that 'check' compares with")
+    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of measurements that are not deterministic")
+    several(parser, "--collector", "NAME", "collector to measure with")
+    parser.add_argument("--platform", default="", metavar="NAME|FILE", help="machine that is measured, by name or file")
+    several(parser, "--kernel", "NAME", "kernel to predict")
+    parser.add_argument("--expectations", default="", metavar="FILE", help="file of expectations for 'check'")
     parser.add_argument(
         "--target",
         action="append",
@@ -60,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             f"--job-{name}", action="append", default=[], metavar="TEXT", help=f"{what}; as in 'measure'"
         )
     parser.add_argument("--force", action="store_true", help=f"replace {FILE}")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:

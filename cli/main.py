@@ -20,22 +20,22 @@ from ranksight.core.errors import RanksightError, UsageError, meant
 
 VERBS: dict[str, str] = {
     "init": "write the project file, so that verbs need no arguments in a folder",
-    "doctor": "say what can be measured here, what not, and what would mend it",
+    "doctor": "show what can be measured here, what cannot, and how to enable it",
     "calibrate": "measure this node and describe it as a platform",
     "measure": "run a program over configurations and collect counters, messages and time",
     "import": "read measurements that other tools made",
-    "fit": "learn how every metric of every kernel grows",
-    "phases": "find what a traced program repeats, and its time from that",
-    "predict": "predict the runtime at other ranks and sizes, with its interval",
+    "fit": "fit every metric of every kernel as a function of the parameters",
+    "phases": "find the phases that a traced program repeats, and predict its time from them",
+    "predict": "predict the runtime at other ranks and sizes, with prediction intervals",
     "diagnose": "show what bounds each kernel, how it scales, and what would help",
-    "check": "hold an experiment against expectations of how its functions scale",
-    "plan": "say which runs to make next, for the most certainty per core-hour",
-    "report": "write what a model says, and its evidence, into one HTML file",
+    "check": "compare an experiment with expectations of how its functions scale",
+    "plan": "list the next runs that narrow a prediction most per core-hour",
+    "report": "write all results of a model, with the evidence, into one HTML file",
     "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
-    "completion": "print what makes a shell complete verbs and options",
+    "completion": "print the script that completes verbs and options in a shell",
     "compare": "show what changed between two experiments or models, why, and at which scale it matters",
     "history": "follow kernels over many experiments, such as commits, and mark what changed",
-    "demo": "measure, fit and predict the bundled program, then hold the prediction against runs",
+    "demo": "measure, fit and predict the bundled program, then compare the prediction with runs",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
 
@@ -59,7 +59,7 @@ Your own program; write {ranks} and {size} where its command takes them:
   ranksight report app.exp.model.json -o app.html
 
 What can be measured here: ranksight doctor. All verbs: ranksight --help."""
-"""What is printed where nothing is asked for."""
+"""What is printed without a verb."""
 
 
 def _parser() -> Parser:
@@ -68,12 +68,13 @@ def _parser() -> Parser:
     parser = Parser(
         prog="ranksight",
         description="Predict the runtime of an MPI program at scale from a few small runs,\n"
-        "and say what will hold it back.",
+        "and show what limits its scaling.",
         epilog=f"verbs:\n{listing}\n\n'ranksight VERB --help' explains a verb.\n\n"
-        "exit codes: 0 done, 1 bad input or failed program, 2 usage, 3 expectation violated, 4 insufficient evidence",
+        "exit codes: 0 done, 1 bad input or failed program, 2 usage, 3 expectation violated or threshold passed,\n"
+        "            4 insufficient data",
     )
     parser.add_argument("--version", action="version", version=f"ranksight {__version__}")
-    parser.add_argument("verb", metavar="VERB", help="what to do")
+    parser.add_argument("verb", metavar="VERB", help="one of the verbs below")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
@@ -88,7 +89,7 @@ def verb_parser(verb: str) -> Parser:
     module.configure(parser)
     if verb != "completion":
         parser.add_argument(
-            "--verbose", action="store_true", help="say what is read, chosen and written, and when, on standard error"
+            "--verbose", action="store_true", help="log what is read, chosen and written, with times, to standard error"
         )
     return parser
 
@@ -156,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        goes_on = "what was complete is kept, the same line goes on from there"
+        goes_on = "what was complete is kept, the same command continues from there"
         with contextlib.suppress(OSError):  # the terminal may be gone
             say(f"cancelled; {goes_on if verb in RESUMED else 'the same line starts anew'}")
         return 130

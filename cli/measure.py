@@ -1,20 +1,20 @@
 """Run a program over configurations and repetitions, and collect counters, messages and time.
 
-The command stands after '--' and names its parameters in braces; every parameter is an option with a list of values:
+The command follows '--' and has its parameters in braces; every parameter is an option with a list of values:
 
   ranksight measure --ranks 1,2,4,8 --size 32,48 --reps 3 -o heat.exp -- mpirun -n {ranks} ./heat --n {size}
 
 Each configuration is run once for every collector and repetition (a deterministic collector once). A campaign that was
-cut off goes on where it stopped when the same line is given again. Where a collector has to stand before the program,
-its place is found from the launcher's options; write {wrap} there if it is not. A program that needs its process grid
+cut off continues when the same command is given again. A collector that starts the program is inserted before it, at a
+place found from the launcher's options; write {wrap} there if it is not found. A program that needs its process grid
 as options takes it from {grid3.x} {grid3.y} {grid3.z} or {grid2.x} {grid2.y}, the ranks as MPI_Dims_create factors
 them, the longest side first; {size*grid3.x} is a product:
 
   ranksight measure --ranks 1,2,4,8 -o md.exp -- mpirun -n {ranks} ./md -i {grid3.x} -j {grid3.y} -k {grid3.z}
 
 --platform names the machine whose caches callgrind simulates and whose events perf counts: one that ships with the
-project, or a file of 'ranksight calibrate'. --refine KERNEL splits a kernel that is too coarse to act on into its
-loops (by callgrind; perf's samples are put into the same) or, without callgrind, into source lines; build with -g.
+project, or a file of 'ranksight calibrate'. --refine KERNEL splits a large kernel into its loops (by callgrind; perf's
+samples are assigned to the same loops) or, without callgrind, into source lines; build with -g.
 
 A case that has to be prepared, and a program that writes where it runs, get a folder of their own: --workdir CASE is
 copied for each run, and --prepare COMMAND is run once per configuration in a copy, outside the measurement. --at RANKS
@@ -24,7 +24,7 @@ COMMAND gives the command for numbers of ranks at which it differs. All of them 
       -- mpirun -n {ranks} icoFoam -parallel
 
 --distant adds a smaller workload to an experiment of 'ranksight phases': it is run at growing numbers of ranks until
-its cycles per instruction stop falling, and then stands for the original workload on many ranks.
+its cycles per instruction stop falling, and then represents the original workload on many ranks.
 
 --emit slurm (pbs, flux) writes the campaign as job scripts: one job a number of ranks, one task a configuration, and a
 last job that joins their parts. --submit slurm submits and follows them; the same line again measures what is missing.
@@ -43,56 +43,61 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
 from ranksight.cli._lines import shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, meant
 
 if TYPE_CHECKING:
     from ranksight.campaign.collecting import Collector
     from ranksight.campaign.measuring import Outcome, Plan
-    from ranksight.cli._parser import Parser
     from ranksight.core.experiment import Experiment
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options that do not depend on the command; see :func:`parse` for the parameters."""
     parser.usage = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER -- COMMAND"
-    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="the experiment's folder")
-    parser.add_argument("--reps", type=int, default=1, metavar="N", help="repetitions of what scatters (default 1)")
+    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="folder of the experiment")
+    parser.add_argument(
+        "--reps",
+        type=int,
+        default=1,
+        metavar="N",
+        help="repetitions of measurements that are not deterministic (default: 1)",
+    )
     parser.add_argument(
         "--collector",
         action="append",
         default=None,
         metavar="NAME",
-        help="use this one; repeat for several (default: what works here)",
+        help="collector to use; may be repeated (default: all that work here)",
     )
-    parser.add_argument("--list-collectors", action="store_true", help="list what can be collected here, and why not")
+    parser.add_argument(
+        "--list-collectors", action="store_true", help="list the collectors and why some do not work here, and exit"
+    )
     parser.add_argument(
         "--platform",
         default=None,
         metavar="NAME|FILE",
-        help="whose caches and events (default: a generic machine's caches, this processor's events)",
+        help="machine, by name or file: its caches are simulated, its events counted (default: "
+        "generic caches, this processor's events)",
     )
+    several(parser, "--refine", "KERNEL", "split this kernel into loops or source lines")
     parser.add_argument(
-        "--refine",
-        action="append",
-        default=[],
-        metavar="KERNEL",
-        help="split this kernel into loops or lines; repeat for several",
-    )
-    parser.add_argument(
-        "--workdir", type=Path, default=None, metavar="FOLDER", help="run each time in a fresh copy of this case"
+        "--workdir", type=Path, default=None, metavar="FOLDER", help="run each time in a fresh copy of this folder"
     )
     _configure_commands(parser)
-    parser.add_argument("--application", default=None, metavar="NAME", help="the program's name in tables")
-    parser.add_argument("--timeout", type=float, default=None, metavar="S", help="end a run that takes longer")
+    parser.add_argument("--application", default=None, metavar="NAME", help="name of the program in tables")
+    parser.add_argument(
+        "--timeout", type=float, default=None, metavar="S", help="end runs that take longer, in seconds"
+    )
     parser.add_argument(
         "--distant",
         action="store_true",
         help="run a smaller workload at growing numbers of ranks until its cycles per instruction stop falling",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
     parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="of what came of the runs (default: table)"
+        "--format", choices=("table", "json"), default="table", help="format of the summary (default: table)"
     )
     _batch.configure(parser)
 
@@ -104,7 +109,7 @@ def _configure_commands(parser: argparse.ArgumentParser) -> None:
         type=_command,
         default=(),
         metavar="COMMAND",
-        help="run this once per configuration, not measured, in a copy of --workdir (or in an empty folder)",
+        help="command that prepares a configuration, not measured, in a copy of --workdir or an empty folder",
     )
     parser.add_argument(
         "--at",
@@ -112,7 +117,7 @@ def _configure_commands(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar=("RANKS", "COMMAND"),
-        help="at these numbers of ranks run another command; repeat for several",
+        help="numbers of ranks at which another command is run; may be repeated",
     )
 
 

@@ -4,9 +4,9 @@
       --ranks 1,2,4,8 --size 64 -o heat.exp -- mpirun -n {ranks} ./heat --total {size}
   ranksight phases heat.exp --ranks 64,512
 
-Phases are followed over rank counts at one workload (strong scaling). With instructions between calls the total work of
-each is tested to be constant; where it is, a smaller workload, measured by 'ranksight measure --distant', gives a point
-far out. --instructions prints the table that this rests on. Exit code 4 where a trace holds no phases.
+Phases are followed over rank counts at one workload (strong scaling). With instructions between calls the total work
+of each is tested to be constant. Where it is, a smaller workload, measured by 'ranksight measure --distant', gives a
+point at many ranks. --instructions prints the table behind it. Exit code 4 where a trace has no phases.
 """
 
 from __future__ import annotations
@@ -36,35 +36,41 @@ if TYPE_CHECKING:
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.add_argument("experiment", type=Path, metavar="EXPERIMENT", help="folder with runs of pmpi-events")
-    parser.add_argument("--ranks", type=_ranks, default=(), metavar="LIST", help="predict at these rank counts")
+    parser.add_argument(
+        "experiment", type=Path, metavar="EXPERIMENT", help="folder with runs of the collector pmpi-events"
+    )
+    parser.add_argument("--ranks", type=_ranks, default=(), metavar="LIST", help="rank counts to predict")
     parser.add_argument(
         "--workload",
         type=_setting,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="the original workload (default: the one that computes most); may be repeated",
+        help="workload to predict (default: the one that computes most); may be repeated",
     )
     parser.add_argument(
         "--time",
         choices=("measured", "simulated"),
         default=None,
-        help="time of computation (default: measured; where ranks shared cores simulated, if there)",
+        help="time of computation to use (default: measured; simulated, where ranks shared cores and it is available)",
     )
     parser.add_argument(
         "--admissible",
         default=None,
         metavar="RULE",
-        help="rank counts that the program takes, such as squares (default: found from the weights); 'list' names all",
+        help="rank counts that the program accepts, such as squares (default: inferred from the "
+        "weights); 'list' prints all",
     )
     parser.add_argument(
-        "--platform", default="generic", metavar="NAME|FILE", help="whose latencies and clock (default: generic)"
+        "--platform",
+        default="generic",
+        metavar="NAME|FILE",
+        help="machine, by name or file, for latencies and clock (default: generic)",
     )
-    parser.add_argument("--instructions", action="store_true", help="print the instruction prediction tables too")
+    parser.add_argument("--instructions", action="store_true", help="also print the instruction prediction tables")
     parser.add_level()
     parser.add_format()
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
+    parser.add_argument("--quiet", action="store_true", help="print only the answers")
 
 
 def _ranks(text: str) -> tuple[float, ...]:
@@ -221,7 +227,7 @@ def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) ->
     blocks += [Table(columns, rows), "", f"coverage: {analysis.coverage:.1%} of the run lies in phases that repeat"]
     if analysis.unrelated > 0:
         blocks.append(
-            Text(f"unrelated: {analysis.unrelated:.1%} of the run lies in calls that are no phase of other rank counts")
+            Text(f"unrelated: {analysis.unrelated:.1%} of the run lies in calls of no phase at other rank counts")
         )
     if not args.quiet:
         blocks += _explained(analysis)

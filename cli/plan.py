@@ -1,18 +1,18 @@
-"""Say which runs to make next: those that narrow a prediction most for their core-hours.
+"""List the next runs: those that narrow a prediction most for their core-hours.
 
   ranksight plan heat.exp --ranks 1024 --size 256
   ranksight plan heat.exp --ranks 6144 --size 256 --ranks-rule '6*n^2' --budget 20
   ranksight plan heat.model.json --ranks 4096 --size 256 --max-ranks 256 --runs 3
 
-Every parameter of the model is an option by its name and says where the prediction is wanted. Which values a parameter
-may take in a run follows a rule: --NAME-rule with a list (8,27,64), a range (16..512:16), cubes, squares,
+Every parameter of the model is an option by its name and sets the target of the prediction. The values that a
+parameter may take in a run follow a rule: --NAME-rule with a list (8,27,64), a range (16..512:16), cubes, squares,
 powers-of-two, or a formula in n (6*n^2, 2^n); without one it is the rule that the values measured follow. --min-NAME
 and --max-NAME limit them. Runs with more ranks than the machine of the experiment has cores are left out unless
 --max-ranks names more. A run costs its predicted time x ranks, of the program without collectors, whose factor is
 stated; the budget is in core-hours. Runs that are expected to narrow the interval by less than 10 % are left out, but
 for a few cheap ones that explore.
 
-The functions that still fit the measurements say different things of a run; the plan weighs how far each possible
+The functions that still fit the measurements predict different outcomes of a run. The plan estimates how far each
 outcome would narrow the interval at the target. Given the experiment's folder, the lines to measure are ready to use.
 """
 
@@ -50,22 +50,28 @@ def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER-rule RULE] [options]"
     parser.add_argument(
-        "model", type=Path, metavar="EXPERIMENT|MODEL", help="folder of 'ranksight measure', or file of 'ranksight fit'"
+        "model", type=Path, metavar="EXPERIMENT|MODEL", help="folder of an experiment, or file of 'ranksight fit'"
     )
-    parser.add_argument("--kernel", default=None, metavar="NAME", help="narrow this kernel, not the whole program")
-    parser.add_argument("--metric", default=None, metavar="NAME", help="what to narrow (default: time)")
+    parser.add_argument(
+        "--kernel", default=None, metavar="NAME", help="narrow the interval of this kernel, not of the whole program"
+    )
+    parser.add_argument(
+        "--metric", default=None, metavar="NAME", help="metric whose interval is narrowed (default: time)"
+    )
     parser.add_argument(
         "--budget",
         type=float,
         default=None,
         metavar="CORE-HOURS",
-        help="spend no more (default: the cost of running the target instead)",
+        help="largest cost of all runs (default: the cost of running the target)",
     )
-    parser.add_argument("--runs", type=int, default=5, metavar="N", help="plan no more runs than this (default: 5)")
-    parser.add_argument("--reps", type=int, default=None, metavar="N", help="repetitions of a run (default: as before)")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="largest number of runs (default: 5)")
+    parser.add_argument(
+        "--reps", type=int, default=None, metavar="N", help="repetitions of each run (default: as measured)"
+    )
     parser.add_level(LEVEL)
     parser.add_format()
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the plan")
+    parser.add_argument("--quiet", action="store_true", help="print only the plan")
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -145,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
     repetitions = choice.runs[0].repetitions if choice.runs else 1
     commands = measure_lines(configurations, repetitions, folder, template, work)
     args.instead = []
-    if choice.dearer and not choice.candidates.barred and not args.crowded:
+    if choice.costs_more and not choice.candidates.barred and not args.crowded:
         itself = [dict(zip(model.parameters, map(float, target), strict=True)) for target in targets]
         args.instead = measure_lines(itself, repetitions, folder, template, work)
     if model.coordinates is not None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
@@ -28,7 +29,6 @@ from ranksight.reports.terminal import Block, Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.analysis.phases.cross_check import CrossCheck
-    from ranksight.cli._parser import Parser
     from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
 
@@ -41,16 +41,13 @@ DRAWN = (".svg", ".png", ".pdf")
 def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
-    parser.add_argument(
-        "--kernel", action="append", default=[], metavar="NAME", help="only this kernel; may be repeated"
-    )
-    parser.add_argument(
+    parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
+    several(parser, "--kernel", "NAME", "print only this kernel")
+    several(
+        parser,
         "--metric",
-        action="append",
-        default=[],
-        metavar="NAME[,NAME]",
-        help="only these metrics, or 'all'; may be repeated (default: in a table the time where modelled, else all)",
+        "NAME[,NAME]",
+        "print only these metrics, or 'all' (default: in a table the time, if modelled; otherwise all)",
     )
     parser.add_argument(
         "--messages",
@@ -58,13 +55,14 @@ def configure(parser: Parser) -> None:
         const="class",
         choices=("class", "rank", "links"),
         metavar="BY",
-        help="the table of messages instead: by 'class' of ranks that do the same (default), by 'rank', or by 'links', "
-        "the communication pattern",
+        help="print the table of messages instead: by 'class' of similar ranks (default), by "
+        "'rank', or by 'links' (the communication pattern)",
     )
     parser.add_argument(
         "--terms",
         action="store_true",
-        help="the terms of the resource equation instead: CPI_exec, BF_mem and clock of every kernel, and T_others",
+        help="print the terms of the resource equation instead: CPI_exec, BF_mem and clock of "
+        "every kernel, and T_others",
     )
     parser.add_level()
     parser.add_format()
@@ -72,16 +70,16 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--units",
         metavar="NAME=FORMULA",
-        help="whole units that the work comes in, such as 'elements=6*size^2' (default: as fitted)",
+        help="indivisible units of the work, such as 'elements=6*size^2' (default: as fitted)",
     )
     parser.add_argument(
         "--plot",
         type=Path,
         metavar="FILE",
-        help="also draw the program's time up to the largest value asked, with measured times: .svg, .png or .pdf",
+        help="also draw the program's predicted and measured times: .svg, .png or .pdf",
     )
-    parser.add_argument("--force", action="store_true", help="replace the file of --plot")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the answers")
+    parser.add_argument("--force", action="store_true", help="replace an existing file of --plot")
+    parser.add_argument("--quiet", action="store_true", help="print only the answers")
 
 
 def run(args: argparse.Namespace) -> int:

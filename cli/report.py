@@ -3,12 +3,12 @@
   ranksight report heat.model.json --experiment heat.exp -o heat.html
   ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
 
-The front shows in a sentence what the model predicts at the target, which rank count is worth its core-hours, what
-limits scaling and how far the prediction can be trusted. Then come the parts of the time, all kernels, communication,
-platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target: without it, the farthest of 1 to
-16 times the most ranks measured that the data support, with the next one beyond it shown as insufficient, and the
-largest measured value of the others. An experiment adds its measured points; configurations that the model was not
-fitted to are held against it.
+The front page has one sentence each on the prediction at the target, the rank count that is worth its core-hours, what
+limits scaling, and how far the prediction can be trusted. Then come the parts of the time, all kernels, communication,
+platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target. The default of ranks is the
+farthest of 1 to 16 times the most ranks measured that the data support; the next one beyond it is shown as
+insufficient. The default of other parameters is the largest measured value. An experiment adds its measured points;
+configurations that the model was not fitted to are compared with it.
 """
 
 from __future__ import annotations
@@ -36,27 +36,32 @@ if TYPE_CHECKING:
 def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
     parser.usage = "ranksight report MODEL [-o FILE] [--experiment FOLDER] [--PARAMETER VALUE] [options]"
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file made by 'ranksight fit'")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the report (default: MODEL with .html)")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="file of the report (default: MODEL with .html)"
+    )
     parser.add_argument(
         "--experiment",
         action="append",
         default=[],
         type=Path,
         metavar="FOLDER",
-        help="measured runs to show, fitted to or not; may be repeated",
+        help="experiment whose measurements are shown; may be repeated",
     )
     parser.add_argument(
-        "--expectations", type=Path, metavar="FILE", help="hold the first experiment against these, as 'check' does"
+        "--expectations",
+        type=Path,
+        metavar="FILE",
+        help="compare the first experiment with these expectations, as 'check' does",
     )
     parser.add_argument(
         "--platform",
         metavar="NAME",
-        help="machine to describe, by name or file; what the model computes with is given to fit",
+        help="machine to describe, by name or file; the model keeps that of 'fit'",
     )
-    parser.add_argument("--along", metavar="PARAMETER", help="what to draw over (default: ranks where they varied)")
-    parser.add_argument("--title", help="of the page")
-    parser.add_argument("--author", default="", help="who writes the report, shown on its front")
+    parser.add_argument("--along", metavar="PARAMETER", help="parameter to draw over (default: ranks, if they varied)")
+    parser.add_argument("--title", help="title of the page")
+    parser.add_argument("--author", default="", help="author, shown on the front page")
     parser.add_argument(
         "--efficiency",
         type=float,
@@ -66,10 +71,10 @@ def configure(parser: Parser) -> None:
     )
     parser.add_level()
     parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="of the summary (default: table)"
+        "--format", choices=("table", "json", "csv"), default="table", help="format of the summary (default: table)"
     )
-    parser.add_argument("--force", action="store_true", help="replace the output file")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--force", action="store_true", help="replace an existing output file")
+    parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -130,7 +135,7 @@ def _context(args: argparse.Namespace) -> Context:
     from ranksight.reports.sweep import axis_of, sweep
 
     if args.expectations is not None and not args.experiment:
-        raise UsageError("--expectations needs an experiment to hold against them", "give --experiment FOLDER")
+        raise UsageError("--expectations needs an experiment to compare with", "give --experiment FOLDER")
     study = None if args.expectations is None else read_study(args.expectations)
     platform = load(args.platform) if args.platform is not None else None
     model = Model.load(args.model)

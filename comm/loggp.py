@@ -85,7 +85,7 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
     latency = _latency(tables["pingpong"], transfer, sending, receiving, intervals, notes)
     smallest, largest = tables["pingpong"].size[[0, -1]]
     span = f"{format_si(smallest, 'B')} to {format_si(largest, 'B')}"
-    notes.append(f"measured from {span}; beyond, the last piece goes on")
+    notes.append(f"measured from {span}; beyond these sizes the last piece continues")
     return NetworkParameters(
         transfer.function,
         None if sending is None else _level(sending.function, None),

@@ -90,7 +90,7 @@ def summarise(timings: pd.DataFrame, quantile: float = QUANTILE) -> SizeTable:
         raise InputError("timings hold a size that is not a number of bytes")
     if not (np.isfinite(duration).all() and (duration > 0).all()):
         raise InputError(
-            "timings hold a duration that is not positive", "the clock is too coarse, or the file holds something else"
+            "timings hold a duration that is not positive", "the clock is too coarse, or the file is of another kind"
         )
     order = np.lexsort((duration, size))
     size, duration = size[order], duration[order]

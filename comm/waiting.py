@@ -62,8 +62,7 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
         ``kernel``, ``rank``, ``operation``, ``comm_size`` and ``seconds`` (``run`` where there are several runs);
         rows of one rank that differ in size class alone are summed.
     transfer : array_like, optional
-        Seconds that each row costs on the network (:func:`ranksight.comm.costs.messages.message_times`); NaN where the
-        operation has no cost, its own time is then rest.
+        Seconds that each row costs on the network; NaN where the operation has no cost, its own time is then rest.
 
     Returns
     -------
@@ -91,5 +90,5 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
     rows = messages[[*keys, "rank", "seconds"]].assign(transfer=known)
     sums = rows.groupby([*keys, "rank"], observed=True, sort=False)[["seconds", "transfer"]].sum().reset_index()
     own = sums.groupby(keys, observed=True)["seconds"].transform("min").to_numpy()
-    carried = np.minimum(sums["transfer"].to_numpy(), own)
-    return sums.assign(transfer=carried, waiting=sums["seconds"].to_numpy() - own, rest=own - carried)
+    moved = np.minimum(sums["transfer"].to_numpy(), own)
+    return sums.assign(transfer=moved, waiting=sums["seconds"].to_numpy() - own, rest=own - moved)

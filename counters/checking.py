@@ -143,17 +143,17 @@ def _parts(look: _Look) -> Iterator[tuple[str, str]]:
         )
 
 
-def _pace(look: _Look) -> Iterator[tuple[str, str]]:
+def _instruction_rate(look: _Look) -> Iterator[tuple[str, str]]:
     """More instructions than a core can retire in its cycles."""
     cycles, instructions = look.column("cycles"), look.column("instructions")
     with np.errstate(invalid="ignore", divide="ignore"):
-        pace = np.where((cycles > FEW) & np.isfinite(instructions), instructions / cycles, 0.0)
-    row = int(np.argmax(pace))
+        rate = np.where((cycles > FEW) & np.isfinite(instructions), instructions / cycles, 0.0)
+    row = int(np.argmax(rate))
     chance = CHANCE * np.sqrt(look.variance("instructions")[row] + WIDEST**2 * look.variance("cycles")[row])
     if instructions[row] > WIDEST * cycles[row] + chance:
         yield (
             "instructions above cycles",
-            f"instructions contradict cycles: {format_si(float(pace[row]))} a cycle ({look.at(row)}), and no core "
+            f"instructions contradict cycles: {format_si(float(rate[row]))} a cycle ({look.at(row)}), and no core "
             f"retires more than {WIDEST:g}: a counter overflowed, or one is a sum over ranks where the other is not; "
             "measure this run again, or import both in the same way",
         )
@@ -293,7 +293,7 @@ def _teams(look: _Look) -> Iterator[tuple[str, str]]:
 
 CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
     _parts,
-    _pace,
+    _instruction_rate,
     _clock,
     _traffic,
     _lines,

@@ -45,8 +45,8 @@ def text() -> str:
         "",
         "## Exit codes",
         "",
-        "0 done, 1 bad input or failed program, 2 usage, 3 an expectation is violated or a threshold passed, 4 the "
-        "evidence is insufficient.",
+        "0 done, 1 bad input or failed program, 2 usage, 3 an expectation is violated or a threshold passed, "
+        "4 insufficient data.",
     ]
     return "\n".join(lines) + "\n"
 

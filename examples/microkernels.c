@@ -149,7 +149,7 @@ KERNEL long unpredictable(const unsigned char *bits, long n, long repeats) {
 
 /* ---- caches and memory ---- */
 
-/* Adds up half of each line with one vector load, eight sums, so that neither decoding nor additions hold it up and the
+/* Adds up half of each line with one vector load, eight sums, so that neither decoding nor additions stall it and the
  * lines come as fast as the level gives them. */
 #define SUM(name)                                                                                              \
     KERNEL WIDE double name(const Vector *a, long lines, long repeats) {                                       \

@@ -277,7 +277,11 @@ def assemble(
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
     model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
-    log("functions chosen in space %s: %d without an answer", model.fitted.space, int((model.fitted.status != 0).sum()))
+    log(
+        "functions fitted in space %s: %d with insufficient data",
+        model.fitted.space,
+        int((model.fitted.status != 0).sum()),
+    )
     functions = structured(
         experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
     )

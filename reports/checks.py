@@ -120,9 +120,9 @@ def said(each: Finding, short: Mapping[str, str]) -> str:
         return f"no verdict: {each.reason}"
     if each.match.rank == "total":
         return ""
-    pace = "faster" if each.match.faster else "slower"
+    speed = "faster" if each.match.faster else "slower"
     within = "within" if each.match.rank == "approximate" else "outside"
-    parts = [f"grows {pace} than expected, {within} the limit {_written(each.match.limit, short)}"]
+    parts = [f"grows {speed} than expected, {within} the limit {_written(each.match.limit, short)}"]
     if each.match.faster:
         parts += _prices(each)
     if each.litmus:

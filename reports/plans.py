@@ -28,9 +28,8 @@ COLUMNS = (
 
 
 SETTLED = (
-    "more runs hardly help: these are expected to take {part} of the interval away, and serve to meet what no function "
-    "that fits foresees; what is left is scatter, and how far the program may leave its function up to the "
-    "target{nearer}"
+    "more runs hardly help: these are expected to narrow the interval by {part}, and explore what no fitted function "
+    "predicts; the rest is scatter, and how far the program may deviate from its function up to the target{nearer}"
 )
 NEARER = ", which only runs nearer to it show"
 
@@ -45,7 +44,7 @@ SHARED = (
     "the machine measured on has fewer cores than some of these runs have ranks: there their counts are true, their "
     "times are not; --max-ranks leaves them out"
 )
-DEARER = "running the {target} instead costs less than these runs, {hours} core-hours{advice}"
+COSTS_MORE = "running the {target} instead costs less than these runs, {hours} core-hours{advice}"
 ADVICE = ": measure {it}, the answer is then no prediction"
 BARRED = ", were it not for {what}"
 CROWDED = ", on a machine with more cores than the one measured on"
@@ -121,13 +120,13 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
     said += ["", Table(columns, lines), _ending(choice)]
     if sharing:
         said.append(Text(SHARED, 0, 2, "yellow"))
-    if choice.dearer:
+    if choice.costs_more:
         advice = ADVICE.format(it="it" if len(goal.targets) == 1 else "them")
         if choice.candidates.barred:
             advice = BARRED.format(what=choice.candidates.barred)
         elif crowded:
             advice = CROWDED
-        said.append(Text(DEARER.format(target=targets, hours=target_cost, advice=advice), 0, 2, "yellow"))
+        said.append(Text(COSTS_MORE.format(target=targets, hours=target_cost, advice=advice), 0, 2, "yellow"))
     elif choice.settled and not goal.now.status.any():
         there = any(list(run.configuration.values()) in goal.targets.tolist() for run in choice.runs)
         text = SETTLED.format(part=f"{100 * choice.narrowing:.2g} %", nearer="" if there else NEARER)
@@ -241,7 +240,7 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
         "ended": choice.ended,
         "narrowing": choice.narrowing,
         "core_hours_of_the_targets": _finite(choice.target_cost),
-        "dearer_than_the_targets": choice.dearer,
+        "costs_more_than_target": choice.costs_more,
         "targets_barred_by": choice.candidates.barred,
         "runs": [
             {"configuration": {name: _number(x) for name, x in run.configuration.items()}, **_figures(run)}

@@ -101,7 +101,7 @@ def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
         Fact(
             grade,
             "Check",
-            f"Held against {len(errors)} configuration{'s' if len(errors) > 1 else ''} that the model was not fitted "
+            f"Compared with {len(errors)} configuration{'s' if len(errors) > 1 else ''} that the model was not fitted "
             f"to: time off by {middle:.1%} in the median, {errors.max():.1%} at most, {inside.sum()} of {len(errors)} "
             "inside the interval.",
         )

@@ -73,7 +73,7 @@ def _steps(collector: Collector, launch: Launch, folder: Path) -> list[Step]:
     program = launch.command[launch.program_at :]
     for step in steps:
         assert isinstance(step, Step), "steps() gives Steps"
-        assert all(isinstance(word, str) for word in step.command), "a command is made of str"
+        assert all(isinstance(word, str) for word in step.command), "a command consists of str"
         assert step.command[-len(program) :] == program, f"the command does not end with {' '.join(program)}"
         assert all(isinstance(x, str) for pair in step.environment.items() for x in pair), "variables are str"
     return steps

@@ -159,7 +159,7 @@ def _by_factors(factors: dict[str, list[float]], time: list[float]) -> list[Caus
 
 @dataclass(frozen=True)
 class _Split:
-    """A time as execution and what the loads of each level hold it up."""
+    """A time as execution and the stalls by the loads of each level."""
 
     instructions: float
     execution: float

@@ -6,9 +6,9 @@ are left when execution is known (:mod:`ranksight.analysis.diagnosis.execution`)
 level take at the bandwidth of that level, which no faster execution can undercut (roofline; Williams, Waterman and
 Patterson, CACM 52 (2009) 65). The larger of both counts.
 
-Memory that holds a kernel up does so by bandwidth or by latency. With traffic B bytes at bandwidth b, the time that it
-holds the kernel up is t: if B / b is more than half of t, more loads in flight could not halve it, and bandwidth binds;
-if it is less, they could, and latency binds (Little's law).
+Memory stalls a kernel by bandwidth or by latency. With traffic B bytes at bandwidth b and t the time stalled: if B / b
+is more than half of t, more loads in flight could not halve it, and bandwidth binds; if it is less, they could, and
+latency binds (Little's law).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Causes:
     verdict : (K, k) int
         Index into :data:`VERDICTS`.
     level : (K, k) int
-        0, 1, 2 for L2, L3 and memory: the level that holds the kernel up most.
+        0, 1, 2 for L2, L3 and memory: the level that stalls the kernel most.
     used : (3, K, k)
         Bytes through each level at its bandwidth, over the kernel's computing time; NaN where unknown.
     flight : (K, k)
-        Loads in flight at `level`: cycles that its loads would wait alone over those that they hold the kernel up.
+        Loads in flight at `level`: cycles that its loads would wait alone over those that they stall the kernel.
     chance : (K, k)
         Probability of the verdict's side, execution or memory; NaN where another cause leads.
     ahead : (K, k)
@@ -105,8 +105,8 @@ def judge(
     counted : (K, k) bool
         Whether instructions or stalls determine execution at all.
     stalled : (K, k) bool, optional
-        Whether the kernel's own stalls were counted: bytes that pass while it executes are then no part of what memory
-        holds up, unless they take most of the time.
+        Whether the kernel's own stalls were counted: bytes that pass while it executes are then no part of the memory
+        stalls, unless they take most of the time.
     """
     whole = computing + communication + imbalance
     scale = np.where(whole > 0, whole, 1.0)
@@ -171,7 +171,7 @@ def over_the_roof(evidence: Evidence, found: Causes) -> NDArray[np.bool_]:
 
 
 def _levels(exposed: Array, fill: Array, held: Array) -> Array:
-    """Share of each level (3, K, k) in what memory holds up: as its loads wait, and no less than its bytes take.
+    """Share of each level (3, K, k) in the memory stalls: as its loads wait, and no less than its bytes take.
 
     Where loads by level were not counted, what bytes do not explain stays open.
     """
@@ -180,7 +180,7 @@ def _levels(exposed: Array, fill: Array, held: Array) -> Array:
     wait = np.where(np.isfinite(exposed), exposed, 0.0)
     total = wait.sum(axis=0)
     part = wait / np.where(total > 0, total, 1.0) * held
-    # Bytes pass through the levels before the busiest one while that one is waited for: only it holds up by them.
+    # Bytes pass through the levels before the busiest one while that one is waited for: only it stalls by them.
     top = np.arange(3)[:, None, None] == full.argmax(axis=0)[None]
     most = np.where(top, np.maximum(part, np.minimum(full, held)), 0.0)
     others = np.where(top, 0.0, part)

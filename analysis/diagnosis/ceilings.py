@@ -113,8 +113,8 @@ class Ceilings(Stored):
     def share(self, ranks: Array) -> Array:
         """Bandwidth in B/s of each of :data:`NAMES` for one rank where `ranks` (k,) run, (4, k).
 
-        Ranks are placed a core each, domain after domain. The bandwidth is that of the fullest domain or cache; its
-        cores divide what it delivers, ``min(bandwidth of a core, bandwidth of the instance / its active cores)``
+        Ranks are placed a core each, domain after domain. The bandwidth is that of the domain or cache with most ranks;
+        its cores divide what it delivers, ``min(bandwidth of a core, bandwidth of the instance / its active cores)``
         (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
         """
         ranks = np.minimum(np.asarray(ranks, dtype=np.float64), self.node)[None, :]

@@ -352,7 +352,7 @@ def _causes(evidence: Evidence) -> Causes:
     longest = evidence.longest * f
     known = execution(evidence.computing * f, instructions, longest, evidence.cpi, evidence.minimum_wait, stalls, error)
     waiting = evidence.waiting
-    # Top-down levels without loads by level: all that memory holds up is put to memory.
+    # Top-down levels without loads by level: all stalls count as those of memory.
     bare = np.isfinite(evidence.stalled) & ~np.isfinite(waiting).any(axis=0)
     waiting[2] = np.where(bare, evidence.stalled * evidence.computing, waiting[2])
     determined = np.isfinite(stalls) | counted

@@ -235,7 +235,7 @@ def gather(
         down, up = (np.nan_to_num(end / time, nan=1.0) for end in (lower, upper))
     status, reason = answers.state("time")
     measured = (points[:, None] == model.training[None]).all(axis=2).any(axis=1)
-    least, minimum_wait, factor, error, stalls, source = _equation(model, broken)
+    terms = _equation(model, broken)
     instructions = count("instructions")
     given = extras.get("ceilings")
     found = Evidence(
@@ -263,12 +263,12 @@ def gather(
         loads=np.stack([count(name) for name in LEVELS]),
         stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
         stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
-        cpi=np.where(np.isfinite(least), least, _pace(each["execution"], instructions, extras)),
-        minimum_wait=minimum_wait,
-        factor=factor,
-        factor_error=error,
-        counted=stalls,
-        source=source,
+        cpi=np.where(np.isfinite(terms.cpi), terms.cpi, _cpi(each["execution"], instructions, extras)),
+        minimum_wait=terms.minimum_wait,
+        factor=terms.factor,
+        factor_error=terms.factor_error,
+        counted=terms.counted,
+        source=terms.source,
         ceilings=None if given is None else Ceilings.from_dict(given),
         memory=_memory(said, model.functions.rows),
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
@@ -336,7 +336,7 @@ def served(first: Array, second: Array, third: Array) -> Array:
     return np.stack([np.maximum(first - second, 0.0), np.maximum(second - third, 0.0), third])
 
 
-def _pace(execution: Array, instructions: Array, extras: Any) -> Array:
+def _cpi(execution: Array, instructions: Array, extras: Any) -> Array:
     """Cycles an instruction of execution, where the equation gives it."""
     given = extras.get("ceilings") if isinstance(extras, dict) else None
     if given is None:
@@ -367,24 +367,48 @@ def _sum(one: Array, other: Array) -> Array:
     return np.where(np.isfinite(one) | np.isfinite(other), np.nan_to_num(one) + np.nan_to_num(other), np.nan)
 
 
-def _equation(model: Model, broken: Breakdown) -> tuple[Array, Array, Array, Array, NDArray[np.bool_], tuple[str, ...]]:
-    """CPI and waiting where memory asked least, BF_mem with error, whether stalls were counted, and the source, of all
-    kernels.
+@dataclass(frozen=True)
+class _EquationTerms:
+    """What the resource equation says of K kernels at k points; NaN, False or empty where it has no terms.
 
-    The CPI is the equation's own: its parts are scaled to the kernel's time where another law predicts that better.
+    Attributes
+    ----------
+    cpi : (K, k)
+        Cycles per instruction without memory stalls: the equation's own, as its parts are scaled to the kernel's time
+        where another law predicts that better.
+    minimum_wait : (K,)
+        Waiting where memory asked least.
+    factor, factor_error : (K, k)
+        BF_mem with its standard error.
+    counted : (K,)
+        Whether stalls were counted.
+    source : tuple of str
+        Where the terms come from.
     """
+
+    cpi: Array
+    minimum_wait: Array
+    factor: Array
+    factor_error: Array
+    counted: NDArray[np.bool_]
+    source: tuple[str, ...]
+
+
+def _equation(model: Model, broken: Breakdown) -> _EquationTerms:
+    """The terms of all kernels."""
     kernels, terms = broken.kernels, broken.terms
-    count, k = len(kernels), broken.total.value.shape[1]
-    least, minimum_wait = np.full((count, k), np.nan), np.full(count, np.nan)
-    factor, error = np.full((count, k), np.nan), np.full((count, k), np.nan)
-    counted = np.zeros(count, dtype=bool)
+    shape = len(kernels), broken.total.value.shape[1]
     source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
+    least, minimum_wait = np.full(shape, np.nan), np.full(shape[0], np.nan)
+    factor, error = np.full(shape, np.nan), np.full(shape, np.nan)
+    counted = np.zeros(shape[0], dtype=bool)
+    found = _EquationTerms(least, minimum_wait, factor, error, counted, tuple(source))
     if terms is None:
-        return least, minimum_wait, factor, error, counted, tuple(source)
+        return found
     place = {kernel: at for at, kernel in enumerate(kernels)}
     mine = [(at, place[kernel]) for at, kernel in enumerate(terms.kernels) if kernel in place and kernel != WHOLE]
     if not mine:
-        return least, minimum_wait, factor, error, counted, tuple(source)
+        return found
     theirs, here = (np.array(column) for column in zip(*mine, strict=True))
     factor[here] = terms.blocking.value[theirs]
     error[here] = (terms.blocking.upper - terms.blocking.lower)[theirs] / 3.29
@@ -396,4 +420,4 @@ def _equation(model: Model, broken: Breakdown) -> tuple[Array, Array, Array, Arr
         source[to] = terms.method[at]
         value = smallest.get(terms.kernels[at])
         minimum_wait[to] = float(value) if isinstance(value, (int, float)) else np.nan
-    return least, minimum_wait, factor, error, counted, tuple(source)
+    return replace(found, source=tuple(source))

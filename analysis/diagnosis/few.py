@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 STORES = ("store_misses_l1", "store_misses_l2", "store_misses_l3")
 SMALL = 0.05
-"""Part of a kernel's time that memory may hold up without its samples being worth a word."""
+"""Part of a kernel's time that memory stalls up to which its samples are not mentioned."""
 DRAWS = 32
 """A power of two, as Sobol's points ask for."""
 
@@ -91,13 +91,13 @@ def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
     empty = (evidence.loads == 0) & np.isfinite(samples.worth)
     longest = evidence.computing * np.where(np.isfinite(samples.time), _longest(samples.time), 1.0)
     places = qmc.Sobol(4 + len(LEVELS), seed=0).random(DRAWS)  # the same for all kernels, which are judged one by one
-    for time, pace, count, store, *each in places:
+    for time, cycle, count, store, *each in places:
         moved = evidence.loads * np.stack([_factor(n, at) for n, at in zip(samples.loads, each, strict=True)])
         first = gammaincinv(0.5, np.array(each))[:, None, None] * np.nan_to_num(samples.worth)
         one = replace(
             evidence,
             computing=evidence.computing * _factor(samples.time, time),
-            cpi=evidence.cpi * _factor(samples.time, pace),
+            cpi=evidence.cpi * _factor(samples.time, cycle),
             instructions=evidence.instructions * _factor(samples.instructions, count),
             loads=np.where(empty, first, moved),
             stores=evidence.stores * _factor(samples.stores, store),

@@ -17,20 +17,20 @@ from ranksight.core.experiment import WHOLE
 SIMILAR = 1.1
 """Ratio of two CPIs below which they look the same."""
 APART = 2.0
-"""Ratio of two blocking factors, or of the shares that memory holds up, from which kernels differ."""
+"""Ratio of two blocking factors, or of the shares of memory stalls, from which kernels differ."""
 LIGHT = 0.01
 MOST = 40
 """Largest kernels that are compared with each other."""
 
 
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
-    """Pairs of kernels with the same CPI and unlike blocking by memory, at the first configuration asked for.
+    """Pairs of kernels with the same CPI and different blocking by memory, at the first configuration asked for.
 
     Returns
     -------
     DataFrame
-        ``kernel`` (memory holds it up more) and ``other``; ``cpi``, ``other_cpi``; ``bf_mem``, ``other_bf_mem``;
-        ``held``, ``other_held`` (share of their computing that L2, L3 and memory hold up); ``gain`` (how much more of
+        ``kernel`` (more memory stalls) and ``other``; ``cpi``, ``other_cpi``; ``bf_mem``, ``other_bf_mem``;
+        ``held``, ``other_held`` (share of their computing that L2, L3 and memory stall); ``gain`` (how much more of
         its time ``kernel`` saves than ``other`` with these twice as fast); those that differ most first.
     """
     columns = ["kernel", "other", "cpi", "other_cpi", "bf_mem", "other_bf_mem", "held", "other_held", "gain"]

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 HALF = -0.5
 """Slope s above which a kernel of a strongly scaling program saturates."""
 COUNTED = "instructions"
-PACE = 0.02
+MARGIN = 0.02
 """Slope above the logarithm's within which nothing is said to grow."""
 HEAVY = 0.01
 """Share of the time at the most ranks from which a growing kernel is named."""
@@ -69,10 +69,10 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
         the most ranks over that at ``at`` where it grows, over its least elsewhere); ``efficiency`` (of the ideal at
         the most ranks: work kept in weak, divided in strong scaling);
-        ``share`` (of the time at the most ranks); ``named`` (whether it grows, carries weight, and its instructions,
+        ``share`` (of the time at the most ranks); ``named`` (whether it grows, matters, and its instructions,
         where counted, grow with it, so that scatter of times alone names nothing), ``by`` (``time``, or
-        ``instructions`` where the evidence carries these and not the time: the kernel is then taken to keep its pace);
-        the largest first.
+        ``instructions`` where the data suffice for these and not for the time: the kernel is then taken to keep its
+        time per instruction); the largest first.
     """
     times, ranks, by = _curves(line)
     count, k = times.shape
@@ -87,8 +87,8 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         sums = times.sum(axis=0) + line.others
         share = times[:, -1] / sums[-1] if sums[-1] > 0 else np.zeros(count)
     sending = (line.communication[:, -1] > line.computing[:, -1] + line.imbalance[:, -1])[:, None]
-    pace = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf)[None, :], slow[None, :])
-    rising = _trailing(slope > pace + PACE)
+    expected = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf)[None, :], slow[None, :])
+    rising = _trailing(slope > expected + MARGIN)
     flat = _trailing(slope > HALF)
     rise = np.where(rising < k - 1, logs[:, -1] - np.take_along_axis(logs, rising[:, None], 1)[:, 0], 0.0)
     # A pure logarithm, which is nothing on one rank, rises faster than one step more.
@@ -179,9 +179,9 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     start = np.where(sufficient.any(axis=1), sufficient.argmax(axis=1), both.argmax(axis=1))
     at = start[:, None]
     base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
-    pace = np.divide(base, counts, out=np.zeros_like(base), where=counts > 0)
+    each = np.divide(base, counts, out=np.zeros_like(base), where=counts > 0)
     by = np.where(use, COUNTED, "time").astype(object)
-    return np.where(use[:, None], np.maximum(pace * work, 0.0), times), line.ranks, by
+    return np.where(use[:, None], np.maximum(each * work, 0.0), times), line.ranks, by
 
 
 def _trailing(holds: NDArray[np.bool_]) -> NDArray[np.intp]:

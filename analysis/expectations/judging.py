@@ -36,7 +36,7 @@ class Finding:
     function, metric : str
     expectation : Expectation
     match : Match or None
-        None where there is no model.
+        None without a model.
     formula : str
         The model with its coefficients.
     adjusted_r2 : float
@@ -127,7 +127,7 @@ def _match(model: Model, hypothesis: int, expected: Growth, limit: Growth) -> Ma
 
 
 def weakness(model: Model, study: Study) -> str:
-    """Why a model carries no verdict, whatever is expected; empty where it does."""
+    """Why a model gives no verdict, whatever is expected; empty where it does."""
     if model.empty:
         return f"no function can be fitted to {counted(len(model.present), 'configuration')}"
     for name, count in model.settings.items():

@@ -48,7 +48,7 @@ class Analysis:
         Whose latencies and clock turn counts into cycles.
     coverage, unrelated : float
         Share of the run's time (of its computation where times in MPI are invalid), at the largest rank count, in
-        phases that repeat and in calls that are no phase of other rank counts.
+        phases that repeat and in calls that are in no phase of other rank counts.
     table, smaller : DataFrame
         See :func:`ranksight.analysis.phases.table.phase_table`; of the original workload, and of the smaller one.
     shared : bool
@@ -298,7 +298,7 @@ def _refuse(related: Related, weight: pd.Series, unrelated: float, ranks: list[i
         )
     if unrelated > 1 - _RELATED or not np.isfinite(unrelated):
         raise InsufficientError(
-            f"{unrelated:.0%} of the time at {ranks[-1]} ranks lies in calls that are no phase of other rank counts",
+            f"{unrelated:.0%} of the time at {ranks[-1]} ranks lies in calls of no phase at other rank counts",
             "trace rank counts at which the program takes the same path",
         )
 

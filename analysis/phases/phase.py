@@ -183,7 +183,7 @@ def _group(ranks: Array, rows: pd.DataFrame, small: pd.DataFrame, weights: Array
     times = means["computation"].to_numpy()
     plain = fit_power(ranks, times)
     if not means["instructions"].notna().all():
-        why = "instructions between calls are not known; time stands in for them, and cannot map a workload"
+        why = "instructions between calls are not known; time is used in place of them, and cannot map a workload"
         return Group(ranks, times, None, plain, None, why, plain)
     size = rows.groupby("ranks")["rank"].nunique().to_numpy(dtype=float)
     table = InstructionTable.of(ranks, means["instructions"].to_numpy(), weights, weight, size)

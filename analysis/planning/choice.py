@@ -103,7 +103,7 @@ class Choice:
         return float(sum(run.core_hours for run in self.runs))
 
     @property
-    def dearer(self) -> bool:
+    def costs_more(self) -> bool:
         """Whether the runs cost more than running the targets themselves."""
         return self.core_hours > self.target_cost * ROUNDING
 

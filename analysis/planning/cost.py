@@ -7,7 +7,7 @@ the target have prices of one kind. Runs whose ranks shared cores took so much l
 time is divided by the ranks on a core.
 
 They are not known, least of all far out. With sigma the standard deviation of their logarithm, what is counted is their
-expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer is dearer.
+expectation ``median * exp(sigma^2 / 2)`` (that of a lognormal law): a run that may take much longer costs more.
 """
 
 from __future__ import annotations

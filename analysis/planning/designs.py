@@ -6,7 +6,7 @@ whole designs are made, and each is judged by what is expected after all of its 
 - one run after another by narrowing per cost, and by narrowing alone (of these two the better is at most a constant
   factor from the best of all sets where worth has diminishing returns: Leskovec et al. 2007, *Cost-effective outbreak
   detection in networks*, KDD, section 3);
-- rules of thumb that are hard to beat: the dearest that fits first, and the cheapest first;
+- rules of thumb that are hard to beat: the most expensive that fits first, and the cheapest first;
 - one line an axis through the cheapest configuration, the cheapest first (Ritter et al. 2020, *Learning cost-effective
   sampling strategies for empirical performance modeling*, IPDPS).
 
@@ -106,8 +106,8 @@ def _explored(now: Prospect, means: Means) -> tuple[int, ...]:
 
 
 def _needed(now: Prospect, design: Prospect, means: Means, always: tuple[int, ...]) -> Prospect:
-    """The design without the runs that are not worth their cost or gain less than :data:`GAIN`, the dearest tried
-    first; `always` stay."""
+    """The design without the runs that are not worth their cost or gain less than :data:`GAIN`, the most
+    expensive tried first; `always` stay."""
     for candidate in sorted(design.chosen, key=lambda at: -float(means.price[at])):
         if candidate in always:
             continue

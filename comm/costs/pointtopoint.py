@@ -1,4 +1,4 @@
-"""Point-to-point messages, and exchanges with several neighbours.
+"""Point-to-point messages.
 
 Source: Alexandrov et al., "LogGP", SPAA 1995; Ino et al., "LogGPS", PPoPP 2001 (rendezvous waits for the receiver).
 """
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksight.comm.costs.fabric import Fabric, Floats
-from ranksight.comm.network import NetworkParameters
 
 SENDS = (
     *("send", "isend", "ssend", "issend", "bsend", "ibsend", "rsend", "irsend"),
@@ -28,13 +27,6 @@ RECEIVES = (
     *("wait", "waitall", "waitany", "waitsome", "test", "testall", "testany", "testsome", "request_get_status"),
 )
 """Operations that end or prepare a message counted elsewhere: counting them as well would count it twice."""
-
-
-def neighbours(size: ArrayLike, peers: ArrayLike, link: NetworkParameters) -> Floats:
-    """Exchange with each of `peers` neighbours, posted together: ``(n - 1) spacing(s) + T(s)``, seconds."""
-    size, peers = np.asarray(size, dtype=float), np.asarray(peers, dtype=float)
-    time = np.maximum(peers - 1, 0) * link.spacing(size) + link.transfer_time(size)
-    return np.where(peers > 0, time, 0.0)
 
 
 def message(size: Floats, ranks: ArrayLike, fabric: Fabric) -> Floats:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import pandas as pd
 
 from ranksight.campaign.launching import Launch, rank_expression
 from ranksight.core.errors import InputError, ToolError
+from ranksight.core.reading import Reading
 
 
 def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...]:
@@ -103,3 +106,38 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
     shown = ", ".join(map(str, ranks[:5]))
     more = f" and {len(ranks) - 5} more" if len(ranks) > 5 else ""
     return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"
+
+
+def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:
+    """One reading of several runs that counted different events; what several of them count is taken from the first.
+
+    Parameters
+    ----------
+    passes : iterable of Reading
+        With counters of every rank.
+
+    Returns
+    -------
+    Reading or None
+        None without a pass.
+    """
+    counters: pd.DataFrame | None = None
+    provenance: dict[str, str] = {}
+    notes: dict[str, None] = {}
+    sources: list[str] = []
+    for reading in passes:
+        assert reading.counters is not None
+        table = reading.counters.set_index(["kernel", "rank"])
+        counters = table if counters is None else counters.combine_first(table)
+        provenance = {**reading.provenance, **provenance}
+        notes.update(dict.fromkeys(reading.notes))
+        sources.extend(reading.source)
+    if counters is None:
+        return None
+    return Reading(
+        configuration=dict(launch.configuration),
+        counters=counters.reset_index(),
+        provenance=provenance,
+        notes=tuple(notes),
+        source=tuple(sources),
+    )

@@ -23,7 +23,7 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.linking import linked_libraries
 from ranksight.core.reading import Reading
 from ranksight.counters.collectors._perf import has_hardware
-from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
+from ranksight.counters.collectors._ranks import before_program, joined, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.readers.likwid_output import Likwid as Reader
 
@@ -90,36 +90,32 @@ class Likwid:
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read every group of every rank; what several groups count (cycles, instructions) is taken from the first."""
-        joined: pd.DataFrame | None = None
+        found = joined((self._read(group, launch, folder) for group in self.groups), launch)
+        if found is None:
+            raise InputError("no performance group is named", "'likwid-perfctr -a' lists them")
+        return found
+
+    def _read(self, group: str, launch: Launch, folder: Path) -> Reading:
+        """One group of all ranks."""
+        files = rank_files(folder, rf"{group}\.rank(?P<rank>\d+)\.csv", launch, "likwid-perfctr")
+        tables = []
         provenance: dict[str, str] = {}
         notes: dict[str, None] = {}
-        sources: list[str] = []
-        for group in self.groups:
-            files = rank_files(folder, rf"{group}\.rank(?P<rank>\d+)\.csv", launch, "likwid-perfctr")
-            tables = []
-            for rank, file in files.items():
-                for reading in Reader().read(file):
-                    if reading.counters is None:
-                        raise ToolError(f"{file.name} holds no counters", "measure this run again")
-                    tables.append(reading.counters.assign(rank=rank))
-                    provenance = {
-                        **{name: f"{how} ({group})" for name, how in reading.provenance.items()},
-                        **provenance,
-                    }
-                    notes.update(dict.fromkeys(reading.notes))
-            table = pd.concat(tables, ignore_index=True).set_index(["kernel", "rank"])
-            joined = table if joined is None else joined.combine_first(table)
-            sources.extend(file.name for file in files.values())
-            if _SOCKET.match(group) and launch.ranks > 1:
-                notes[f"{group} counts the whole socket: every rank on it reports the same traffic"] = None
-        if joined is None:
-            raise InputError("no performance group is named", "'likwid-perfctr -a' lists them")
+        for rank, file in files.items():
+            for reading in Reader().read(file):
+                if reading.counters is None:
+                    raise ToolError(f"{file.name} holds no counters", "measure this run again")
+                tables.append(reading.counters.assign(rank=rank))
+                provenance = {**{name: f"{how} ({group})" for name, how in reading.provenance.items()}, **provenance}
+                notes.update(dict.fromkeys(reading.notes))
+        if _SOCKET.match(group) and launch.ranks > 1:
+            notes[f"{group} counts the whole socket: every rank on it reports the same traffic"] = None
         return Reading(
             configuration=dict(launch.configuration),
-            counters=joined.reset_index(),
+            counters=pd.concat(tables, ignore_index=True),
             provenance=provenance,
             notes=tuple(notes),
-            source=tuple(sources),
+            source=tuple(file.name for file in files.values()),
         )
 
 

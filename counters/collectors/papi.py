@@ -12,17 +12,15 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import pandas as pd
 
 from ranksight.campaign.collecting import COLLECTORS, Availability, Step
 from ranksight.campaign.launching import Launch
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
-from ranksight.counters.collectors._ranks import ranks_in_words
+from ranksight.counters.collectors._ranks import joined, ranks_in_words
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.readers.papi_json import READER
 
@@ -98,10 +96,12 @@ class Papi:
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read every pass; what several count is taken from the first."""
-        joined: pd.DataFrame | None = None
-        provenance: dict[str, str] = {}
-        notes: dict[str, None] = {}
-        sources: list[str] = []
+        found = joined(self._read(launch, folder), launch)
+        if found is None:
+            raise ToolError("PAPI left no region", "the program must call PAPI_hl_region_begin and PAPI_hl_region_end")
+        return found
+
+    def _read(self, launch: Launch, folder: Path) -> Iterator[Reading]:
         for number, events in enumerate(self.passes()):
             place = folder / f"pass{number}"
             found = sorted(path for path in place.glob("papi_hl_output*") if path.is_dir()) if place.is_dir() else []
@@ -116,20 +116,7 @@ class Papi:
                 missing = sorted(set(range(launch.ranks)) - set(reading.counters["rank"]))
                 if missing:
                     raise ToolError(f"PAPI left nothing for {ranks_in_words(missing)} of {launch.ranks}")
-                table = reading.counters.set_index(["kernel", "rank"])
-                joined = table if joined is None else joined.combine_first(table)
-                provenance = {**reading.provenance, **provenance}
-                notes.update(dict.fromkeys(reading.notes))
-                sources.extend(reading.source)
-        if joined is None:
-            raise ToolError("PAPI left no region", "the program must call PAPI_hl_region_begin and PAPI_hl_region_end")
-        return Reading(
-            configuration=dict(launch.configuration),
-            counters=joined.reset_index(),
-            provenance=provenance,
-            notes=tuple(notes),
-            source=tuple(sources),
-        )
+                yield reading
 
 
 COLLECTORS.register("papi")(Papi())

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from ranksight.core.sampled import TABLE, effective, sampling
 from ranksight.counters.forming import formed
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
+from ranksight.counters.readers._threads import Reduced
 
 LARGEST = limits.VALUE
 """What a 64-bit counter shows from here on is a negative difference; at 5 GHz it would have counted for 58 years."""
@@ -96,6 +98,37 @@ def checked_ranks(ranks: Iterable[int], where: str) -> list[int]:
             "give the files of all ranks",
         )
     return present
+
+
+def build_reduced(
+    path: Path,
+    reduced: Reduced,
+    *,
+    notes: Sequence[str] = (),
+    tables: Mapping[str, pd.DataFrame] | None = None,
+    **settings: Any,
+) -> Reading:
+    """One reading from the threads of ranks, reduced to these; its table ``threads`` has them apart.
+
+    Parameters
+    ----------
+    notes : sequence of str
+        Before those of the reduction.
+    tables : mapping of str to DataFrame, optional
+        Further tables of the reading.
+    **settings
+        As in :func:`build`, with its errors.
+    """
+    apart = {} if reduced.threads is None else {"threads": reduced.threads}
+    return build(
+        path,
+        list(reduced.kernels),
+        reduced.ranks,
+        reduced.columns,
+        notes=(*notes, *reduced.notes),
+        tables={**apart, **(tables or {})},
+        **settings,
+    )
 
 
 def build(

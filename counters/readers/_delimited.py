@@ -357,7 +357,7 @@ def _fitting(path: Path, line: int, row: list[str], width: int) -> list[str]:
         return row[:-1]
     raise InputError(
         f"{path}:{line} has {len(row)} fields, the header has {width}",
-        "mend the row, or quote the fields that hold the delimiter",
+        "correct the row, or quote the fields that contain the delimiter",
     )
 
 

@@ -71,7 +71,7 @@ class Shape:
         units = {"" if match is None else match["unit"] for match in matches}
         if len(units) > 1:
             raise InputError(
-                f"{path}: the columns to melt are in unlike units, by their names", "melt those of one unit"
+                f"{path}: the columns to melt are in different units, by their names", "melt those of one unit"
             )
         rows, unit = len(table.lines), units.pop()
         columns = {name: [text for text in table.columns[name] for _ in names] for name in others}

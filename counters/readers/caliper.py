@@ -243,17 +243,14 @@ def _reading(path: Path, source: _Source) -> Reading:
         {name: "max" for name in values if name.startswith("time") or "#" in name},
     )
     size = _ranks(path, rows, world) if ranked else world
-    return _assemble.build(
+    return _assemble.build_reduced(
         path,
-        list(reduction.kernels),
-        reduction.ranks,
-        reduction.columns,
+        reduction,
         origin=origin,
         configuration={} if size is None else {"ranks": float(size)},
-        notes=(*notes, *reduction.notes),
+        notes=notes,
         environment=dict(source.globals),
         command=_command(source.globals.get("cmdline", "")),
-        tables={} if reduction.threads is None else {"threads": reduction.threads},
     )
 
 

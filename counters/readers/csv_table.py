@@ -109,7 +109,7 @@ class _Table:
         if rows.any():
             text = f"{self.path.name}: {what} in {int(rows.sum())} of {len(rows)} rows ({self._named(rows)})"
             if self.strict:
-                raise InputError(text, "mend the table, or import it without --strict")
+                raise InputError(text, "correct the table, or import it without --strict")
             self.notes.append(text)
 
     def _where(self) -> None:

@@ -130,13 +130,10 @@ def _read(path: Path, cube: Any) -> Reading:
         return _assemble.build(path, kernels, flat, columns, notes=notes, distinct=True)
     names = np.repeat(np.array(tree.paths, dtype=object), width)
     reduced = reduce_threads(names, flat, np.tile(locations, len(tree.paths)), columns, {"time": "max"})
-    return _assemble.build(
+    return _assemble.build_reduced(
         path,
-        reduced.kernels.tolist(),
-        reduced.ranks,
-        reduced.columns,
-        notes=(*notes, *reduced.notes),
-        tables={} if reduced.threads is None else {"threads": reduced.threads},
+        reduced,
+        notes=notes,
     )
 
 

@@ -106,15 +106,12 @@ def _read(path: Path, rank: int | None) -> Reading:
         columns_of(rows),
         {"time": "max", "time_inclusive": "max"},
     )
-    return _assemble.build(
+    return _assemble.build_reduced(
         path,
-        list(reduced.kernels),
-        reduced.ranks,
-        reduced.columns,
+        reduced,
         origin={"time": "derived from wall time of the timer and of those it calls"},
         configuration={},
-        notes=(*said, *reduced.notes),
-        tables={} if reduced.threads is None else {"threads": reduced.threads},
+        notes=said,
     )
 
 

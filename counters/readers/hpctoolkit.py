@@ -106,14 +106,10 @@ def _from_store(folder: Path) -> Reading:
         columns,
         {"time": "max"},
     )
-    return _assemble.build(
+    return _assemble.build_reduced(
         folder,
-        list(reduced.kernels),
-        reduced.ranks,
-        reduced.columns,
+        reduced,
         origin=origin,
-        notes=reduced.notes,
-        tables={} if reduced.threads is None else {"threads": reduced.threads},
     )
 
 
@@ -214,14 +210,10 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
         {name: np.concatenate(parts) for name, parts in columns.items()},
         {"time": "max"},
     )
-    return _assemble.build(
+    return _assemble.build_reduced(
         file,
-        list(reduced.kernels),
-        reduced.ranks,
-        reduced.columns,
+        reduced,
         origin={_metric(match)[0]: f"sampled ({match['name']})" for match in own.values()},
-        notes=reduced.notes,
-        tables={} if reduced.threads is None else {"threads": reduced.threads},
     )
 
 

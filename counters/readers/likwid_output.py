@@ -181,11 +181,9 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         said.append("regions that lie inside one another are counted in both: LIKWID does not report which do")
     if any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows):
         said.append("uncore events are recorded by one core of a socket for the whole socket; other ranks show 0")
-    return _assemble.build(
+    return _assemble.build_reduced(
         path,
-        list(reduced.kernels),
-        reduced.ranks,
-        reduced.columns,
+        reduced,
         origin={
             "time": "measured (RDTSC)",
             "visits": "measured (marker API)",
@@ -195,10 +193,10 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         },
         aliases={"CPI": "cpi"},
         configuration={} if by == "stated" else None,
-        notes=(*notes, *said, *reduced.notes),
+        notes=(*notes, *said),
         command=_command(lines),
         environment=_environment(lines, blocks),
-        tables={**({} if reduced.threads is None else {"threads": reduced.threads}), **_hosts(columns.values())},
+        tables=_hosts(columns.values()),
         wall_time=_wall_time(kernels, reduced.columns),
     )
 

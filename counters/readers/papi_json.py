@@ -73,20 +73,17 @@ def _read(path: Path, rank: int | None) -> Reading:
         columns,
         {"real_time_nsec": "max", "cycles": "max"},
     )
-    notes = [*said, *reduced.notes]
+    notes = list(said)
     if instant:
         notes.append(f"instantaneous values do not add and are left out: {', '.join(sorted(instant))}")
     environment = {key: str(content[key]) for key in ("papi_version", "cpu_info", "max_cpu_rate_mhz") if key in content}
-    return _assemble.build(
+    return _assemble.build_reduced(
         path,
-        list(reduced.kernels),
-        reduced.ranks,
-        reduced.columns,
+        reduced,
         aliases=_KNOWN,
         configuration={},
         notes=notes,
         environment=environment,
-        tables={} if reduced.threads is None else {"threads": reduced.threads},
     )
 
 

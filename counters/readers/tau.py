@@ -134,20 +134,14 @@ def _reading(path: Path, files: list[tuple[tuple[int, str], Path]]) -> Reading:
         columns,
         {"time": "max"},
     )
-    notes = list(reduced.notes)
-    if events:
-        notes.append(f"{events} user events of a profile are left out")
-    return _assemble.build(
+    return _assemble.build_reduced(
         path,
-        list(reduced.kernels),
-        reduced.ranks,
-        reduced.columns,
+        reduced,
         origin=origin,
         configuration=None if path.is_dir() else {},
-        notes=notes,
+        notes=[f"{events} user events of a profile are left out"] if events else (),
         command=tuple(metadata.get("Command Line", "").split()),
         environment={key: metadata[key] for key in _TOLD if key in metadata},
-        tables={} if reduced.threads is None else {"threads": reduced.threads},
     )
 
 

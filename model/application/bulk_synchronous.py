@@ -393,7 +393,7 @@ class Application(Stored):
         """The same application with ranks placed in another way."""
         if distribution is not None and (self.network is None or "inter" not in self.network.table):
             raise InputError(
-                "the model knows no network between nodes: how ranks are dealt out to them changes nothing",
+                "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
         alone = not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)

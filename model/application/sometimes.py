@@ -35,4 +35,4 @@ def sometimes(series: Series) -> str:
             f"{series.kernels[rows[at]]} (in {seen[at, place]} of {runs[place]} runs, {most[at]:.0%} of the time)"
         )
     more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
-    return "not in every repetition, but summed as if they were: " + ", ".join(named) + more
+    return "not in every repetition, but summed as if they were in all: " + ", ".join(named) + more

@@ -165,7 +165,7 @@ def _along(offered: Offer, line: int) -> Offer:
         return replace(offered, line=line)
     if offered.parameters == 1:
         return lines()
-    raise InputError("this search space has no lines in the iterations", "leave --space or --iterations out")
+    raise InputError("this search space has no lines in the iterations", "leave out --space or --iterations")
 
 
 Group = tuple[str, bool]

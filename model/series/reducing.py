@@ -91,7 +91,7 @@ class Series:
             worth = np.ascontiguousarray(self.worth, dtype=np.float64)
             object.__setattr__(self, "worth", worth)
             if worth.shape != values.shape or (worth <= 0).any() or np.isinf(worth).any():
-                raise InputError(f"samples of {worth.shape} values are worth what they cannot be")
+                raise InputError(f"samples of {worth.shape} values have an impossible value")
         infinite = np.isinf(values)
         if infinite.any():
             at = int(np.argwhere(infinite)[0][0])

@@ -59,7 +59,7 @@ def cores(count: int) -> str:
 
 
 def core_counts(most: int, points: int) -> tuple[int, ...]:
-    """Numbers of cores from one to `most`, at most `points` of them, closer together where the curve bends."""
+    """Numbers of cores from one to `most`, at most `points` of them, closer together where the slope changes."""
     spaced = np.geomspace(1, most, min(points, most))
     return tuple(sorted({1, most, *(int(count) for count in np.round(spaced))}))
 

@@ -33,7 +33,7 @@ static uint64_t add(uint64_t x, uint64_t y, uint64_t times) {
 #endif
         for (int i = 0; i < UNROLLED; i++) {
             x += y;
-            __asm__ volatile("" : "+r"(x), "+r"(y)); /* the sum is not foreseen */
+            __asm__ volatile("" : "+r"(x), "+r"(y)); /* the sum is not computed at compile time */
         }
     }
     return x;

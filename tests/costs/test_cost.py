@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranksight.comm.costs import pointtopoint
 from ranksight.comm.costs.collective import OPERATIONS, collective
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
@@ -128,10 +127,6 @@ def test_messages_count_once_where_they_are_sent() -> None:
         cost("MPI_Fly", 4, 8.0, LINK)
     with pytest.raises(InputError, match="nompi"):
         cost("bcast", 4, 8.0, LINK, "nompi")
-
-
-def test_neighbours_are_spaced() -> None:
-    np.testing.assert_allclose(pointtopoint.neighbours(1e3, [0, 1, 6], LINK), [0.0, 3e-6, 18e-6])
 
 
 def test_fitted_forms_recover_their_coefficients_and_errors() -> None:

@@ -1,4 +1,4 @@
-"""Waiting separated from transfer, and the cost of message tables."""
+"""Waiting separated from transfer."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.comm.costs.cost import cost
-from ranksight.comm.costs.fabric import Fabric
-from ranksight.comm.costs.messages import message_times
-from ranksight.comm.network import NetworkParameters
 from ranksight.comm.waiting import split
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import MESSAGE_COLUMNS
-
-LINK = NetworkParameters.linear(2e-6, 1e-9)
 
 
 def table(rows: list[tuple[object, ...]]) -> pd.DataFrame:
@@ -70,41 +64,3 @@ def test_parts_always_sum_to_the_time_and_none_is_negative(times: list[float], o
 def test_tables_reduced_over_ranks_are_refused() -> None:
     with pytest.raises(InputError, match="reduced over ranks"):
         split(table([("f", -1, "Barrier", 4, 0, 1, 0, 1.0, 0)]))
-
-
-def test_message_tables_cost_their_rows() -> None:
-    fabric = Fabric(NetworkParameters.linear(1e-7, 1e-10), LINK, 4)
-    messages = table(
-        [
-            ("f", 0, "Isend", 16, 1024, 10, 10_000, 0.0, 2),
-            ("f", 0, "Irecv", 16, 1024, 10, 10_000, 0.0, 0),
-            ("f", 0, "Waitall", 0, 0, 10, 0, 0.0, 0),
-            ("f", 0, "Allreduce", 16, 8, 5, 40, 0.0, 0),
-            ("f", 0, "Alltoall", 16, 4096, 2, 2 * 16 * 256, 0.0, 0),
-            ("f", 0, "File_write", 16, 8, 1, 8, 0.0, 0),
-            ("f", 0, "Send_init", 16, 0, 1, 0, 0.0, 0),
-            ("f", 0, "Send_start", 16, 1024, 1, 1000, 0.0, 1),
-            ("f", 0, "Get", 16, 1024, 1, 1000, 0.0, 1),
-            ("f", 0, "Neighbor_alltoall", 16, 4096, 1, 4000, 0.0, 4),
-        ]
-    )
-    seconds = message_times(messages, fabric, "mpich").to_numpy()
-    expected = [
-        10 * 3e-6,
-        0.0,
-        0.0,
-        5 * float(cost("allreduce", 16, 8.0, fabric, "mpich")),
-        2 * float(cost("alltoall", 16, 256.0, fabric, "mpich")),
-        np.nan,
-        0.0,
-        3e-6,
-        2e-6 + 3e-6,
-        4 * 3e-6,
-    ]
-    np.testing.assert_allclose(seconds, expected, rtol=1e-12)
-
-
-def test_a_scatter_counts_the_block_though_its_root_hands_over_all() -> None:
-    messages = table([("f", rank, "Scatter", 4, 512, 1, 2000 if rank == 0 else 500, 0.0, 0) for rank in range(4)])
-    seconds = message_times(messages, LINK, "mpich")
-    np.testing.assert_allclose(seconds, float(cost("scatter", 4, 500.0, LINK, "mpich")))

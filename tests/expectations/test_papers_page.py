@@ -69,3 +69,4 @@ def test_the_pair_of_figure_8_is_distinguished(papers: ModuleType) -> None:
 
 def test_the_page_is_what_is_computed(papers: ModuleType) -> None:
     assert (ROOT / "docs" / "papers.md").read_text() == papers.text(), "run python docs/papers.py"
+    assert (ROOT / "docs" / "papers-expectations.md").read_text() == papers.expectations(), "run python docs/papers.py"

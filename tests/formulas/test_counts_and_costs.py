@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from ranksight.analysis.comparison.sides import measured_side
+from ranksight.analysis.phases.power import fit_power
 from ranksight.analysis.planning.cost import Cost
 from ranksight.core.dims import dims_create
 from ranksight.core.units import parse_size
@@ -13,6 +15,7 @@ from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._caliper_names import column
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import between_jobs
+from ranksight.model.series.reducing import Series
 from ranksight.model.sharing import traffic
 
 
@@ -72,3 +75,23 @@ def test_designs_are_weighed_by_their_marginal_likelihood() -> None:
         expected.append(-2 * float(multivariate_normal(np.zeros(10), covariance).logpdf(rest.T @ target)))
     assert np.diff(found) == pytest.approx(np.diff(expected), rel=1e-3)
     assert np.diff(found).min() > 1  # columns that explain nothing cost something
+
+
+def test_the_interval_of_a_power_is_that_of_a_line_in_the_logarithms() -> None:
+    """Three points, so that Student's law has one degree of freedom: its quantile at 0.95 is tan(0.45 pi) = 6.3138."""
+    ranks = np.array([1.0, np.e, np.e**2])
+    line = fit_power(ranks, np.exp([2.0 + 0.1, 1.0 - 0.2, 0.0 + 0.1]))
+    assert (line.factor, line.exponent) == pytest.approx((np.exp(2.0), -1.0))
+    assert line.scatter == pytest.approx(np.sqrt(0.1**2 + 0.2**2 + 0.1**2))
+    low, high = line.interval(np.e**3, 0.9)
+    half = np.tan(0.45 * np.pi) * line.scatter * np.sqrt(1 + 1 / 3 + (3 - 1) ** 2 / 2)
+    assert (np.log(low), np.log(high)) == pytest.approx((-1 - half, -1 + half))
+    assert np.isnan(fit_power(ranks[:2], [2.0, 1.0]).interval(4.0)).all()
+
+
+def test_a_mean_of_repetitions_is_as_exact_as_their_number_makes_it() -> None:
+    """Times of 0.9 and 1.1 deviate by 0.1 sqrt(2); the mean of two by that over sqrt(2), besides 3 % between jobs."""
+    points = np.array([[2.0], [4.0]])
+    series = Series(("ranks",), points, np.array([[[0.9, 1.1], [0.9, 1.1]]]), ("a",), ("time",))
+    side = measured_side("before", series, points, 0.03)
+    assert side.error[side.rows["a", "time"]] == pytest.approx(np.hypot(0.1, 0.03))

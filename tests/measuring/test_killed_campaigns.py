@@ -186,7 +186,7 @@ def test_a_number_that_is_anothers_by_now_is_left_alone(tmp_path: Path) -> None:
         record.write_text(f"elsewhere {boot} {other.pid} {start} SLURM_JOB_ID")
         supervising.end_left(record)
         record.write_text(f"elsewhere {boot} {other.pid} {start} -")
-        with pytest.raises(InputError, match="may still go on at elsewhere"):
+        with pytest.raises(InputError, match="may still be running at elsewhere"):
             supervising.end_left(record)
         assert other.poll() is None
         record.write_text(f"{host} {boot} {other.pid} {start} -")

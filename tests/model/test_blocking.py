@@ -250,7 +250,7 @@ def test_algorithms_need_a_network_and_a_table_of_names(tmp_path: Path) -> None:
 
 
 def test_the_document_lists_every_algorithm() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "communication.md").read_text()
+    text = (Path(__file__).resolve().parents[2] / "docs" / "collectives.md").read_text()
     for operation in OPERATIONS:
         names = ", ".join(f"`{name}`" for name in algorithms_of(operation))
         assert f"| `{operation}` | {names} |" in text

@@ -167,7 +167,7 @@ def test_runs_narrow_less_what_goes_together() -> None:
 
 
 @pytest.mark.parametrize("spread", [1.0, 1.5, 1000.0])
-def test_a_run_that_may_take_long_is_dearer(spread: float) -> None:
+def test_a_run_that_may_take_long_costs_more(spread: float) -> None:
     points, median = np.array([[4.0], [8.0]]), np.array([[10.0, 10.0]])
     price = Cost(lambda at: (median[0], median[0] * spread), "made", 0).of(points, 3)
     sigma = min(np.log(spread) / 1.6448536, MOST_SIGMA)

@@ -175,13 +175,13 @@ def test_lines_to_measure_group_what_differs_in_one_parameter() -> None:
 def test_a_plan_that_costs_more_than_its_target_says_to_run_that(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A target hardly dearer than what else may be run, and money for more than it: the target is what to measure."""
+    """A target hardly more expensive than what else may be run, and money for more than it: the target is what to measure."""
     asked = ["plan", str(folder / "heat.exp"), "--ranks", "16", "--size", "48", "--budget", "100"]
     rules = ["--ranks-rule", "1,2,4,8,16", "--size-rule", "40,44,48"]
     assert main([*asked, *rules, "--format", "json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["core_hours"] > content["core_hours_of_the_targets"]
-    assert content["dearer_than_the_targets"]
+    assert content["costs_more_than_target"]
     assert main([*asked, *rules]) == 0
     text = capsys.readouterr().out
     assert "running the target instead costs less than these runs" in " ".join(text.split())

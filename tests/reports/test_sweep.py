@@ -137,7 +137,7 @@ def test_trust_shows_distance_and_the_check(model: Model, known: Experiment, fre
     facts = {fact.title: fact for fact in trust(found, measured(model, [known, fresh]))}
     assert "16 times the largest measured" in facts["Distance"].text
     assert facts["Distance"].grade == "fair"
-    assert "Held against 2 configurations" in facts["Check"].text
+    assert "Compared with 2 configurations" in facts["Check"].text
     assert facts["Check"].grade == "good"
     assert "No run was held back" in {f.title: f for f in trust(found, measured(model, [known]))}["Check"].text
     assert "Check" not in {fact.title for fact in trust(found)}
