@@ -115,6 +115,7 @@ def main() -> int:
     safety.add_argument("--inputs", type=int, default=Settings().inputs, metavar="N", help="hostile inputs")
     safety.add_argument("--seed", default=Settings().seed, metavar="TEXT", help="which kills and inputs")
     safety.add_argument("--jobs", type=int, default=Settings().jobs, metavar="N", help="processes that read inputs")
+    safety.add_argument("--keep", type=Path, metavar="FOLDER", help="what inputs came to, for the next run")
     chosen = parser.parse_args()
     unknown = [name for name in chosen.names if name not in BENCHMARKS]
     if unknown:
@@ -128,6 +129,7 @@ def main() -> int:
         inputs=chosen.inputs,
         seed=chosen.seed,
         jobs=chosen.jobs,
+        keep=chosen.keep,
         **({} if chosen.data is None else {"data": chosen.data}),
     )
     if chosen.worst:

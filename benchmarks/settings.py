@@ -50,6 +50,8 @@ class Settings:
         Which of them.
     jobs : int
         Processes at once that read hostile inputs.
+    keep : Path or None
+        Folder of the samples of hostile inputs, and of what those that were read came to.
     """
 
     extrap_python: Path | None = None
@@ -61,6 +63,7 @@ class Settings:
     inputs: int = 100_000
     seed: str = "1"
     jobs: int = 1
+    keep: Path | None = None
 
     def methods(self, strong_scaling: bool = False) -> list[Method]:
         """The methods that are compared; those of Extra-P only where its interpreter is named."""

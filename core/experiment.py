@@ -318,7 +318,8 @@ class Experiment:
         Raises
         ------
         InputError
-            When the file is damaged, or larger than :mod:`ranksight.core.limits` allows.
+            When the file is damaged, holds messages that nobody can have sent, or is larger than
+            :mod:`ranksight.core.limits` allows.
         """
         held = self._tables.get((run.id, name))
         if held is None or (columns is not None and not set(columns) <= set(held.columns)):
@@ -336,7 +337,12 @@ class Experiment:
         file = self.path / "runs" / run.id / f"{name}.parquet"
         if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
             return None
-        return read_frame(file, columns)
+        table = read_frame(file, columns)
+        if name == "messages" and columns is None:
+            from ranksight.core.contract import check_messages
+
+            check_messages(table, str(file), run.configuration.get("ranks", np.inf))
+        return table
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""

@@ -38,7 +38,8 @@ CUBE_ANCHOR = 1 << 29
 """A CUBE's anchor.xml."""
 PROFILE_VALUES = 1 << 32
 """Values of one metric of a CUBE, or of all of an HPCToolkit database."""
-
+PROFILE_TABLE = 1 << 29
+"""Values of all metrics and call paths of a profile in text, which names few of them."""
 TABLE_BYTES = 1 << 33
 """A table of a run."""
 TABLE_GROWTH = 256
@@ -50,6 +51,8 @@ TABLE_SMALL = 1 << 26
 
 DEPTH = 10_000
 """Calls within each other in a call tree."""
+NAMES = 1 << 27
+"""Characters of the names of all call paths of a profile, each from the root on."""
 LINE = 1 << 24
 """Bytes of a line of text, or of a tag of XML; those of an alltoallv of thousands of ranks are long."""
 CALLGRIND_LINE = 1 << 20

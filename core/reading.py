@@ -14,20 +14,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.contract import check_messages, check_ranks, check_values, numbers
 from ranksight.core.errors import ContractError, InputError
-from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS
-from ranksight.core.metrics import METRICS
+from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.registry import Registry
 
 if TYPE_CHECKING:
     import pandas as pd
-    from pandas.api.extensions import ExtensionArray
 
 
 _FAULT = "it breaks the contract of ranksight.core.reading.Reading: report it to the author of the reader or collector"
@@ -100,20 +98,11 @@ class Reading:
             raise InputError(f"{where}: the run takes {self.wall_time:g} s", "no clock says this: the file is damaged")
         if (table := self.counters) is not None:
             _columns(table, COUNTER_KEYS, f"{where}: the counters")
-            numbers = {str(name): _numbers(table, name, where) for name in table.columns if name not in COUNTER_KEYS}
-            check_values(numbers, table["kernel"].array, table["rank"].array, where)
+            values = {str(name): numbers(table, name, where) for name in table.columns if name not in COUNTER_KEYS}
+            check_values(values, table["kernel"].array, table["rank"].array, where)
         if (table := self.messages) is not None:
             _columns(table, MESSAGE_COLUMNS, f"{where}: the messages")
-            for name in ("comm_size", "size_class", "count", "bytes", "seconds", "peers"):
-                values = _numbers(table, name, where)
-                wrong = (values < 0) | (values >= limits.VALUE) | (np.isnan(values) & (name != "seconds"))
-                if wrong.any():
-                    row = table.iloc[int(np.argmax(wrong))]
-                    place = f"messages of kernel {row['kernel']!r} on rank {row['rank']}"
-                    raise InputError(
-                        f"{where}: {place} have {row[name]:g} {name}",
-                        "the file is damaged, or the clocks of its ranks differ",
-                    )
+            check_messages(table, where, float(self.configuration.get("ranks", math.inf)))
 
 
 def validated(reading: object, where: str) -> Reading:
@@ -199,31 +188,6 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
             signal.signal(signal.SIGPROF, before)
 
 
-def check_values(
-    columns: Mapping[str, NDArray[np.float64]],
-    kernels: Sequence[Any] | ExtensionArray,
-    ranks: Sequence[int] | NDArray[np.int64],
-    where: str,
-) -> None:
-    """Refuse numbers that nothing can have measured.
-
-    Raises
-    ------
-    InputError
-        Naming kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where the metric is known.
-    """
-    for name, values in columns.items():
-        # NaN, a missing value, passes both comparisons; the extremes show whether to look closer.
-        low, high = np.nanmin(values, initial=0.0), np.nanmax(values, initial=0.0)
-        least = 0.0 if name in METRICS else -limits.VALUE
-        if low < least or low <= -limits.VALUE or high >= limits.VALUE:
-            at = int(np.argmax((values < least) | (np.abs(values) >= limits.VALUE)))
-            raise InputError(
-                f"{where}: kernel {kernels[at]!r} on rank {ranks[at]} has {values[at]:g} of {name}",
-                "no counter or clock holds this: the file is damaged, or a counter overflowed",
-            )
-
-
 def _kinds(reading: Reading, where: str) -> None:
     """Raise ContractError where an attribute is of another type, or a table names a column twice."""
     import pandas as pd
@@ -248,14 +212,4 @@ def _columns(table: pd.DataFrame, names: Sequence[str], where: str) -> None:
         raise ContractError(f"{where} lack the column {missing[0]}", _FAULT)
     if table["kernel"].isna().any():
         raise InputError(f"{where} hold a kernel without a name", "the file is damaged")
-    ranks = _numbers(table, "rank", where)
-    wrong = ~((ranks >= ALL_RANKS) & (ranks < 2**31) & (ranks == np.floor(ranks)))
-    if wrong.any():
-        raise InputError(f"{where} name rank {ranks[int(np.argmax(wrong))]:g}", "the file is damaged")
-
-
-def _numbers(table: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:
-    try:
-        return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{where}: {name} holds a value that is not a number", "the file is damaged") from None
+    check_ranks(numbers(table, "rank", where), where)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ranksight.core import limits
+from ranksight.core.contract import check_ranks
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.files import regular_file
@@ -80,7 +81,8 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
     Raises
     ------
     InputError
-        As :func:`open_table`; when a column is missing, a kernel has no name, or its texts would fill the memory.
+        As :func:`open_table`; when a column is missing, a kernel has no name, a rank cannot be, or its texts would fill
+        the memory.
     """
     try:
         with open_table(file) as source:
@@ -101,8 +103,10 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
             table = table.set_column(at, name, column.cast(schema.field(name).type))
         if "kernel" in names and _nameless(table.column("kernel")):
             raise ValueError("a kernel has no name")
-        if "rank" in names and table.column("rank").null_count:
-            raise ValueError("a row has no rank")
+        if "rank" in names:
+            if table.column("rank").null_count:
+                raise ValueError("a row has no rank")
+            check_ranks(table.column("rank").to_numpy(), f"the rows of {file}")
         return table
     except _WRONG as error:
         raise _damaged(file, error) from error

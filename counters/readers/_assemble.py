@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
 from ranksight.core import leftout, limits
+from ranksight.core.contract import check_values
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.files import leads_out, regular_file
-from ranksight.core.reading import Reading, check_values
+from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE, effective, sampling
 from ranksight.counters.forming import formed
 from ranksight.counters.names import Translated, translate

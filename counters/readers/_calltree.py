@@ -8,19 +8,96 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core import limits
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.names import CALLS
 
 SEPARATOR = CALLS
 
-Path = tuple[str, ...]
+
+class CallPaths:
+    """Call paths by number: each is its caller's path and one function more.
+
+    Deep paths have long names, all of them together the square of the depth. So names are made once, at the end, and
+    only as many as :data:`ranksight.core.limits.NAMES` allows.
+
+    Parameters
+    ----------
+    where : str
+        The file, for messages.
+    separator : str
+        Between the functions of a name.
+
+    Attributes
+    ----------
+    callers : list of int
+        For each path the number of its caller's; :data:`ROOT` where it has none.
+    """
+
+    ROOT = -1
+
+    def __init__(self, where: str, separator: str = SEPARATOR) -> None:
+        self.callers: list[int] = []
+        self._where = where
+        self._separator = separator
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._lengths: list[int] = []
+        self._depths: list[int] = []
+        self._left = limits.NAMES
+
+    def number(self, caller: int, function: str) -> int:
+        """The number of the path of `function`, called from that of number `caller`.
+
+        Raises
+        ------
+        InputError
+            When it is deeper than :data:`ranksight.core.limits.DEPTH`, or the names of all paths are too long.
+        """
+        found = self._numbers.get((caller, function))
+        if found is not None:
+            return found
+        length, depth = len(function), 1
+        if caller >= 0:
+            length += self._lengths[caller] + len(self._separator)
+            depth += self._depths[caller]
+        self._left -= length
+        if depth > limits.DEPTH:
+            raise InputError(f"{self._where}: calls are more than {limits.DEPTH} deep", "the file is damaged")
+        if self._left < 0:
+            raise InputError(
+                f"{self._where}: the names of its call paths are longer than {limits.NAMES >> 20} MiB",
+                "give a part of the profile, or one of fewer calls",
+            )
+        self.callers.append(caller)
+        self._lengths.append(length)
+        self._depths.append(depth)
+        return self._numbers.setdefault((caller, function), len(self._numbers))
+
+    def kernels(self) -> tuple[list[str], NDArray[np.int64]]:
+        """The distinct names of the paths, and for each path the place of its name among them."""
+        names: list[str] = []
+        for caller, function in self._numbers:
+            names.append(function if caller < 0 else f"{names[caller]}{self._separator}{function}")
+        places: dict[str, int] = {}
+        numbers = np.array([places.setdefault(name, len(places)) for name in names], dtype=np.int64)
+        return list(places), numbers
 
 
 @dataclass(slots=True)
 class Records:
-    """Rows as a source gives them: one a call path x rank x thread (x further columns of the source)."""
+    """Rows as a source gives them: one a call path x rank x thread (x further columns of the source).
 
-    paths: list[Path]
+    Attributes
+    ----------
+    calls : CallPaths
+    paths : list of int
+        The number of each row's call path; ``CallPaths.ROOT`` of the whole program.
+    ranks, threads, columns : as in :class:`Tree`
+    """
+
+    calls: CallPaths
+    paths: list[int]
     ranks: list[int]
     threads: list[str]
     columns: dict[str, NDArray[np.float64]]
@@ -32,39 +109,40 @@ class Tree:
 
     Attributes
     ----------
-    paths, ranks, threads : lists, length n
+    kernels, ranks, threads : lists, length n
     columns : dict of str to ndarray, shape (n,)
     parents : ndarray of int, shape (n,)
         Row of the nearest caller that has one on the same rank and thread, or -1.
     """
 
-    paths: list[Path]
+    kernels: list[str]
     ranks: list[int]
     threads: list[str]
     columns: dict[str, NDArray[np.float64]]
     parents: NDArray[np.int64]
 
-    @property
-    def kernels(self) -> list[str]:
-        """Name of each row's kernel."""
-        return [SEPARATOR.join(part or "(unnamed)" for part in path) if path else WHOLE for path in self.paths]
-
 
 def tree(records: Records) -> Tree:
     """Add up the records of one call path on one rank and thread, and find every row's caller."""
-    place: dict[tuple[Path, int, str], int] = {}
+    place: dict[tuple[int, int, str], int] = {}
     keys = list(zip(records.paths, records.ranks, records.threads, strict=True))
     codes = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.int64)
     columns = {name: _added(codes, values, len(place)) for name, values in records.columns.items()}
+    callers = records.calls.callers
+    nearest = dict(place)  # of every path that was come by: its row, or that of the nearest caller
     parents = np.full(len(place), -1, dtype=np.int64)
     for (path, rank, thread), at in place.items():
-        for depth in range(len(path) - 1, 0, -1):
-            above = place.get((path[:depth], rank, thread))
-            if above is not None:
-                parents[at] = above
-                break
+        above = callers[path] if path >= 0 else CallPaths.ROOT
+        passed = []
+        while above >= 0 and (above, rank, thread) not in nearest:
+            passed.append((above, rank, thread))
+            above = callers[above]
+        parents[at] = nearest[above, rank, thread] if above >= 0 else -1
+        nearest.update(dict.fromkeys(passed, int(parents[at])))
+    names, codes = records.calls.kernels()
     rows = list(place)
-    return Tree([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows], columns, parents)
+    kernels = [names[codes[path]] if path >= 0 else WHOLE for path, _, _ in rows]
+    return Tree(kernels, [row[1] for row in rows], [row[2] for row in rows], columns, parents)
 
 
 def exclusive(values: NDArray[np.float64], parents: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:

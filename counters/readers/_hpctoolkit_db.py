@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.files import read_bytes
-from ranksight.counters.readers._calltree import SEPARATOR
+from ranksight.counters.readers._calltree import CallPaths
 
 _FUNCTION = 0
 _INLINED = 2
@@ -145,17 +145,17 @@ def _metrics(meta: _File) -> dict[str, tuple[int, int]]:
 def _contexts(meta: _File) -> _Contexts:
     (at,) = meta.get("<Q", 72)
     first, count, size = meta.get("<QHB", at)
-    kernels: dict[str, int] = {}
+    calls = CallPaths(str(meta.path))
     numbers: list[int] = []
     places: list[int] = []
     inlined: list[bool] = []
     entries: list[int] = []
     seen: set[int] = set()
-    todo: list[tuple[int, int, str, int]] = []
+    todo: list[tuple[int, int, int, int]] = []
     for number in range(count):
         children_size, children, context, _ = meta.get("<QQLH", first + number * size)
         entries.append(context)
-        todo.append((children, children_size, "", 0))
+        todo.append((children, children_size, CallPaths.ROOT, 0))
     while todo:
         offset, left, above, depth = todo.pop()
         end = offset + left
@@ -164,24 +164,23 @@ def _contexts(meta: _File) -> _Contexts:
             if offset in seen or depth > limits.DEPTH:
                 raise InputError(f"{meta.path}: the call tree runs in a circle at byte {offset}", "the file is damaged")
             seen.add(offset)
-            name = above
+            path = above
             if kind == _FUNCTION and words:
                 (function,) = meta.get("<Q", offset + 32)
                 (text,) = meta.get("<Q", function)
                 own = (meta.text(text) if text else "") or "(unnamed)"
-                name = f"{above}{SEPARATOR}{own}" if above else own
+                path = calls.number(above, own)
                 numbers.append(context)
-                places.append(kernels.setdefault(name, len(kernels)))
+                places.append(path)
                 inlined.append(relation == _INLINED)
             if children_size:
-                todo.append((children, children_size, name, depth + 1))
+                todo.append((children, children_size, path, depth + 1))
             offset += 32 + 8 * words
     if not numbers:
         raise InputError(f"{meta.path} holds no function", "was hpcprof run to its end?")
     known = np.unique(np.array([*numbers, *entries], dtype=np.int64))
-    return _Contexts(
-        list(kernels), np.array(numbers), np.array(places), np.array(inlined, dtype=bool), entries, known
-    )  # fmt: skip
+    kernels, kernel = calls.kernels()
+    return _Contexts(kernels, np.array(numbers), kernel[places], np.array(inlined, dtype=bool), entries, known)
 
 
 def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, NDArray[np.int64], NDArray[Any]]]:

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble, _caliper_names, _calltree
+from ranksight.counters.readers._calltree import CallPaths
 from ranksight.counters.readers._threads import reduce_threads
 
 _RANKS = ("mpi.rank", "mpirank", "rank")
@@ -30,11 +32,15 @@ _SECOND_VERSION = frozenset({"cali.channel", "cali.caliper.version", "spot.chann
 _ID = re.compile(r",id=(\d{1,18})(?=,|$)")
 _PARENT = re.compile(r",parent=(\d{1,18})(?=,|$)")
 _ESCAPED = re.compile(r"\\.")
+_REFERENCES = re.compile(r",ref=([\d=]+)")
+_FEW = 1_000_000
+"""Nodes that the records of a small file may name, with all above them; those of a larger one, as many as its bytes."""
 _KIND = re.compile(r"__rec=(\w+)(?=,|$)")
 _BUILT_IN = 16
 """Nodes below this are Caliper's own (types, and the attributes of attributes)."""
 _CALLPATH = "source.function#callpath.address"
 """Column of call paths taken from the stack; finer than annotated regions (``path``)."""
+_UNNAMED = "(unnamed)"
 _WORLD = ("mpi.world.size", "jobsize")
 _RECORD = re.compile(
     r'^\s*\[\s*\{[^{}\[\]]{0,2000}"(?:path|[\w.]+#[\w.#]+|time|time \(exc\)|Time \(E\)|mpi\.rank)"\s*:'
@@ -47,7 +53,8 @@ class _Source:
     """What either form of file gives."""
 
     records: Sequence[Mapping[str, Any]]
-    """Values by attribute; the call path as a sequence under ``path``."""
+    """Values by attribute; the number of the call path under ``path``."""
+    calls: CallPaths
     units: Mapping[str, str]
     globals: Mapping[str, str]
 
@@ -92,14 +99,14 @@ def _stream(path: Path) -> _Source:
     reader = caliperreader.CaliperReader()
     count = 0
 
-    nodes: dict[str, str] = {}
+    nodes = _Nodes(sum(map(len, lines)))
 
     def numbered() -> Iterator[str]:
         nonlocal count
         for line in lines:
             count += 1
             if line.strip():
-                _check_record(line.strip(), nodes)
+                nodes.check(line.strip())
                 yield line
 
     try:
@@ -114,27 +121,51 @@ def _stream(path: Path) -> _Source:
     first_version = _SECOND_VERSION.isdisjoint(attributes) and not lines[-1].strip()
     if not reader.globals and not first_version:
         raise InputError(f"{path}:{count} breaks off", "the file is truncated: copy it again")
-    return _Source(reader.records, units, {str(k): _text(v) for k, v in reader.globals.items()})
+    calls = CallPaths(str(path))
+    records = [_with_path(record, calls) for record in reader.records]
+    return _Source(records, calls, units, {str(k): _text(v) for k, v in reader.globals.items()})
 
 
-def _check_record(line: str, nodes: dict[str, str]) -> None:
-    """Refuse a node that stands below itself or is given anew: caliper-reader would follow its parents for ever."""
-    plain = _ESCAPED.sub("", line)
-    kind = _KIND.match(line)
-    if kind is None or ",__rec=" in plain:
-        raise ValueError("a record does not begin with its kind, or has two")
-    if kind[1] != "node":
-        return
-    numbers, parents = _ID.findall(plain), _PARENT.findall(plain)
-    if plain.count(",id=") != len(numbers) or plain.count(",parent=") != len(parents):
-        raise ValueError("the number or the parent of a node is not a number")
-    if len(numbers) != 1 or len(parents) > 1 or parents == numbers:
-        raise ValueError("a node is its own parent, or does not have one number and one parent")
-    (number,) = numbers
-    if nodes.setdefault(number, line) != line:
-        raise ValueError(f"node {number} is given a second time")
-    if parents and parents[0] not in nodes and int(parents[0]) > _BUILT_IN:
-        raise ValueError(f"the parent of node {number} is not known yet")
+class _Nodes:
+    """Checks records before caliper-reader follows their nodes to the root.
+
+    Parameters
+    ----------
+    size : int
+        Characters of the file.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._lines: dict[str, str] = {}
+        self._depths: dict[str, int] = {}
+        self._left = max(size, _FEW)
+
+    def check(self, line: str) -> None:
+        """Refuse a node that stands below itself, is given anew or too deep, and records of more nodes than fit;
+        ValueError."""
+        plain = _ESCAPED.sub("", line)
+        kind = _KIND.match(line)
+        if kind is None or ",__rec=" in plain:
+            raise ValueError("a record does not begin with its kind, or has two")
+        if kind[1] != "node":
+            named = "=".join(_REFERENCES.findall(plain)).split("=")
+            self._left -= sum(self._depths.get(number, 0) for number in named)
+            if self._left < 0:
+                raise ValueError("its records name more nodes, with all above them, than a profile of its size")
+            return
+        numbers, parents = _ID.findall(plain), _PARENT.findall(plain)
+        if plain.count(",id=") != len(numbers) or plain.count(",parent=") != len(parents):
+            raise ValueError("the number or the parent of a node is not a number")
+        if len(numbers) != 1 or len(parents) > 1 or parents == numbers:
+            raise ValueError("a node is its own parent, or does not have one number and one parent")
+        (number,) = numbers
+        if self._lines.setdefault(number, line) != line:
+            raise ValueError(f"node {number} is given a second time")
+        if parents and parents[0] not in self._lines and int(parents[0]) > _BUILT_IN:
+            raise ValueError(f"the parent of node {number} is not known yet")
+        self._depths[number] = depth = 1 + self._depths.get(parents[0], 0) if parents else 1
+        if depth > limits.DEPTH:
+            raise ValueError(f"node {number} is more than {limits.DEPTH} calls deep")
 
 
 def _json(path: Path) -> _Source:
@@ -145,8 +176,9 @@ def _json(path: Path) -> _Source:
         raise InputError(f"{path}:{error.lineno} is not valid JSON: {error.msg}", "the file is damaged") from error
     except (RecursionError, ValueError) as error:
         raise InputError(f"{path} is not valid JSON that can be read: {error}", "the file is damaged") from error
+    calls = CallPaths(str(path))
     if isinstance(content, list) and all(isinstance(record, dict) for record in content):
-        return _Source([_with_path(record) for record in content], {}, {})
+        return _Source([_with_path(record, calls, "/") for record in content], calls, {}, {})
     if not isinstance(content, dict) or not all(
         isinstance(content.get(key), list) for key in ("data", "columns", "nodes")
     ):
@@ -157,7 +189,7 @@ def _json(path: Path) -> _Source:
         raise InputError(f"{path}: column_metadata is not a list of objects", "the file is damaged")
     if len(details) != len(columns):
         raise InputError(f"{path}: {len(details)} entries of column_metadata for {len(columns)} columns")
-    paths = _paths(path, nodes)
+    paths = _paths(path, nodes, calls)
     references = [not detail.get("is_value", name != "path") for name, detail in zip(columns, details, strict=True)]
     records: list[dict[str, Any]] = []
     for at, row in enumerate(content["data"]):
@@ -170,11 +202,11 @@ def _json(path: Path) -> _Source:
             if reference and isinstance(value, int):
                 if not 0 <= value < len(paths):
                     raise InputError(f"{path}: row {at} of data names node {value} of {len(paths)}", "it is damaged")
-                record[name] = paths[value]
+                record[name] = paths[value] if name in ("path", _CALLPATH) else (str(nodes[value].get("label", "")),)
             else:
                 record[name] = value
         if _CALLPATH in columns:
-            record["path"] = record.pop(_CALLPATH, ())
+            record["path"] = record.pop(_CALLPATH, CallPaths.ROOT)
         records.append(record)
     units = {
         name: str(unit)
@@ -182,28 +214,30 @@ def _json(path: Path) -> _Source:
         if (unit := detail.get("attribute.unit") or detail.get("unit"))
     }
     known = {"data", "columns", "nodes", "column_metadata"}
-    return _Source(records, units, {key: _text(value) for key, value in content.items() if key not in known})
+    return _Source(records, calls, units, {key: _text(value) for key, value in content.items() if key not in known})
 
 
-def _paths(path: Path, nodes: Sequence[Any]) -> list[tuple[str, ...]]:
-    """Call path of every node; a parent stands before its children."""
-    paths: list[tuple[str, ...]] = []
+def _paths(path: Path, nodes: Sequence[Any], calls: CallPaths) -> list[int]:
+    """Number of the call path of every node; a parent stands before its children."""
+    paths: list[int] = []
     for at, node in enumerate(nodes):
         parent = node.get("parent") if isinstance(node, dict) else -1
         if parent is not None and (not isinstance(parent, int) or not 0 <= parent < at):
             raise InputError(f"{path}: node {at} has no proper parent", "the file is damaged")
-        above = () if parent is None else paths[parent]
-        if len(above) > 10_000:
-            raise InputError(f"{path}: node {at} is {len(above)} calls deep", "the file is damaged")
-        paths.append((*above, str(node.get("label", ""))))
+        caller = CallPaths.ROOT if parent is None else paths[parent]
+        paths.append(calls.number(caller, str(node.get("label", "")) or _UNNAMED))
     return paths
 
 
-def _with_path(record: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(record)
-    if isinstance(found.get("path"), str):
-        found["path"] = tuple(part for part in found["path"].split("/") if part)
-    return found
+def _with_path(record: Mapping[str, Any], calls: CallPaths, separator: str = "") -> dict[str, Any]:
+    """A record with the number of its call path, a list of functions or, where there is a separator, a text of them."""
+    path = record.get("path", ())
+    if isinstance(path, str) and separator:
+        path = tuple(part for part in path.split(separator) if part)
+    number = CallPaths.ROOT
+    for part in path if isinstance(path, (list, tuple)) else (path,):
+        number = calls.number(number, str(part) or _UNNAMED)
+    return {**record, "path": number}
 
 
 def _text(value: object) -> str:
@@ -226,7 +260,8 @@ def _reading(path: Path, source: _Source) -> Reading:
         raise InputError(f"{path} holds no total of a metric", "aggregate time or counters in Caliper's configuration")
     extremes = [c for c in columns.values() if c.across in ("min", "max") and c.adds and c.quantity in best]
     records = [record for record in source.records if any(c.name in record for c in best.values())]
-    rows = _calltree.tree(_records(path, records, [*best.values(), *extremes], 0 if not reduced else ALL_RANKS))
+    wanted = [*best.values(), *extremes]
+    rows = _calltree.tree(_records(path, records, source.calls, wanted, ALL_RANKS if reduced else 0))
     values, origin, notes = _exclusive(rows, best, (world or 1) if reduced else 1)
     for item in extremes:
         values[item.name] = rows.columns[item.name] * (1.0 if item.scale is None else item.scale)
@@ -304,13 +339,16 @@ def _ranks(path: Path, rows: _calltree.Tree, world: int | None) -> int:
 
 
 def _records(
-    path: Path, records: Sequence[Mapping[str, Any]], columns: Sequence[_caliper_names.Column], default: int
+    path: Path,
+    records: Sequence[Mapping[str, Any]],
+    calls: CallPaths,
+    columns: Sequence[_caliper_names.Column],
+    default: int,
 ) -> _calltree.Records:
     paths, ranks, threads = [], [], []
     values = {item.name: np.full(len(records), np.nan) for item in columns}
     for at, record in enumerate(records):
-        callpath = record.get("path", ())
-        paths.append(tuple(map(str, callpath)) if isinstance(callpath, (list, tuple)) else (str(callpath),))
+        paths.append(record.get("path", CallPaths.ROOT))
         rank = next((record[key] for key in _RANKS if key in record), default)
         number = _integer(rank)
         if number is None or (number < 0 and number != default):
@@ -320,7 +358,7 @@ def _records(
         for item in columns:
             if item.name in record:
                 values[item.name][at] = _number(path, at, item.name, record[item.name])
-    return _calltree.Records(paths, ranks, threads, values)
+    return _calltree.Records(calls, paths, ranks, threads, values)
 
 
 def _number(path: Path, at: int, name: str, value: object) -> float:

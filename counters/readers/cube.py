@@ -27,10 +27,8 @@ from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._calltree import CallPaths
 from ranksight.counters.readers._threads import reduce_threads
-
-SEPARATOR = "->"
-"""Between the regions of a call path."""
 
 _MEMBER = re.compile(rb"(?:\./)?(?:anchor\.xml|remapping\.spec|\d+\.(?:data|index)|[\w./-]+)\0")
 _ADDABLE = re.compile(
@@ -138,25 +136,25 @@ def _read(path: Path, cube: Any) -> Reading:
 
 
 def _tree(path: Path, cube: Any) -> _Tree:
-    names: list[str] = []
+    calls = CallPaths(str(path))
+    paths: list[int] = []
     parents: list[int] = []
     place: dict[int, int] = {}
     todo = [(node, -1) for node in reversed(cube.get_root_cnodes())]
     while todo:
         node, parent = todo.pop()
-        at = len(names)
+        at = len(paths)
         own = cube.get_region(node).name or "(unnamed)"
         if node.parameters:
             own += f"({', '.join(f'{key}={value}' for key, value in node.parameters.items())})"
-        names.append(own if parent < 0 else f"{names[parent]}{SEPARATOR}{own}")
+        paths.append(calls.number(CallPaths.ROOT if parent < 0 else paths[parent], own))
         parents.append(parent)
         place[node.id] = at
         todo.extend((child, at) for child in reversed(node.get_children()))
-    if not names:
+    if not paths:
         raise InputError(f"{path} has no call path", "was the profile written completely?")
-    numbers: dict[str, int] = {}
-    kernel = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-    return _Tree(list(numbers), kernel, np.array(parents, dtype=np.int64), place)
+    kernels, places = calls.kernels()
+    return _Tree(kernels, places[paths], np.array(parents, dtype=np.int64), place)
 
 
 def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], NDArray[np.int64]]:

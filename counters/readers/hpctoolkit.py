@@ -26,7 +26,7 @@ from ranksight.core.reading import READERS, Reading
 from ranksight.core.xml import parse
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import SEPARATOR
+from ranksight.counters.readers._calltree import CallPaths
 from ranksight.counters.readers._hpctoolkit_db import read_store
 from ranksight.counters.readers._threads import reduce_threads
 
@@ -47,9 +47,10 @@ class _Tree:
     """Number of a summed metric -> name."""
     stored: dict[int, str] = field(default_factory=dict)
     """Place in the binary files -> name."""
-    kernels: dict[str, int] = field(default_factory=dict)
-    statements: list[tuple[int, int]] = field(default_factory=list)
-    """Node and kernel of every statement."""
+    kernels: list[str] = field(default_factory=list)
+    nodes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    kernel: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Node and place of the kernel of every statement."""
     sums: dict[str, dict[int, float]] = field(default_factory=dict)
     """Summed metric -> node -> value."""
 
@@ -115,9 +116,10 @@ def _from_store(folder: Path) -> Reading:
 
 def _parse(file: Path) -> _Tree:
     tree = _Tree()
+    calls = CallPaths(str(file))
+    statements: list[tuple[int, int]] = []
     procedures: dict[str, str] = {}
     scopes: list[int] = []
-    names: list[str] = [""]
     elements: list[tuple[str, int]] = []
     parser = expat.ParserCreate()
 
@@ -138,8 +140,7 @@ def _parse(file: Path) -> _Tree:
         elif tag in _PROCEDURES and "i" in attributes:
             node = int(attributes["i"])
             own = procedures.get(attributes.get("n", ""), attributes.get("n", "(unnamed)"))
-            names.append(f"{names[-1]}{SEPARATOR}{own}" if names[-1] else own)
-            scopes.append(tree.kernels.setdefault(names[-1], len(tree.kernels)))
+            scopes.append(calls.number(scopes[-1] if scopes else CallPaths.ROOT, own))
             if len(elements) > limits.DEPTH:
                 raise fail(f"the call tree is more than {limits.DEPTH} deep")
         elif tag in _STATEMENTS and "i" in attributes:
@@ -148,14 +149,13 @@ def _parse(file: Path) -> _Tree:
                 raise fail("a statement is outside of all procedures")
             if not 0 <= node < limits.VALUE:
                 raise fail(f"a statement is number {attributes['i'][:20]}")
-            tree.statements.append((node, scopes[-1]))
+            statements.append((node, scopes[-1]))
         elif tag == "M" and elements and elements[-1][0] in _STATEMENTS:
             tree.sums.setdefault(attributes["n"], {})[elements[-1][1]] = float(attributes["v"])
         elements.append((tag, node))
 
     def end(tag: str) -> None:
-        if elements.pop()[0] in _PROCEDURES and len(names) > 1 and tag in _PROCEDURES:
-            names.pop()
+        if elements.pop()[0] in _PROCEDURES and scopes and tag in _PROCEDURES:
             scopes.pop()
 
     parser.StartElementHandler = begin
@@ -170,8 +170,11 @@ def _parse(file: Path) -> _Tree:
         ) from error
     except (KeyError, ValueError) as error:
         raise fail(f"{type(error).__name__} {error}") from error
-    if not tree.statements or not tree.metrics:
+    if not statements or not tree.metrics:
         raise InputError(f"{file} holds no call paths or no metrics", "was hpcprof run to its end?")
+    tree.kernels, places = calls.kernels()
+    tree.nodes, paths = np.array(statements, dtype=np.int64).T
+    tree.kernel = places[paths]
     return tree
 
 
@@ -185,8 +188,7 @@ def _stores(folder: Path) -> list[tuple[int, str, Path]]:
 
 
 def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) -> Reading:
-    nodes = np.array([node for node, _ in tree.statements], dtype=np.int64)
-    kernel = np.array([place for _, place in tree.statements], dtype=np.int64)
+    nodes, kernel = tree.nodes, tree.kernel
     own = {place: match for place, name in tree.stored.items() if (match := _NAME.match(name)) and match["kind"] == "E"}
     if not own:
         raise InputError(f"{file} has no exclusive metric", "was the profile made with call paths?")
@@ -202,7 +204,7 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
             name, scale = _metric(match)
             added = np.bincount(kernel, weights=values[nodes - 1, place], minlength=count) * scale
             columns.setdefault(name, []).append(np.asarray(added, dtype=np.float64))
-    kernels = np.tile(np.array(list(tree.kernels), dtype=object), len(stores))
+    kernels = np.tile(np.array(tree.kernels, dtype=object), len(stores))
     reduced = reduce_threads(
         kernels,
         np.repeat([rank for rank, _, _ in stores], count),
@@ -218,22 +220,32 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
 
 
 def _summed(file: Path, tree: _Tree) -> Reading:
-    columns = {}
+    columns: dict[str, NDArray[np.float64]] = {}
     origin = {}
+    order = np.argsort(tree.nodes, kind="stable")
+    sorted_nodes = tree.nodes[order]
     for number, full in tree.metrics.items():
         match = _NAME.match(full)
         if match is None or match["kind"] != "E":
             continue
         name, scale = _metric(match)
-        values = np.zeros(len(tree.kernels))
+        if (len(columns) + 1) * len(tree.kernels) * 8 > limits.PROFILE_TABLE:
+            raise InputError(
+                f"{file} holds more than {len(columns)} metrics of {len(tree.kernels)} call paths",
+                "filter it with hpcprof",
+            )
         given = tree.sums.get(number, {})
-        for node, kernel in tree.statements:
-            values[kernel] += given.get(node, 0.0) * scale
-        columns[name] = values
+        nodes = np.fromiter(given, dtype=np.int64, count=len(given))
+        # A node may stand there more than once, in several call paths.
+        first, last = np.searchsorted(sorted_nodes, nodes), np.searchsorted(sorted_nodes, nodes, side="right")
+        values = np.repeat(np.fromiter(given.values(), dtype=np.float64, count=len(given)), last - first)
+        at = np.arange(len(values)) + np.repeat(first - np.cumsum(last - first) + (last - first), last - first)
+        found = np.bincount(tree.kernel[order[at]], weights=values, minlength=len(tree.kernels))
+        columns[name] = found.astype(np.float64) * scale
         origin[name] = f"sampled ({match['name']})"
     return _assemble.build(
         file,
-        list(tree.kernels),
+        tree.kernels,
         [ALL_RANKS] * len(tree.kernels),
         columns,
         origin=origin,

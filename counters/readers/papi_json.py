@@ -22,7 +22,7 @@ from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import SEPARATOR, columns_of
+from ranksight.counters.readers._calltree import CallPaths, columns_of
 from ranksight.counters.readers._threads import reduce_threads
 
 _MARK = re.compile(r'^\s*\{\s*"(?:papi_version|cpu in mhz|cpu_info|event_definitions)"\s*:')
@@ -134,15 +134,20 @@ def _exclusive(
             inside = inner.setdefault(parent, {})
             for event, value in own[number].items():
                 inside[event] = inside.get(event, 0.0) + value
+    calls = CallPaths(str(path))
+    numbers: dict[str, int] = {}
+    for number in own:
+        around = [number]
+        while (outer := parents[around[-1]]) in names and outer not in numbers:
+            around.append(outer)
+            if len(around) > limits.DEPTH:
+                raise InputError(f"{path}: regions are nested more than {limits.DEPTH} deep", "the file is damaged")
+        for each in reversed(around):
+            numbers[each] = calls.number(numbers.get(parents[each], CallPaths.ROOT), names[each])
+    kernels, places = calls.kernels()
     result: dict[str, dict[str, float]] = {}
     for number, values in own.items():
-        parts, at = [names[number]], parents[number]
-        while at in names:
-            parts.append(names[at])
-            at = parents[at]
-            if len(parts) > limits.DEPTH:
-                raise InputError(f"{path}: regions are nested more than {limits.DEPTH} deep", "the file is damaged")
-        row = result.setdefault(SEPARATOR.join(reversed(parts)), {})
+        row = result.setdefault(kernels[places[numbers[number]]], {})
         for event, value in values.items():
             less = 0.0 if event == "region_count" else inner.get(number, {}).get(event, 0.0)
             row[event] = row.get(event, 0.0) + max(value - less, 0.0)

@@ -44,6 +44,7 @@ def sent(**columns: object) -> Reading:
         (sent(count=-1), "on rank 0 have -1 count"),
         (sent(bytes=np.nan), "on rank 0 have nan bytes"),
         (sent(bytes=1e300), r"on rank 0 have 1e\+300 bytes"),
+        (sent(rank=2), "on rank 2, of a run of 2 ranks"),
         (Reading({"ranks": 1.5}, reading().counters), r"1\.5 is not a number of ranks"),
         (Reading({"ranks": 0.0}, reading().counters), "0 is not a number of ranks"),
         (Reading({"ranks": 1.0}, reading().counters, wall_time=-1.0), "the run takes -1 s"),
@@ -173,3 +174,28 @@ def test_names_for_results_of_this_folder(
     for verb in ("fit", "report"):
         assert main([verb, "/"]) == 1
     assert "internal error" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["counters", "messages"])
+@pytest.mark.parametrize("rank", [-(2**63), -2, 2**31, 0.5])
+def test_ranks_that_cannot_be_in_stored_tables(tmp_path: Path, name: str, rank: float) -> None:
+    found = Experiment.create(tmp_path / "e", "app", ["ranks"])
+    run = found.add(Run({"ranks": 2}), reading().counters, sent().messages)
+    file = found.path / "runs" / run.id / f"{name}.parquet"
+    table = pd.read_parquet(file)
+    table.assign(rank=[rank] * len(table)).to_parquet(file)
+    with pytest.raises(InputError, match=rf"{name}\.parquet name rank"):
+        Experiment.read(found.path).table(run, name)
+    if name == "counters":
+        with pytest.raises(InputError, match="name rank"):
+            Experiment.read(found.path).counters(["time"])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"), [("rank", 2, "of a run of 2 ranks"), ("count", -1, "-1 count")]
+)
+def test_messages_that_nobody_sent_in_stored_tables(tmp_path: Path, column: str, value: int, message: str) -> None:
+    found = Experiment.create(tmp_path / "e", "app", ["ranks"])
+    run = found.add(Run({"ranks": 2}), reading().counters, sent(**{column: value}).messages)
+    with pytest.raises(InputError, match=message):
+        Experiment.read(found.path).table(run, "messages")
