@@ -1,6 +1,7 @@
 """Nothing lost, nothing let in: kills, hostile inputs, faults under the tracer, and the report in a browser.
 
-``--kills``, ``--inputs`` and ``--seed`` of the command line say how much is done, and which.
+``--kills``, ``--inputs`` and ``--seed`` of the command line say how much is done, and which. Many inputs take hours:
+with ``--keep FOLDER`` a run that was stopped goes on, and one that found something reads only that again.
 """
 
 from __future__ import annotations
@@ -40,14 +41,17 @@ def run(settings: Settings) -> str:
     count, inputs = (scale // 10 if settings.quick else scale for scale in (settings.kills, settings.inputs))
     with tempfile.TemporaryDirectory(prefix="ranksight-safety-") as name:
         folder = Path(name)
-        samples = folder / "samples"
-        samples.mkdir()
-        make(samples, settings.data if settings.data.is_dir() else None)
+        samples = (settings.keep or folder) / "samples"
+        if not samples.is_dir():
+            samples.mkdir(parents=True)
+            make(samples, settings.data if settings.data.is_dir() else None)
         tallies = kills(folder, count, settings.seed)
-        came = read_inputs(samples, range(inputs), settings.seed, settings.jobs)
+        came = read_inputs(samples, range(inputs), settings.seed, settings.jobs, settings.keep)
         others, found = _others(folder, settings)
     found += [what for tally in tallies.values() for what in tally.found]
-    found += [f"input {number} of seed {settings.seed}, {sample}: {what}" for number, sample, what in came.found]
+    found += [
+        f"input {number} of seed {settings.seed}, {kind}/{sample}: {what}" for number, kind, sample, what in came.found
+    ]
     rows = [[name, tally.kills, tally.lost, tally.orphans, tally.left] for name, tally in tallies.items()]
     parts = [
         "Every run that was there is read again after each kill and compared with what its program computes; processes "
@@ -57,7 +61,8 @@ def run(settings: Settings) -> str:
         f"1 GiB more than they start with, in at most 5 CPU s per MB read or written, where a row of a table counts as "
         f"2 kB, since it may be a run of its own (seed {settings.seed}; the largest process took "
         f"{came.peak / 1e6:.0f} MB). Whatever comes of an input but an answer or a message of one line is a fault. "
-        "A staging folder that is empty is removed by the first start a minute later; it is aged before what is left "
+        + (f"{came.again} inputs that came to a fault were read again once it was mended. " if came.again else "")
+        + "A staging folder that is empty is removed by the first start a minute later; it is aged before what is left "
         "is counted.",
         _inputs(came),
         markdown(["what", "figure"], others),

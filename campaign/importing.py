@@ -156,6 +156,8 @@ def _value(name: str, text: str, path: Path) -> float:
 
 
 _NEW = "experiment"
+INCLUSIVE = "time_inclusive"
+"""Metric of times that hold those of other kernels."""
 
 
 class Import:
@@ -370,6 +372,24 @@ class Import:
         collector = reader if not others else f"{reader}-{others + 1}"
         self._kinds.append((reader, collector, content))
         return collector
+
+    def keep_inclusive(self) -> None:
+        """Make the times of all kernels but the whole ``time_inclusive``, which nothing adds up."""
+        from ranksight.core.tables import write_table
+
+        if self._experiment is None:
+            return
+        experiment = self._experiment
+        for run in experiment.runs:
+            folder = experiment.path / "runs" / run.id
+            table = experiment.table(run, "counters")
+            if table is None or "time" not in table or INCLUSIVE in table:
+                continue
+            whole = table["kernel"] == WHOLE
+            table[INCLUSIVE], table["time"] = table["time"].where(~whole), table["time"].where(whole)
+            write_table(folder / "counters.parquet", table)
+            said = run.provenance.get("time", "measured")
+            replace(run, provenance={**run.provenance, INCLUSIVE: said}).write(folder)
 
     def finish(self) -> Experiment:
         """Put the experiment in its place.

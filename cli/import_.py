@@ -30,6 +30,7 @@ from ranksight.reports.terminal import Column, Table, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.campaign.importing import Import
+    from ranksight.campaign.nested import Holder
     from ranksight.campaign.recognising import Found
     from ranksight.core.experiment import Experiment, Run
     from ranksight.core.reading import Reading
@@ -43,6 +44,8 @@ ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
                    "processors", "tasks", "ntasks"})  # fmt: skip
 """What programs and people call the number of ranks."""
+ANY_TIMES = (TABLE, "extrap")
+"""Formats whose kernels may be timers of any kind; others say whether times hold those of callees."""
 OF_TABLES = ("kernel", "repetition", "rank", "where", "melt", "pivot", "delimiter", "decimal")
 """Options that speak of columns."""
 
@@ -176,7 +179,9 @@ def run(chosen: argparse.Namespace) -> int:
         skipped = skips.end()
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above say why")
-        _whole(work, chosen)
+        _whole(work, chosen, any(name in ANY_TIMES for _, name in todo))
+        if chosen.total and work.timers.overlap is not None:
+            work.keep_inclusive()
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
@@ -231,9 +236,11 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
         named = f"--parameter ranks={counts[0]}"
         yield f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"
     if (held := work.timers.holder) is not None and chosen.total is None:
+        yield f"{_holding(held)}: if it holds them, {_naming(held)}, or their times are added up"
+    if chosen.total and (times := work.timers.overlap) is not None:
         yield (
-            f"{held.kernel} takes longest everywhere, and the others together {held.times:.2g} times as long: if it "
-            f"holds them, say so with --total {shlex.quote(held.kernel)}, or their times are added up"
+            f"the timers add up to {times:.2g} times {chosen.total}: they hold each other, so each is kept as "
+            "time_inclusive and none is added up"
         )
     if (larger := work.timers.larger) is not None:
         yield (
@@ -242,19 +249,28 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
         )
 
 
-def _whole(work: Import, chosen: argparse.Namespace) -> None:
-    """Refuse timers of which one is the whole program and is not named, and a whole that one of its parts exceeds.
+def _holding(held: Holder) -> str:
+    """Why a timer seems to hold the others, in words."""
+    return f"{held.kernel} takes longest everywhere, and the other timers together {held.times:.2g} times as long"
+
+
+def _naming(held: Holder) -> str:
+    return f"say --total {shlex.quote(held.kernel)}"
+
+
+def _whole(work: Import, chosen: argparse.Namespace, any_times: bool) -> None:
+    """Refuse timers of which one seems to be the whole program and is not named, and a whole that one of its parts
+    exceeds.
 
     Raises
     ------
     InputError
     """
     held, larger = work.timers.holder, work.timers.larger
-    if held is not None and held.certain and chosen.total is None:
+    if held is not None and (held.certain or any_times) and chosen.total is None:
         raise InputError(
-            f"{held.kernel} seems to be the whole program: it takes longest everywhere, and the other timers together "
-            f"{held.times:.2g} times as long, which would be added up",
-            f"say --total {shlex.quote(held.kernel)}, or --total '' where no timer holds the others",
+            f"{_holding(held)}: added up they would be too much if it is the whole program",
+            f"{_naming(held)}, or --total '' where no timer holds the others",
         )
     if larger is not None and larger[1] == work.timers.wholes:
         raise InputError(

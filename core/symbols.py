@@ -43,6 +43,7 @@ _SEGMENT = np.dtype(
     ]
 )  # fmt: skip
 _SYMTAB, _DYNSYM, _NOTE, _LOAD, _FUNCTION, _INDIRECT = 2, 11, 7, 1, 2, 10
+_DYNAMIC, _NEEDED = 6, 1
 _FRAMES = 0x6474E550
 """Kind of the segment that holds ``.eh_frame_hdr``."""
 _TABLE = bytes((1, 0x1B, 0x03, 0x3B))
@@ -174,6 +175,23 @@ def read_symbols(path: Path) -> SymbolTable | None:
             if _SYMTAB in other_sections["type"].tolist():
                 return _functions(other, other_sections, _SYMTAB, none)
         return _functions(content, sections, _DYNSYM, none) if _DYNSYM in kinds else none
+    except (InputError, OSError, ValueError, IndexError, OverflowError, struct.error, RuntimeError):
+        return None
+
+
+@lru_cache(maxsize=1024)
+def needed(path: str) -> tuple[str, ...] | None:
+    """Names of the shared libraries that the ELF file at `path` is linked with; None where it cannot be read."""
+    try:
+        content = read_bytes(Path(path), limits.OBJECT_FILE)
+        sections, _ = _layout(content)
+        held = sections[sections["type"] == _DYNAMIC]
+        if not held.size:
+            return ()
+        entries = np.frombuffer(content, "<u8", int(held[0]["size"]) // 16 * 2, int(held[0]["offset"])).reshape(-1, 2)
+        start = int(sections[int(held[0]["link"])]["offset"])
+        places = [start + int(value) for tag, value in entries.tolist() if tag == _NEEDED]
+        return tuple(content[at : content.index(b"\0", at)].decode("utf-8", "replace") for at in places)
     except (InputError, OSError, ValueError, IndexError, OverflowError, struct.error, RuntimeError):
         return None
 

@@ -17,10 +17,11 @@ application has, and they repeat in no two runs.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Literal
 
-from ranksight.core.symbols import beginning, label, unnamed
+from ranksight.core.symbols import beginning, label, needed, unnamed
 
 Owner = Literal["application", "library", "mpi", "runtime", "system"]
 
@@ -105,6 +106,27 @@ def owner_of(function: str, path: str) -> Owner:
     """Whose code a function is: :func:`owner` of its object, save that an MPI linked statically shows by its names."""
     found = owner(path)
     return "mpi" if found in ("application", "library") and _MPI_FUNCTION.match(function) else found
+
+
+def not_for_mpi(paths: Collection[str]) -> frozenset[str]:
+    """Those of the libraries that a process has loaded that neither the MPI library nor its transports are linked with.
+
+    A function of theirs works for the application, even where neither a symbol nor its callers are known. None are
+    certain where a file of MPI's cannot be read, as in a profile of another machine.
+    """
+    by_name: dict[str, set[str]] = {}  # a file is named by its version, and linked with by the start of its name
+    for path in paths:
+        by_name.setdefault(label(path), set()).add(path)
+    serving = {path for path in paths if owner(path) == "mpi"}
+    todo = list(serving)
+    while todo:
+        names = needed(todo.pop())
+        if names is None:
+            return frozenset()
+        new = set().union(*(by_name.get(label(name), ()) for name in names)) - serving
+        serving |= new
+        todo += new
+    return frozenset(path for path in paths if owner(path) == "library" and path not in serving)
 
 
 def is_address(function: str) -> bool:

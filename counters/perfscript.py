@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -24,7 +24,7 @@ import pandas as pd
 from ranksight.core import leftout
 from ranksight.core.errors import InputError
 from ranksight.core.symbols import beginning, label
-from ranksight.counters.objects import Owner, is_address, kernel_name, owner, owner_of
+from ranksight.counters.objects import Owner, is_address, kernel_name, not_for_mpi, owner, owner_of
 
 BLOCK = 4 << 20
 LONGEST_RECORD = 1 << 20
@@ -85,14 +85,15 @@ class Samples:
     total: int
 
 
-def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
+def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group, str, bool]:
     """Say whom a sample belongs to, from its call chain, innermost frame first.
 
     The first frame that is the application's or MPI's decides. Of run-time functions above it the outermost is the
     kernel, the one that the application entered; time in the operating system belongs to what entered it. A chain
     that shows only run-time functions is decided by name: mathematics, memory, strings and sorting serve the
     application; waiting, polling and loading do not.
-    A library's code without a symbol is nobody's unless a frame of the application says so.
+    A library's code without a symbol is nobody's unless a frame of the application says so, or the library is one of
+    `ours`, which serve the application alone.
 
     Returns
     -------
@@ -115,7 +116,7 @@ def resolve(frames: Iterable[Frame]) -> tuple[Group, str, bool]:
             return _application(entered or library or frame, seat)
         elif whose == "library" and library is None:
             library = frame
-    if library is not None and not is_address(library.symbol):
+    if library is not None and (library.object in ours or not is_address(library.symbol)):
         return _application(entered or library, seat)
     if entered is None:
         return "other", seat if library is None else library.object, False
@@ -179,6 +180,7 @@ class _Reader:
         self._frames: dict[bytes, Frame] = {}
         self._maps: dict[int, list[tuple[int, int, int, str]]] = {}
         """By process: first address, the one behind the last, offset in the file, file."""
+        self._own: dict[int, tuple[int, frozenset[str]]] = {}
         self._sums: dict[tuple[int, str, Group, str, bool], list[int]] = {}
 
     def run(self, pieces: Iterable[bytes]) -> Samples:
@@ -290,8 +292,17 @@ class _Reader:
                 frames.append(frame)
         whose = first[0] if self._maps and _UNNAMED in tail else -1
         innermost, _, rest = tail.partition(b"\n")
-        second = self._tails[whose, _place(innermost), rest] = resolve(frames)
+        second = self._tails[whose, _place(innermost), rest] = resolve(frames, self._ours(first[0]))
         return first, second
+
+    def _ours(self, pid: int) -> frozenset[str]:
+        """Libraries of a process that MPI does not use, as far as it has loaded them."""
+        maps = self._maps.get(pid, ())
+        count, found = self._own.get(pid, (0, frozenset()))
+        if count != len(maps):
+            found = not_for_mpi({path for *_, path in maps})
+            self._own[pid] = len(maps), found
+        return found
 
     def _located(self, frame: _Place, pid: int) -> Frame:
         """The frame, a function without a symbol named by where it begins in its file."""

@@ -22,7 +22,7 @@ from ranksight.model.application.fit_application import fit_application, in_word
 from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
-from ranksight.model.application.others import Others, fit_others
+from ranksight.model.application.others import Others, fit_others, overlap
 from ranksight.model.application.sometimes import sometimes
 from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
@@ -304,7 +304,7 @@ def assemble(
     times = "" if counting is None else counting.remark()
     if counting is not None:
         extras["clock"] = counting.to_dict()
-    if notes := [text for text in (times, remark, whole_units, sometimes(series)) if text]:
+    if notes := [text for text in (times, remark, whole_units, overlap(series), sometimes(series)) if text]:
         extras["notes"] = notes
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings

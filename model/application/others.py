@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, REPEATED
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import reduce
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
@@ -32,6 +34,8 @@ FILES: tuple[Factor, ...] = ((1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (3.0, 0.0, 0.0))
 """How input and output grow with another parameter: lines, faces, volumes."""
 TIMERS = 0.001
 """Share of the program's time that differences of timers miss by, without repetitions."""
+EXCEEDS, OVERLAP = 1.05, 1.1
+"""Part of the program's time from which on a kernel exceeds it, and all of them hold each other."""
 COMPLETE = 0.98
 """Share of a configuration's kernels' time that has to be measured."""
 
@@ -111,6 +115,50 @@ def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
     error = _errors(rest, np.nan_to_num(whole), np.maximum(np.nan_to_num(middle), 0.0))
     space = _hypotheses(series.parameters, series.points)
     return Others(fit_sums(space, series.points, middle[None], error[None]), min(scatter, 0.5))
+
+
+def overlap(series: Series) -> str:
+    """A sentence on kernels whose times add up to more than the program's, the median over configurations; else empty.
+
+    Times of several threads may do so.
+
+    Raises
+    ------
+    InputError
+        When one kernel takes longer than the program at every configuration.
+    """
+    rows = {kernel: at for at, (kernel, name) in enumerate(zip(series.kernels, series.metrics, strict=True))
+            if name == "time"}  # fmt: skip
+    place = rows.pop(WHOLE, None)
+    if place is None or not rows or (_column(series, "threads") > 1).any():
+        return ""
+    kernels = reduce(series.values[list(rows.values())], "median", axis=2)
+    whole = reduce(series.values[place], "median", axis=1)
+    known = whole > 0
+    if not known.any():
+        return ""
+    ratios = np.nan_to_num(kernels[:, known]) / whole[known]
+    above = (ratios > EXCEEDS).all(axis=1)
+    if above.any():
+        raise InputError(
+            f"{list(rows)[int(above.argmax())]} takes longer than the whole program at every configuration, and a part "
+            "cannot exceed the whole",
+            "import it again, with --total NAME of the timer that holds the others",
+        )
+    times = float(np.median(ratios.sum(axis=0)))
+    if times <= OVERLAP:
+        return ""
+    return (
+        f"the kernels' times add up to {times:.2g} times the program's: they hold each other or ran side by side, and "
+        "their sum is not its time; import it again with --total NAME of the timer that holds the others"
+    )
+
+
+def _column(series: Series, name: str) -> Array:
+    """Values of a parameter at the configurations; 1 where there is none."""
+    if name not in series.parameters:
+        return np.ones(len(series.points))
+    return np.asarray(series.points[:, series.parameters.index(name)])
 
 
 def _errors(rest: Array, whole: Array, middle: Array) -> Array:

@@ -20,7 +20,9 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.core.experiment import read as read_experiment
 from ranksight.core.leftout import COLUMNS, TABLE, by_object, warning
 from ranksight.core.sampled import TABLE as SAMPLES
-from ranksight.core.symbols import beginning, read_symbols, unnamed
+from ranksight.core.symbols import beginning, needed, read_symbols, unnamed
+from ranksight.counters.objects import not_for_mpi
+from ranksight.counters.perfscript import Frame, resolve
 
 WORK = "double work(int n) { double s = 0; for (int i = 1; i < n; i++) s += 1.0 / i; return s; }\n"
 MAIN = r"""
@@ -232,3 +234,30 @@ def test_call_sites_in_no_function_are_one_kernel_a_file(tmp_path: Path) -> None
     places = CallSites()
     places.sites(trace, np.array([0x1100, 0x1200], dtype=np.uint64))
     assert set(places.kernels()[1]) == {"(unknown)", "(no symbol) [libx]"}
+
+
+def test_a_library_without_symbols_is_the_applications_unless_mpi_is_linked_with_it(tmp_path: Path) -> None:
+    """Samples in it show no caller, as libraries keep no frame pointers."""
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc not found")
+    (tmp_path / "work.c").write_text("static int inner(int n) { return n; }\nint OUTER(int n) { return inner(n); }\n")
+
+    def library(name: str, *needed: str) -> str:
+        line = ["gcc", "-shared", "-fPIC", "-s", f"-DOUTER={name}", "-Wl,--no-as-needed", f"-Wl,-soname,lib{name}.so.1"]
+        links = [str(tmp_path / f"lib{each}.so.1.2") for each in needed]
+        subprocess.run([*line, "-o", f"lib{name}.so.1.2", "work.c", *links], cwd=tmp_path, check=True)
+        return str(tmp_path / f"lib{name}.so.1.2")
+
+    cells, topology, transport = library("cells"), library("topology"), library("transport", "topology")
+    mpi = library("mpi", "transport")
+    assert needed(mpi)[:1] == ("libtransport.so.1",)  # type: ignore[index]
+    ours = not_for_mpi({cells, topology, transport, mpi})
+    assert ours == {cells}
+    assert not_for_mpi({cells, str(tmp_path / "libmpi.so.40")}) == frozenset()  # of another machine
+
+    def chain(path: str) -> tuple[str, str, bool]:
+        return resolve([Frame("0x0000000000001100", path)], ours)
+
+    assert chain(cells)[0] == "application"
+    assert chain(cells)[1].endswith(" [libcells]")
+    assert chain(topology)[:2] == ("other", topology)

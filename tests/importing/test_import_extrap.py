@@ -320,12 +320,12 @@ DATA 2.5 2.5
 """
 
 
-def test_a_main_that_seems_to_hold_the_others_is_reported_and_may_be_the_whole(
+def test_a_main_that_seems_to_hold_the_others_is_asked_for_and_may_be_the_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "nested.txt").write_text(NESTED)
     line = ["import", "extrap", str(tmp_path / "nested.txt"), "--parameter", "ranks=p"]
-    assert main([*line, "-o", str(tmp_path / "a.exp")]) == 0
+    assert main([*line, "-o", str(tmp_path / "a.exp")]) == 1
     assert "--total 'main()'" in capsys.readouterr().err
     assert main([*line, "--total", "main()", "-o", str(tmp_path / "b.exp")]) == 0
     assert "--total" not in capsys.readouterr().err

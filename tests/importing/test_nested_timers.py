@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+import ranksight as rs
 from ranksight.cli.main import main
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, read
 
 HEAD = "p,job,timer,t\n"
@@ -60,6 +63,7 @@ def test_the_user_may_say_that_no_timer_holds_others(tmp_path: Path, capsys: pyt
         {"main": 3.0, "solve": 6.0, "halo": 2.5},
         {"main": 9.0, "solve": 1.0, "halo": 0.5},
         {"Total": 1.0, "solve": 6.0, "halo": 2.5},
+        {"solve": 6.0, "smooth": 5.8, "halo": 2.5},
     ],
 )
 def test_flat_profiles_are_taken_as_they_are(
@@ -71,14 +75,42 @@ def test_flat_profiles_are_taken_as_they_are(
 
 @pytest.mark.parametrize(
     "timers",
-    [{"main": 10.0, "solve": 9.0, "halo": 8.0}, {"dynamics": 9.5, "solve": 6.0, "halo": 2.5, "init": 1.0}],
+    [
+        {"main": 10.0, "solve": 9.0, "halo": 8.0},
+        {"dynamics": 9.5, "solve": 6.0, "halo": 2.5, "init": 1.0},
+        {"dynamics": 9.5, "steps": 9.45, "solve": 6.0},
+    ],
 )
-def test_what_may_be_the_whole_is_noted(
+def test_what_may_be_the_whole_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], timers: dict[str, float]
 ) -> None:
-    """One of a program's names with others as long, and one that is the sum of all others in every run."""
-    assert imported(table(tmp_path, timers)) == 0
-    assert f"--total {next(iter(timers))}" in capsys.readouterr().err
+    """One of a program's names with others as long, the sum of all others, and one as long as the next longest."""
+    assert imported(table(tmp_path, timers)) == 1
+    assert f"--total {next(iter(timers))}, or --total ''" in capsys.readouterr().err
+    assert imported(table(tmp_path, timers), "--total", "") == 0
+
+
+def test_timers_that_hold_each_other_are_not_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither a prediction nor a diagnosis of a program of nested timers exceeds its own time."""
+    assert imported(table(tmp_path, NESTED), "--total", "Total") == 0
+    assert "2.7 times Total" in capsys.readouterr().err
+    experiment = read(tmp_path / "made")
+    held = experiment.counters()
+    whole = held["kernel"] == WHOLE
+    assert held.loc[~whole, "time"].isna().all()
+    assert held.loc[~whole, "time_inclusive"].notna().all()
+    assert all(run.provenance["time_inclusive"] for run in experiment.runs)
+    model = rs.fit(experiment)
+    seconds = model.predict(ranks=8).table().set_index(["kernel", "metric"])["value"]
+    assert seconds[None, "time"] == pytest.approx(10.0, rel=0.01)
+    assert seconds["loop", "time_inclusive"] == pytest.approx(8.9, rel=0.01)
+    assert model.diagnose(ranks=8).evidence.total == pytest.approx([10.0], rel=0.01)
+
+
+def test_parts_that_share_out_the_whole_stay_times(tmp_path: Path) -> None:
+    flat = {"Total": 10.0, "solve": 6.0, "halo": 2.5, "init": 1.4}
+    assert imported(table(tmp_path, flat), "--total", "Total") == 0
+    assert read(tmp_path / "made").metrics() == ("time",)
 
 
 def test_no_part_exceeds_the_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,3 +149,19 @@ def test_rows_in_the_order_of_the_timers_are_repetitions_in_turn(tmp_path: Path)
     assert [dict(zip(one["kernel"], one["time"], strict=True)) for one in held[:3] if one is not None] == [
         {"a": 1.0 + n, "b": 10.0 + n} for n in range(3)
     ]
+
+
+@pytest.mark.parametrize(("timers", "refused"), [({"a": 12.0, "b": 3.0}, True), ({"a": 8.0, "b": 6.0}, False)])
+def test_a_model_whose_parts_exceed_the_whole_is_refused_or_says_so(
+    tmp_path: Path, timers: dict[str, float], refused: bool
+) -> None:
+    experiment = rs.Experiment.create(tmp_path / "own.exp", "own", ["ranks"])
+    for ranks in (1, 2, 4, 8):
+        times = {WHOLE: 10.0, **timers}
+        rows = pd.DataFrame({"kernel": list(times), "rank": -1, "time": [time / ranks for time in times.values()]})
+        experiment.add(rs.Run({"ranks": ranks}, provenance={"time": "measured"}), rows)
+    if refused:
+        with pytest.raises(InputError, match="a takes longer than the whole program"):
+            rs.fit(experiment)
+    else:
+        assert any("1.4 times the program's" in note for note in rs.fit(experiment).extras["notes"])
