@@ -485,6 +485,14 @@ class Model:
         given = self.extras.get("application")
         return Application() if given is None else Application.from_dict(given)
 
+    def programs(self, points: NDArray[np.float64], metrics: Sequence[str], level: float = 0.9) -> dict[str, Forecast]:
+        """The whole program's values at `points` (k, m), one row for each metric that has any."""
+        self._check(points)
+        refined, names = self._refined(points, level), np.array(self.fitted.metrics, dtype=object)
+        broken = self.breakdown(points, level) if "time" in metrics else None
+        found = {name: self._total(name, np.flatnonzero(names == name), refined, broken) for name in metrics}
+        return {name: total for name, total in found.items() if total is not None}
+
     def _total(self, name: str, rows: NDArray[np.intp], refined: Refined, broken: Breakdown | None) -> Forecast | None:
         """The whole program's value at all points, one row; None where the metric has none."""
         if name == "time" and broken is not None and len(rows):

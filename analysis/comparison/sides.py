@@ -151,22 +151,17 @@ def predicted_side(name: str, model: Model, points: Array) -> Side:
     """What a model says at `points` (k, m); standard errors are those of its intervals."""
     said = model.forecast(points)
     rows = dict(model.functions.rows)
-    value, low, high, status = said.value, said.lower, said.upper, said.status
     missing = [
         each
         for each in dict.fromkeys(model.fitted.metrics)
         if metric(each).additive and metric(each).kind != "ratio" and (WHOLE, each) not in rows
     ]
-    answers = model.predict_at(points, metrics=missing, kernels=[WHOLE]).answers if missing else ()
-    for each in missing:
-        whole = [answer for answer in answers if answer.kernel is None and answer.metric == each]
-        if len(whole) != len(points):
-            continue
-        rows[WHOLE, each] = len(value)
-        value = np.concatenate([value, [[answer.value for answer in whole]]])
-        low = np.concatenate([low, [[answer.lower for answer in whole]]])
-        high = np.concatenate([high, [[answer.upper for answer in whole]]])
-        status = np.concatenate([status, [[answer.status for answer in whole]]])
+    wholes = model.programs(points, missing) if missing else {}
+    rows |= {(WHOLE, each): at for at, each in enumerate(wholes, len(said.value))}
+    parts = [said, *wholes.values()]
+    value, low, high, status = (
+        np.concatenate([getattr(part, end) for part in parts]) for end in ("value", "lower", "upper", "status")
+    )
     with np.errstate(all="ignore"):
         half = np.where(low > 0, np.log(high / low) / 2, (high - low) / 2 / np.abs(value))
     error = half / forecast.TAIL

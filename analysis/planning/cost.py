@@ -21,7 +21,7 @@ from scipy.special import ndtri
 
 from ranksight.analysis.planning.goal import total_of
 from ranksight.core.errors import InsufficientError
-from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
@@ -130,11 +130,10 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
         return np.asarray(median), np.asarray(upper)
 
     def seconds(points: Array) -> tuple[Array, Array]:
-        if not total:
+        whole = model.programs(points, [name], LEVEL).get(name) if total else None
+        if whole is None:
             return plain(points)
-        given = model.predict_at(points, level=LEVEL, kernels=[WHOLE], metrics=[name])
-        whole = [each for each in given.answers if (each.kernel or WHOLE) == WHOLE]
-        median, upper = (np.array([getattr(each, end) for each in whole]) for end in ("value", "upper"))
+        median, upper = whole.value[0].copy(), whole.upper[0].copy()
         unknown = ~(median > 0)
         if unknown.any():
             median[unknown], upper[unknown] = plain(points[unknown])

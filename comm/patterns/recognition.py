@@ -48,16 +48,29 @@ class Explanation:
         return "; ".join((", " if grid else "; ").join(ways) + grid for grid, ways in grids.items())
 
 
+FEW = 256
+"""Ranks up to which links are kept: the same rules are asked again for many kernels."""
+
+
 @lru_cache(maxsize=8192)
 def _small(rule: Rule, ranks: int) -> Links:
     return rule.links(ranks)
 
 
 def _links(rule: Rule, ranks: int) -> Links:
-    return _small(rule, ranks) if ranks <= 256 else rule.links(ranks)
+    return _small(rule, ranks) if ranks <= FEW else rule.links(ranks)
+
+
+@lru_cache(maxsize=8192)
+def _small_union(rules: tuple[Rule, ...], ranks: int) -> Ints:
+    return _joined(rules, ranks)
 
 
 def _union(rules: Iterable[Rule], ranks: int) -> Ints:
+    return _small_union(tuple(rules), ranks) if ranks <= FEW else _joined(rules, ranks)
+
+
+def _joined(rules: Iterable[Rule], ranks: int) -> Ints:
     parts = [_links(rule, ranks).codes(ranks) for rule in rules]
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 

@@ -29,7 +29,7 @@ from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.messages.times import MOST_RANKS, Choice, operation_times
+from ranksight.model.messages.times import MOST_RANKS, Choice, times_of_tables
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, FORM_UNSEEN
 from ranksight.model.series.computation import THREADS
@@ -224,8 +224,8 @@ class Communication(Stored):
             return Sent(counts, (None,) * len(points))
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
         few = (ranks >= 1) & (ranks <= MOST_RANKS) & (ranks == np.floor(ranks))
-        each = zip(points, few, strict=True)
-        return Sent(counts, tuple(self.messages.predict(point, level) if yes else None for point, yes in each))
+        tables = iter(self.messages.tables(points[few], level))
+        return Sent(counts, tuple(next(tables) if yes else None for yes in few))
 
     def _times(self, points: Array, sent: Sent, fabric: Fabric, choice: Choice, kind: str = "") -> Forecast:
         """:meth:`times` of the operations of one kind, or of all; ranks of several threads are fewer on a node."""
@@ -253,13 +253,14 @@ class Communication(Stored):
             name: np.array(getattr(mean, name)) for name in ("value", "lower", "upper", "status", "reason")
         }
         keys = [(name.rpartition(BETWEEN)[0], name.rpartition(BETWEEN)[2]) for name in self.names]
-        for k, table in enumerate(sent.tables):
-            if table is None:
-                continue
+        held = {k: table for k, table in enumerate(sent.tables) if table is not None}
+        asked = [
+            replace(table, rows=tuple(row for row in table.rows if not kind or kind_of(row.operation) == kind))
+            for table in held.values()
+        ]
+        times = times_of_tables(asked, fabric, choice, ("bytes", "low", "high"))
+        for (k, table), ends in zip(held.items(), times, strict=True):
             doubted = {(row.kernel, row.operation) for row in table.rows if row.reason}
-            if kind:
-                table = replace(table, rows=tuple(row for row in table.rows if kind_of(row.operation) == kind))
-            ends = [operation_times(table, fabric, choice, volume) for volume in ("bytes", "low", "high")]
             for i, key in enumerate(keys):
                 if key in doubted:
                     continue

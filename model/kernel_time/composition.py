@@ -8,14 +8,14 @@ whose working set is b x, with x the work per rank. The share of the stream that
 so that level l serves n_l / w = n_l0 + a (m_{l-1} - m_l), with m_0 = 1 and m_4 = 0. All levels share a, b and p: what
 leaves one level arrives at the next, at the capacity of the machine. A cache that cores share offers each of them the
 capacity over the cores of its domain, or over the ranks at work; both are hypotheses. b and p are searched on a grid;
-for each of its points the amplitudes are non-negative least squares in closed form; the best point is refined with
-lmfit. Miss shares of this form are stack distance distributions of one scale (Mattson et al. 1970, IBM Systems Journal
-9, 78).
+for each of its points the amplitudes are non-negative least squares in closed form; the best points of all kernels are
+refined together. Miss shares of this form are stack distance distributions of one scale (Mattson et al. 1970, IBM
+Systems Journal 9, 78).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +29,18 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SHARPEST = 16.0
-"""Largest p of the refinement."""
+SHARPNESS_LIMITS = (0.5, 16.0)
+"""Smallest and largest p of the refinement."""
+REACH = 2.0
+"""e-folds of b up to which the refinement goes from a point of the grid."""
+STEPS = 60
+"""Steps of the refinement for all kernels at once."""
+SETTLED = 1e-5
+"""Relative change of b and p below which the refinement ends; of the squares, its square."""
+DIFFERENCE = 1e-6
+"""Change of b and p that derivatives are taken with."""
+AT_ONCE = 256
+"""Kernels whose grids are in memory together."""
 PER_FOLD = 2.0
 """Points of the grid of b per e-fold."""
 BEYOND = 3.0
@@ -126,12 +136,12 @@ class Composition(Stored):
 _PARTS = ("constant", "amplitude", "scale", "sharpness", "shared", "weight", "error")
 
 
-def fit_composition(loads: Array, x: Array, capacities: Array, latencies: Array) -> Composition:
-    """Hypotheses of one kernel's loads by level, weighted by how well they fit.
+def fit_compositions(loads: Array, x: Array, capacities: Array, latencies: Array) -> list[Composition]:
+    """Hypotheses of every kernel's loads by level, weighted by how well they fit.
 
     Parameters
     ----------
-    loads : (4, n)
+    loads : (K, 4, n)
         Loads of each level per unit of work; NaN counts as none.
     x : (n,)
         ln of the work per rank.
@@ -140,42 +150,85 @@ def fit_composition(loads: Array, x: Array, capacities: Array, latencies: Array)
         Cycles: errors count as they matter for the waiting time.
     """
     loads = np.nan_to_num(loads)
-    waiting = latencies @ loads
-    each = latencies[:, None] / np.where(waiting > 0, waiting, 1.0)
+    waiting = np.einsum("l,kln->kn", latencies, loads)
+    squares = (latencies[:, None] / np.where(waiting > 0, waiting, 1.0)[:, None]) ** 2
     scale, sharpness, shared = _grid(x, capacities)
     shares = _shares(scale, sharpness, x, capacities[shared])
-    constant, amplitude = _amplitudes(loads, shares, each)
+    grid = _Hypotheses(scale, sharpness, shared, shares)
+    pieces = range(0, len(loads), AT_ONCE)
+    return [
+        held
+        for at in pieces
+        for held in _fit(grid, loads[at : at + AT_ONCE], squares[at : at + AT_ONCE], x, capacities)
+    ]
+
+
+@dataclass(frozen=True)
+class _Hypotheses:
+    """The grid: of each hypothesis ln b, p, which capacities, and the share (4, n) of the stream by level."""
+
+    scale: Array
+    sharpness: Array
+    shared: NDArray[np.intp]
+    shares: Array
+
+
+def _fit(grid: _Hypotheses, loads: Array, squares: Array, x: Array, capacities: Array) -> list[Composition]:
+    """Hypotheses of kernels that one set of arrays holds; `squares` (K, 4, n) weigh the squares of errors."""
+    count, n = len(loads), len(x)
+    q, y, s = (part.swapaxes(0, 1) for part in (squares, loads, grid.shares))
+    turned = s.swapaxes(1, 2)
+    total, served = q.sum(axis=2)[..., None], (q * y).sum(axis=2)[..., None]
+    sums = _Sums(total, served, q @ turned, q @ turned**2, (q * y) @ turned)
+    constant, amplitude = sums.least_squares()
+    around = (q * y**2).sum(axis=(0, 2))[:, None]
     # A stream that moves nothing within the runs is none that they can show.
-    moves = amplitude > 0
-    constant, amplitude, scale, sharpness = (part[moves] for part in (constant, amplitude, scale, sharpness))
-    shared = shared[moves]
-    still = _still(loads, each)
-    held = Composition(constant, amplitude, scale, sharpness, shared, amplitude, amplitude)
-    error = _error(held, loads, x, capacities, each)
-    if len(error):
-        for which in np.unique(shared).tolist():
-            best = int(np.argmin(np.where(held.shared[: len(error)] == which, error[: len(held.shared)], np.inf)))
-            refined = _refined(held, best, loads, x, capacities, each)
-            held, error = _joined(held, refined), np.append(error, _error(refined, loads, x, capacities, each))
-    alone = _error(still, loads, x, capacities, each)
-    n = len(x)
-    fit = -0.5 * n * np.log(np.append(error, alone) ** 2 + FLOOR**2)
+    error = np.where(amplitude > 0, np.sqrt(np.maximum(sums.squares(constant, amplitude) + around, 0.0) / n), np.inf)
+    # Columns: the points of the grid, the refined ones with each kind of capacity, no stream.
+    rows = np.arange(count)
+    every = {
+        "constant": [constant.transpose(1, 2, 0)],
+        "amplitude": [amplitude],
+        **{name: [np.broadcast_to(getattr(grid, name), error.shape)] for name in ("scale", "sharpness", "shared")},
+        "error": [error],
+    }
+
+    def add(**parts: Array) -> None:
+        for name, part in parts.items():
+            every[name].append(part[:, None])
+
+    for which in range(len(capacities)):
+        mine = np.where(grid.shared == which, error, np.inf)
+        best = mine.argmin(axis=1)
+        some = np.flatnonzero(np.isfinite(mine[rows, best]))
+        start = np.stack([grid.scale[best], grid.sharpness[best]], axis=1)
+        refined = _Refinement(loads[some], squares[some], x, capacities[which])
+        start[some] = refined.best(start[some])
+        found, height, rest = refined.at(start[some])
+        levels, heights, errors = np.zeros((count, 4)), np.zeros(count), np.full(count, np.inf)
+        levels[some], heights[some], errors[some] = found, height, np.sqrt((rest**2).sum(axis=1) / n)
+        kind = np.full(count, which)
+        add(constant=levels, amplitude=heights, scale=start[:, 0], sharpness=start[:, 1], shared=kind, error=errors)
+    # No stream: every level serves a constant number of loads per unit of work.
+    still = (served / total)[..., 0].T
+    alone = np.sqrt((squares * (still[:, :, None] - loads) ** 2).sum(axis=(1, 2)) / n)
+    none = np.zeros(count)
+    add(constant=still, amplitude=none, scale=none, sharpness=none + 1, shared=none.astype(np.intp), error=alone)
+    parts = {name: np.concatenate(part, axis=1) for name, part in every.items()}
     # All streams share the prior of there being one.
-    none = priors.NO_STREAM
-    prior = np.append(np.full(len(error), np.log((1 - none) / max(len(error), 1))), np.log(none))
-    weight = np.exp(fit + prior - (fit + prior).max())
-    every = _joined(held, still)
-    kept = np.argsort(-weight, kind="stable")[:KEPT]
-    weight = weight[kept] / weight[kept].sum()
-    return Composition(
-        every.constant[kept],
-        every.amplitude[kept],
-        every.scale[kept],
-        every.sharpness[kept],
-        every.shared[kept],
-        weight,
-        np.append(error, alone)[kept],
-    )
+    streams = np.isfinite(parts["error"][:, :-1]).sum(axis=1)
+    prior = np.full(parts["error"].shape, np.log(priors.NO_STREAM))
+    prior[:, :-1] = np.log((1 - priors.NO_STREAM) / np.maximum(streams, 1))[:, None]
+    fit = -0.5 * n * np.log(parts["error"] ** 2 + FLOOR**2) + prior
+    parts["weight"] = np.exp(fit - fit.max(axis=1, keepdims=True))
+    order = np.argsort(np.where(np.isfinite(parts["error"]), -parts["weight"], np.inf), axis=1, kind="stable")
+    held = []
+    for at in range(count):
+        kept = order[at, : min(KEPT, streams[at] + 1)]
+        one = {name: part[at, kept] for name, part in parts.items()}
+        one["weight"] = one["weight"] / one["weight"].sum()
+        held.append(Composition(**one))
+    return held
 
 
 def _grid(x: Array, capacities: Array) -> tuple[Array, Array, NDArray[np.intp]]:
@@ -199,63 +252,117 @@ def _shares(scale: Array, sharpness: Array, x: Array, capacities: Array) -> Arra
     return np.asarray(edges[:, :-1] - edges[:, 1:])
 
 
-def _amplitudes(loads: Array, shares: Array, each: Array) -> tuple[Array, Array]:
-    """Non-negative n_l0 (h, 4) and a (h,) of least squares with weights `each` (4, n)."""
-    squares = each**2
-    total = squares.sum(axis=1)
-    y0 = (squares * loads).sum(axis=1) / total
-    s0 = (squares * shares).sum(axis=2) / total
-    free = np.ones(shares.shape[:2], dtype=bool)
-    constant, amplitude = np.zeros(shares.shape[:2]), np.zeros(len(shares))
-    for _ in range(len(loads) + 1):
-        # Where n_l0 is free it is the mean of what the stream leaves; where it would be negative it is held at zero.
-        y = np.where(free[..., None], loads - y0[:, None], loads)
-        s = np.where(free[..., None], shares - s0[..., None], shares)
-        power = (squares * s * s).sum(axis=(1, 2))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            amplitude = np.where(
-                power > 1e-12 * (squares * shares**2).sum(axis=(1, 2)), (squares * s * y).sum(axis=(1, 2)) / power, 0.0
-            )
-        amplitude = np.maximum(np.nan_to_num(amplitude), 0.0)
-        constant = np.where(free, y0 - amplitude[:, None] * s0, 0.0)
-        if not (constant < 0).any():
-            break
-        free &= constant >= 0
-    return np.maximum(constant, 0.0), amplitude
+@dataclass(frozen=True)
+class _Sums:
+    """Weighted sums over configurations, levels first: of the weights and the loads (4, ...), of the shares, of their
+    squares and of their products with the loads (4, ...)."""
+
+    weights: Array
+    loads: Array
+    shares: Array
+    powers: Array
+    products: Array
+
+    def least_squares(self) -> tuple[Array, Array]:
+        """Non-negative n_l0 (4, ...) and a (...)."""
+        free = np.ones(self.shares.shape, dtype=bool)
+        power, product = self.shares**2 / self.weights, self.shares * self.loads / self.weights
+        least = 1e-12 * self.powers.sum(axis=0)
+        for _ in range(len(free) + 1):
+            # Where n_l0 is free it is the mean of what the stream leaves; where it would be negative it is held at 0.
+            moved = (self.powers - free * power).sum(axis=0)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                amplitude = (self.products - free * product).sum(axis=0) / moved
+            amplitude = np.maximum(np.nan_to_num(np.where(moved > least, amplitude, 0.0)), 0.0)
+            constant = np.where(free, (self.loads - amplitude * self.shares) / self.weights, 0.0)
+            if not (constant < 0).any():
+                break
+            free &= constant >= 0
+        return np.maximum(constant, 0.0), amplitude
+
+    def squares(self, constant: Array, amplitude: Array) -> Array:
+        """Sums of squared errors (...) but for those of the loads themselves."""
+        crossed = constant * amplitude * self.shares - constant * self.loads - amplitude * self.products
+        return np.asarray((constant**2 * self.weights + amplitude**2 * self.powers + 2 * crossed).sum(axis=0))
 
 
-def _error(held: Composition, loads: Array, x: Array, capacities: Array, each: Array) -> Array:
-    rest = (held.per_work(x, capacities) - loads) * each
-    return np.asarray(np.sqrt((rest**2).sum(axis=1).mean(axis=1)))
+@dataclass(frozen=True)
+class _Refinement:
+    """The best points of the grid, with ln b and p between its points.
 
+    Attributes
+    ----------
+    loads, squares : (m, 4, n)
+        Of one kernel each, and weights of squared errors.
+    x : (n,)
+    capacities : (3, n)
+    """
 
-def _still(loads: Array, each: Array) -> Composition:
-    """No stream: every level serves a constant number of loads per unit of work."""
-    constant = (each**2 * loads).sum(axis=1) / (each**2).sum(axis=1)
-    one = np.zeros(1)
-    return Composition(constant[None], one, one, one + 1, np.zeros(1, dtype=np.intp), one + 1, one)
+    loads: Array
+    squares: Array
+    x: Array
+    capacities: Array
 
+    def at(self, point: Array) -> tuple[Array, Array, Array]:
+        """n_l0 (m, 4), a (m,) and weighted errors (m, 4 n) at ln b and p (m, 2)."""
+        q, y = self.squares, self.loads
+        capacities = np.broadcast_to(self.capacities, (len(point), 3, len(self.x)))
+        shares = _shares(point[:, 0], point[:, 1], self.x, capacities)
+        sums = _Sums(*(part.sum(axis=2).T for part in (q, q * y, q * shares, q * shares**2, q * shares * y)))
+        constant, amplitude = sums.least_squares()
+        rest = (constant.T[..., None] + amplitude[:, None, None] * shares - y) * np.sqrt(q)
+        return constant.T, amplitude, rest.reshape(len(point), 4 * len(self.x))
 
-def _refined(held: Composition, best: int, loads: Array, x: Array, capacities: Array, each: Array) -> Composition:
-    """The best hypothesis with b and p between the points of the grid."""
-    one = np.array([best])
+    def best(self, start: Array) -> Array:
+        """ln b and p (m, 2) of least squares, by Levenberg and Marquardt's steps for all at once (Marquardt 1963, J.
+        SIAM 11, 431); lmfit takes those that such steps do not settle."""
+        low, high = start + np.array([-REACH, 0.0]), start + np.array([REACH, 0.0])
+        low[:, 1], high[:, 1] = SHARPNESS_LIMITS
+        point, damping, unsettled = start.copy(), np.full(len(start), 1e-3), np.arange(len(start))
+        for _ in range(STEPS):
+            if not len(unsettled):
+                break
+            part, here = replace(self, loads=self.loads[unsettled], squares=self.squares[unsettled]), point[unsettled]
+            least, most = low[unsettled], high[unsettled]
+            rest = part.at(here)[2]
+            slope = part._slope(here, rest, most)
+            gradient, normal = np.einsum("mri,mr->mi", slope, rest), np.einsum("mri,mrj->mij", slope, slope)
+            # A limit that the errors would push past holds.
+            free = ~(((here <= least) & (gradient > 0)) | ((here >= most) & (gradient < 0)))
+            normal = np.where(free[:, :, None] & free[:, None, :], normal, 0.0)
+            diagonal = np.maximum(np.einsum("mii->mi", normal), 1e-30)
+            normal = normal + np.eye(2) * (damping[unsettled, None] * diagonal)[:, None, :] + np.eye(2) * 1e-30
+            step = -np.linalg.solve(normal, (free * gradient)[..., None])[..., 0]
+            trial = np.clip(here + step, least, most)
+            before, after = (rest**2).sum(axis=1), (part.at(trial)[2] ** 2).sum(axis=1)
+            better = after <= before
+            point[unsettled[better]] = trial[better]
+            damping[unsettled] = np.where(better, damping[unsettled] / 4, damping[unsettled] * 4)
+            small = (np.abs(trial - here) <= SETTLED * (1 + np.abs(here))).all(axis=1)
+            done = small | (better & (before - after <= SETTLED**2 * before))
+            unsettled = unsettled[~done]
+        for at in unsettled.tolist():
+            one = replace(self, loads=self.loads[at : at + 1], squares=self.squares[at : at + 1])
+            point[at] = one.by_lmfit(point[at], low[at], high[at])
+        return point
 
-    def at(parameters: lmfit.Parameters) -> Composition:
-        scale, sharpness = (np.array([float(parameters[name])]) for name in ("scale", "sharpness"))
-        shares = _shares(scale, sharpness, x, capacities[held.shared[one]])
-        constant, amplitude = _amplitudes(loads, shares, each)
-        return Composition(constant, amplitude, scale, sharpness, held.shared[one], amplitude, amplitude)
+    def _slope(self, point: Array, rest: Array, most: Array) -> Array:
+        """Derivatives (m, 4 n, 2) of the errors by differences, away from the upper limits."""
+        step = np.where(point + DIFFERENCE > most, -DIFFERENCE, DIFFERENCE)
+        return np.stack(
+            [(self.at(point + step * unit)[2] - rest) / (step @ unit)[:, None] for unit in np.eye(2)], axis=2
+        )
 
-    def residual(parameters: lmfit.Parameters) -> Array:
-        return np.asarray(((at(parameters).per_work(x, capacities)[0] - loads) * each).ravel())
+    def by_lmfit(self, point: Array, least: Array, most: Array) -> Array:
+        """ln b and p (2,) of a single kernel."""
+        import lmfit  # takes as long as the rest of a prediction
 
-    import lmfit  # takes as long as the rest of a prediction
+        start = lmfit.Parameters()
+        for name, value, low, high in zip(("scale", "sharpness"), point, least, most, strict=True):
+            start.add(name, float(value), min=float(low), max=float(high))
 
-    start = lmfit.Parameters()
-    start.add("scale", float(held.scale[best]), min=float(held.scale[best]) - 2, max=float(held.scale[best]) + 2)
-    start.add("sharpness", float(held.sharpness[best]), min=0.5, max=SHARPEST)
-    return at(lmfit.minimize(residual, start, method="least_squares", max_nfev=200).params)
+        def values(parameters: lmfit.Parameters) -> Array:
+            return np.array([float(parameters[name]) for name in parameters])
 
-
-def _joined(first: Composition, second: Composition) -> Composition:
-    return Composition(*(np.concatenate([getattr(first, name), getattr(second, name)]) for name in _PARTS))
+        found = lmfit.minimize(lambda p: self.at(values(p)[None])[2][0], start, method="least_squares", max_nfev=200)
+        return values(found.params)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
-from ranksight.model.kernel_time.composition import Caches, Composition, fit_composition
+from ranksight.model.kernel_time.composition import Caches, Composition, fit_compositions
 from ranksight.model.kernel_time.counted import (
     BEYOND_L1,
     COUNTS,
@@ -248,20 +248,23 @@ def _compositions(
     latencies: Array,
 ) -> tuple[tuple[Composition | None, str], ...]:
     """The composition of each kernel, per unit of the work that it follows best."""
-    found: list[tuple[Composition | None, str]] = []
+    found: list[tuple[Composition | None, str]] = [(None, "")] * len(split)
     x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
-    for at, separate in enumerate(split.tolist()):
-        best: tuple[Composition | None, str] = (None, "")
-        loads = levels[:, at]
-        for name in ("instructions", "flops_dp"):
-            work = counts[name][at]
-            known = np.isfinite(work) & (np.nansum(loads, axis=0) > 0)
-            if not separate or known.sum() < FEWEST:
-                continue
-            held = fit_composition(loads[:, known] / np.exp(work[known]), x[known], capacities[..., known], latencies)
-            if best[0] is None or held.error[0] < best[0].error[0]:
-                best = held, name
-        found.append(best)
+    served = np.nansum(levels, axis=0) > 0
+    for name in ("instructions", "flops_dp"):
+        work = counts[name]
+        known = np.isfinite(work) & served
+        rows = np.flatnonzero(split & (known.sum(axis=1) >= FEWEST))
+        # Kernels known at the same configurations are fitted together.
+        patterns, which = np.unique(known[rows], axis=0, return_inverse=True)
+        for at, pattern in enumerate(patterns):
+            mine = rows[which.ravel() == at]
+            loads = levels[:, mine][..., pattern].swapaxes(0, 1) / np.exp(work[mine][:, None, pattern])
+            fitted = fit_compositions(loads, x[pattern], capacities[..., pattern], latencies)
+            for row, held in zip(mine.tolist(), fitted, strict=True):
+                best = found[row][0]
+                if best is None or held.error[0] < best.error[0]:
+                    found[row] = held, name
     return tuple(found)
 
 

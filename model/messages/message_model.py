@@ -15,6 +15,7 @@ from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import reading
+from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.structure.stated import Stated
 from ranksight.model.uncertainty import forecast
 
@@ -62,12 +63,26 @@ class Messages:
         InputError
             When the number of ranks is not whole, or too large to name every rank.
         """
-        point = np.asarray(point, dtype=np.float64)
-        asked = float(point[self.parameters.index("ranks")])
-        if asked < 1 or not asked.is_integer():
-            raise InputError(f"{asked:g} ranks", "messages are between whole ranks: ask for a whole number from 1")
-        ranks = int(asked)
-        learned = self.volumes.predict(point[None, :], level)
+        return self.tables(np.asarray(point, dtype=np.float64)[None, :], level)[0]
+
+    def tables(self, points: Array, level: float = 0.9) -> list[MessageTable]:
+        """The message tables at several configurations, (k, m); see :meth:`predict`."""
+        for asked in points[:, self.parameters.index("ranks")].tolist():
+            if asked < 1 or not asked.is_integer():
+                raise InputError(f"{asked:g} ranks", "messages are between whole ranks: ask for a whole number from 1")
+        if not len(points):
+            return []
+        learned = self.volumes.predict(points, level)
+        return [
+            self._table(
+                point, replace(learned, **{name: getattr(learned, name)[:, k : k + 1] for name in ARRAYS}), level
+            )
+            for k, point in enumerate(points)
+        ]
+
+    def _table(self, point: Array, learned: forecast.Forecast, level: float) -> MessageTable:
+        """The table at one configuration, (m,), of the volumes learned there."""
+        ranks = int(point[self.parameters.index("ranks")])
         rows: list[Row] = []
         for entry in self.entries:
             said, there = self._stated(entry, learned, point, level)

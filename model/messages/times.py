@@ -8,7 +8,7 @@ library chooses costs. A superstep ends with its slowest rank, so the times repo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,18 +49,31 @@ def operation_times(
     dict of (kernel, operation) to float
         Operations whose time is not known, or is counted with another, are left out.
     """
+    return times_of_tables([table], fabric, choice, (volume,))[0][0]
+
+
+def times_of_tables(
+    tables: Sequence[MessageTable], fabric: Fabric, choice: Choice, volumes: Sequence[str]
+) -> list[list[dict[tuple[str, str], float]]]:
+    """:func:`operation_times` of several tables, each with several volumes; an operation is priced once for all."""
+    collectives = iter(_collectives(tables, fabric, choice, volumes))
+    return [[_times(table, fabric, volume, next(collectives)) for volume in volumes] for table in tables]
+
+
+def _times(
+    table: MessageTable, fabric: Fabric, volume: str, collectives: Mapping[int, Array]
+) -> dict[tuple[str, str], float]:
+    """:func:`operation_times` of a table, given the seconds (ranks,) of those of its rows that are collectives."""
     together: dict[str, Array] = {}
     for row in table.rows:
         if operation_name(row.operation) in TOGETHER:
             together[row.kernel] = together.get(row.kernel, np.zeros(table.ranks)) + row.count
     found: dict[tuple[str, str], Array] = {}
     trains: dict[tuple[str, str], list[tuple[Array, Array, Array]]] = {}
-    for row in table.rows:
+    for at, row in enumerate(table.rows):
         name, key = operation_name(row.operation), (row.kernel, row.operation)
-        if name in OPERATIONS:
-            found[key] = found.get(key, np.zeros(table.ranks)) + _collective(
-                row, name, table.ranks, fabric, choice, volume
-            )
+        if at in collectives:
+            found[key] = found.get(key, np.zeros(table.ranks)) + collectives[at]
         elif name in SENDS or name in NEIGHBOURS:
             parts = _messages(row, table.ranks, fabric, volume)
             if name in NEIGHBOURS or (name in NONBLOCKING and (together.get(row.kernel, np.zeros(1)) > 0).any()):
@@ -78,6 +91,40 @@ def operation_times(
     return {key: float(times[slowest]) for key, times in found.items()}
 
 
+def _collectives(
+    tables: Sequence[MessageTable], fabric: Fabric, choice: Choice, volumes: Sequence[str]
+) -> list[dict[int, Array]]:
+    """Of each table and volume in turn: by number of the row, seconds (ranks,) of the rows that are collectives."""
+    found: list[dict[int, Array]] = []
+    asked: dict[str, list[tuple[dict[int, Array], int, Row, int, Array, NDArray[np.intp]]]] = {}
+    for table in tables:
+        names = [(at, row, operation_name(row.operation)) for at, row in enumerate(table.rows)]
+        rows = [(at, row, name) for at, row, name in names if name in OPERATIONS]
+        for volume in volumes:
+            found.append({})
+            for at, row, name in rows:
+                sizes, back = np.unique(_handed_over(row, name, table.ranks, volume), return_inverse=True)
+                size = row.comm_size or table.ranks
+                asked.setdefault(name, []).append((found[-1], at, row, size, sizes, back.reshape(-1)))
+    for name, each in asked.items():
+        lengths = [len(sizes) for *_, sizes, _ in each]
+        ranks = np.repeat([size for _, _, _, size, _, _ in each], lengths)
+        sizes = np.concatenate([sizes for *_, sizes, _ in each])
+        seconds = np.split(cost(name, ranks, block(name, ranks, sizes), fabric, choice), np.cumsum(lengths)[:-1])
+        for (target, at, row, _, _, back), one in zip(each, seconds, strict=True):
+            target[at] = np.asarray(row.count * one[back])
+    return found
+
+
+def _handed_over(row: Row, name: str, ranks: int, volume: str) -> Array:
+    """Bytes (ranks,) that a call of a rank hands over."""
+    mean = np.divide(getattr(row, volume), row.count, out=np.zeros(ranks), where=row.count > 0)
+    if name in ("scatter", "scatterv"):
+        # The root's volume is all blocks; every other rank's is one.
+        mean = np.full(ranks, float(np.median(mean[row.count > 0])) if (row.count > 0).any() else 0.0)
+    return np.asarray(mean)
+
+
 def _train(parts: list[tuple[Array, Array, Array]], rounds: Array) -> Array:
     """Messages of several sizes in `rounds` trains: all spacings, and for the largest of each train its whole way."""
     count = np.stack([part[0] for part in parts])
@@ -89,17 +136,6 @@ def _train(parts: list[tuple[Array, Array, Array]], rounds: Array) -> Array:
     alone = sum(part[2] for part in parts)
     trains = np.minimum(rounds, count.sum(axis=0))
     return np.asarray(np.where(rounds > 0, spacing + trains * extra, alone))
-
-
-def _collective(row: Row, name: str, ranks: int, fabric: Fabric, choice: Choice, volume: str) -> Array:
-    size = row.comm_size or ranks
-    mean = np.divide(getattr(row, volume), row.count, out=np.zeros(ranks), where=row.count > 0)
-    if name in ("scatter", "scatterv"):
-        # The root's volume is all blocks; every other rank's is one.
-        mean = np.full(ranks, float(np.median(mean[row.count > 0])) if (row.count > 0).any() else 0.0)
-    sizes, back = np.unique(mean, return_inverse=True)
-    each = cost(name, np.full(sizes.shape, size), block(name, np.full(sizes.shape, size), sizes), fabric, choice)
-    return np.asarray(row.count * each[back.reshape(-1)])
 
 
 def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[Array, Array, Array]]:

@@ -147,6 +147,9 @@ class Neighbours:
                         continue
                     basis, times = _classes(grid, int(count), faced)
                     for target, end in zip((value, lower, upper), ends, strict=True):
+                        if target is not value and end is ends[0]:  # coefficients without an interval
+                            target[rows, g, k] = value[rows, g, k]
+                            continue
                         mine = end[rows, g, :, k]
                         each = mine @ basis.T
                         if target is value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model.kernel_time.composition import Caches, fit_composition
+from ranksight.model.kernel_time.composition import Caches, _Refinement, fit_compositions
 
 LATENCIES = np.array([4.0, 12.0, 53.0, 230.0])
 CACHES = Caches(np.array([32e3, 256e3, 30e6]), np.array([1.0, 1.0, 12.0]), LATENCIES)
@@ -23,7 +23,7 @@ def loads(x: np.ndarray) -> np.ndarray:
 def test_levels_move_where_the_working_set_meets_a_capacity(largest: float) -> None:
     x = largest / np.array([1.0, 2, 4, 8, 12, 24, 48])
     active = np.full(len(x), 12.0)
-    held = fit_composition(loads(x), np.log(x), CACHES.capacities(active), LATENCIES)
+    (held,) = fit_compositions(loads(x)[None], np.log(x), CACHES.capacities(active), LATENCIES)
     further = largest / np.array([96.0, 384.0, 768.0])
     said = held.per_work(np.log(further), CACHES.capacities(np.full(3, 12.0)))[0]
     true = loads(further)
@@ -35,3 +35,24 @@ def test_the_capacity_of_a_shared_cache_goes_with_the_ranks_at_work() -> None:
     even, working = CACHES.capacities(np.array([1.0, 3.0, 12.0, 24.0]))
     assert even[2] == pytest.approx([2.5e6] * 4)
     assert working[2] == pytest.approx([30e6, 10e6, 2.5e6, 2.5e6])
+
+
+def test_kernels_fitted_together_are_those_fitted_alone_by_lmfit() -> None:
+    # Marquardt's steps for all at once end where a bounded least-squares fit of each kernel does.
+    x = np.log(2e6 / np.array([1.0, 2, 4, 8, 12, 24, 48]))
+    capacities = CACHES.capacities(np.full(len(x), 12.0))
+    noise = np.random.default_rng(7).normal(0, 0.03, (20, 4, len(x)))
+    many = loads(np.exp(x)) * np.exp(noise)
+    together = fit_compositions(many, x, capacities, LATENCIES)
+    for one, held in zip(many, together, strict=True):
+        (alone,) = fit_compositions(one[None], x, capacities, LATENCIES)
+        assert held.per_work(x, capacities) == pytest.approx(alone.per_work(x, capacities), rel=1e-6)
+    squares = (LATENCIES[:, None] / (LATENCIES @ many)[:, None]) ** 2
+    refinement = _Refinement(many, squares, x, capacities[0])
+    start = np.array([[np.log(BYTES) + 0.4, 2.0]]) + np.zeros((len(many), 1))
+    found = (refinement.at(refinement.best(start))[2] ** 2).sum(axis=1)
+    low, high = start - 2.0, start + 2.0
+    for at, one in enumerate(many):
+        single = _Refinement(one[None], squares[at : at + 1], x, capacities[0])
+        point = single.by_lmfit(start[at], np.array([low[at, 0], 0.5]), np.array([high[at, 0], 16.0]))
+        assert found[at] <= (single.at(point[None])[2] ** 2).sum() * (1 + 1e-6)
