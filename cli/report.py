@@ -7,8 +7,8 @@ The front shows in a sentence what the model predicts at the target, which rank 
 limits scaling and how far the prediction can be trusted. Then come the parts of the time, all kernels, communication,
 platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target: without it, the farthest of 1 to
 16 times the most ranks measured that the data support, with the next one beyond it shown as insufficient, and the
-largest measured value of the others. An experiment adds its measured points; configurations that the model was not
-fitted to are held against it.
+largest measured value of the others. The experiment that the model was made of adds its measured points where it is
+next to the model; configurations of others, that the model was not fitted to, are held against it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def configure(parser: Parser) -> None:
         default=[],
         type=Path,
         metavar="FOLDER",
-        help="measured runs to show, fitted to or not; may be repeated",
+        help="measured runs to show, fitted to or not; may be repeated (default: those of the model, next to its file)",
     )
     parser.add_argument(
         "--expectations", type=Path, metavar="FILE", help="hold the first experiment against these, as 'check' does"
@@ -123,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _context(args: argparse.Namespace) -> Context:
     from ranksight.analysis.expectations.document import read_study
+    from ranksight.cli._continuing import experiment_of
     from ranksight.core.experiment import read
     from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
@@ -135,6 +136,8 @@ def _context(args: argparse.Namespace) -> Context:
     platform = load(args.platform) if args.platform is not None else None
     model = Model.load(args.model)
     experiments = tuple(model.view(read(path)) for path in args.experiment)
+    if not experiments and (own := experiment_of(model, with_name(args.model))) is not None:
+        experiments = (own,)
     along, target = args.along or axis_of(model), args.target
     if model.coordinates is not None and not set(target) <= set(model.parameters):
         target = dict(zip(model.parameters, model.combinations(target)[0].tolist(), strict=True))

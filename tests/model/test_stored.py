@@ -73,7 +73,9 @@ def test_arrays_are_known_behind_the_alias_that_numpy_made_of_them() -> None:
     """From numpy 2.5 on ``NDArray[np.float64]`` is an alias of a type statement, of which ``get_origin`` is no array."""
     aliases = pytest.importorskip("typing_extensions")
     scalar = TypeVar("scalar", bound=np.generic)
-    numbers = aliases.TypeAliasType("numbers", np.ndarray[Any, np.dtype[scalar]], type_params=(scalar,))
+    array: Any = np.ndarray
+    element: Any = np.dtype
+    numbers = aliases.TypeAliasType("numbers", array[Any, element[scalar]], type_params=(scalar,))
     for kind in (numbers[np.float64], numbers[np.float64] | None):
         found = built([1.0, None], kind)
         assert isinstance(found, np.ndarray)
