@@ -29,7 +29,6 @@ from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import parse as parse_parameters
 from ranksight.core.errors import UsageError
-from ranksight.core.limits import RANKS
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 
 LEVEL = 0.9
 """Probability of the intervals where nothing is said."""
-MANY_RANKS = {"ranks": float(RANKS)}
-"""More ranks than any node has cores."""
 MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
 
@@ -113,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is not None and not 0 < args.budget < float("inf"):
         raise UsageError(f"--budget {args.budget:g} is not a number of core-hours", "give a positive number")
 
-    from ranksight.analysis.planning.candidates import candidates
+    from ranksight.analysis.planning.candidates import candidates, cores_of
     from ranksight.analysis.planning.choice import choose_runs
     from ranksight.analysis.planning.cost import cost_of
     from ranksight.analysis.planning.goal import goal
@@ -131,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         targets,
         rules,
         {name: (a, b) for name, (a, b) in args.limits.items()},
-        None if experiment is None else _cores(experiment),
+        None if experiment is None else cores_of(experiment),
     )
     choice = choose_runs(
         goal(model, targets, args.metric, args.kernel, args.level),
@@ -182,16 +179,6 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
 def _crowded(experiment: Experiment, ranks: float) -> bool:
     """Whether so many ranks are more than the cores of the machine that the runs were made on, as far as known."""
     return any(replace(run, configuration={**run.configuration, "ranks": ranks}).crowded for run in experiment.runs)
-
-
-def _cores(experiment: Experiment) -> float | None:
-    """Cores of the one machine that all runs were made on; None where that is not known, as of jobs on many nodes."""
-    known = {
-        run.environment.get("cores", "") if replace(run, configuration=MANY_RANKS).crowded else ""
-        for run in experiment.runs
-    }
-    cores = known.pop() if len(known) == 1 else ""
-    return float(cores) if cores else None
 
 
 def _repetitions(model: Model, experiment: Experiment | None) -> int:

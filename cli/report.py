@@ -3,12 +3,12 @@
   ranksight report heat.model.json --experiment heat.exp -o heat.html
   ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
 
-The front page has one sentence each on the prediction at the target, the rank count that is worth its core-hours, what
-limits scaling, and how far the prediction can be trusted. Then come the parts of the time, all kernels, communication,
-platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target. The default of ranks is the
-farthest of 1 to 16 times the most ranks measured that the data support; the next one beyond it is shown as
-insufficient. The default of other parameters is the largest measured value. An experiment adds its measured points;
-configurations that the model was not fitted to are compared with it.
+The front shows in a sentence what the model predicts at the target, which rank count is worth its core-hours, what
+limits scaling and how far the prediction can be trusted. Then come the parts of the time, all kernels, communication,
+platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target: without it, the farthest of 1 to
+16 times the most ranks measured that the data support, with the next one beyond it shown as insufficient, and the
+largest measured value of the others. The experiment that the model was made of adds its measured points where it is
+next to the model; configurations of others, that the model was not fitted to, are held against it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def configure(parser: Parser) -> None:
         default=[],
         type=Path,
         metavar="FOLDER",
-        help="experiment whose measurements are shown; may be repeated",
+        help="measured runs to show, fitted to or not; may be repeated (default: those of the model, next to its file)",
     )
     parser.add_argument(
         "--expectations",
@@ -128,6 +128,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _context(args: argparse.Namespace) -> Context:
     from ranksight.analysis.expectations.document import read_study
+    from ranksight.cli._continuing import experiment_of
     from ranksight.core.experiment import read
     from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
@@ -140,6 +141,8 @@ def _context(args: argparse.Namespace) -> Context:
     platform = load(args.platform) if args.platform is not None else None
     model = Model.load(args.model)
     experiments = tuple(model.view(read(path)) for path in args.experiment)
+    if not experiments and (own := experiment_of(model, with_name(args.model))) is not None:
+        experiments = (own,)
     along, target = args.along or axis_of(model), args.target
     if model.coordinates is not None and not set(target) <= set(model.parameters):
         target = dict(zip(model.parameters, model.combinations(target)[0].tolist(), strict=True))

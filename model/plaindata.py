@@ -122,6 +122,8 @@ def built(given: Any, kind: Any) -> Any:
     ValueError, TypeError, LookupError, msgspec.ValidationError, InputError
         Where it is another thing: to be called within :func:`reading`.
     """
+    if (alias := getattr(get_origin(kind), "__value__", None)) is not None:  # a type statement, as numpy 2.5's NDArray
+        return built(given, alias[get_args(kind)])
     parts = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
         return None if given is None and NoneType in parts else built(given, parts[0])

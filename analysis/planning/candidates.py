@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.analysis.planning.values import Rule, infer, thin
 from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment
+from ranksight.core.limits import RANKS
 from ranksight.core.units import in_full
 from ranksight.model.questions import above_zero
 
@@ -20,6 +22,8 @@ MOST = 600
 """Configurations that are weighed against each other; axes with more values are thinned."""
 LEAST_VALUES = 6
 SMALLEST_STEP = 1e-9
+MANY_RANKS = {"ranks": float(RANKS)}
+"""More ranks than any node has cores."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,16 @@ class Candidates:
     thinned: tuple[str, ...]
     barred: str = ""
     held: float | None = None
+
+
+def cores_of(experiment: Experiment) -> float | None:
+    """Cores of the one machine that all runs were made on; None where that is not known, as of jobs on many nodes."""
+    known = {
+        run.environment.get("cores", "") if replace(run, configuration=MANY_RANKS).crowded else ""
+        for run in experiment.runs
+    }
+    cores = known.pop() if len(known) == 1 else ""
+    return float(cores) if cores else None
 
 
 def candidates(

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksight.analysis.expectations.checking import Result, check
 from ranksight.analysis.expectations.document import Study
-from ranksight.analysis.planning.candidates import candidates
+from ranksight.analysis.planning.candidates import candidates, cores_of
 from ranksight.analysis.planning.choice import Choice, choose_runs
 from ranksight.analysis.planning.cost import cost_of
 from ranksight.analysis.planning.goal import goal
@@ -103,8 +103,8 @@ class Context:
 
     @cached_property
     def plan(self) -> Choice | None:
-        """The runs that would narrow the prediction most; None where nothing can be planned, or where
-        the prediction would stay too wide to be of use after all of them."""
+        """The runs that would narrow the prediction most, of those that the machine holds; None where nothing can be
+        planned, or where the prediction would stay too wide to be of use after all of them."""
         sweep, model = self.sweep, self.model
         if not sweep.timed:
             return None
@@ -112,7 +112,8 @@ class Context:
         repetitions = 1 if first is None else max((run.repetition for run in first.runs), default=0) + 1
         target = sweep.points[-1:]
         try:
-            offered = candidates(model.parameters, model.training, target, {}, {})
+            held = None if first is None else cores_of(first)
+            offered = candidates(model.parameters, model.training, target, {}, {}, held)
             asked = goal(model, target, "time", None, sweep.level)
             found = choose_runs(asked, offered, cost_of(model, first), most=3, repetitions=repetitions)
         except RanksightError:

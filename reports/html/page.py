@@ -23,7 +23,7 @@ from ranksight.reports.html.figures import dark_rules
 from ranksight.reports.html.sections import SECTIONS, Section
 
 STYLES = ("page.css", "tables.css", "figures.css", "kernels.css")
-SCRIPTS = ("theme.js", "tables.js", "hover.js", "numbers.js", "kernels.js")
+SCRIPTS = ("theme.js", "take.js", "tables.js", "hover.js", "numbers.js", "kernels.js")
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,8 @@ def second_axis(ax: Any, unit: str) -> None:
 
 
 def log_values(ax: Any) -> None:
-    """A logarithmic value axis over half a decade at least, with ticks at 1, 2 and 5 where it spans few decades.
+    """A logarithmic value axis over half a decade at least, with ticks at 1, 2 and 5 where it spans few decades, and
+    more within one, so that it is seen to be logarithmic.
 
     What changes little looks so.
     """
@@ -127,8 +128,9 @@ def log_values(ax: Any) -> None:
         return
     wide = np.sqrt(max(1.0, 4.0 / (high / low)))
     ax.set_ylim(low / wide, high * wide)
-    if np.log10(high / low * wide**2) < 2.5:
-        ax.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+    decades = np.log10(high / low * wide**2)
+    if decades < 2.5:
+        ax.yaxis.set_major_locator(LogLocator(10, subs=NICE if decades < 1 else (1.0, 2.0, 5.0)))
         ax.yaxis.set_minor_locator(LogLocator(10, subs=()))
 
 

@@ -72,12 +72,29 @@ def test_what_was_measured_cannot_be_changed(other: str, tmp_path: Path, capsys:
     assert not (tmp_path / "d").exists()
 
 
+def printed_rows(text: str) -> set[tuple[str, ...]]:
+    """The rows of numbers of a text, each its configuration and the value predicted or measured, to two digits."""
+    rows = [line.split() for line in text.splitlines() if re.match(r" +\d+ .* (?:ms|us) ", line)]
+    return {
+        tuple(f"{float(word):.2g}" if "." in word else word for word in row[:3] if word[0].isdigit()) for row in rows
+    }
+
+
+def shown_in_readme() -> set[tuple[str, ...]]:
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    found = printed_rows(readme[readme.index("<!-- demo output -->") : readme.index("<!-- end of demo output -->")])
+    assert len(found) == 5
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_example_predicts_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "d"
     assert main(["demo", "--example", "-o", str(folder)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    printed = capsys.readouterr().out
+    assert shown_in_readme() <= printed_rows(printed)
+    said = " ".join(printed.split())
     sizes = set(re.findall(r"(?:as ranks|Largest kernels at [0-9]+ ranks), size (\d+)", said))
     assert len(sizes) == 1, "the predicted times and the ranking are of one size"
     assert (folder / "heat.html").stat().st_size > 10_000

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Stored, built
 
 
 @dataclass(frozen=True)
@@ -66,3 +67,16 @@ def test_damage_is_named(damage: dict[str, object], said: str) -> None:
     with pytest.raises(InputError) as raised:
         Whole.from_dict({**PLAIN, **damage})
     assert raised.value.what.startswith(said)
+
+
+def test_arrays_are_known_behind_the_alias_that_numpy_made_of_them() -> None:
+    """From numpy 2.5 on ``NDArray[np.float64]`` is an alias of a type statement, of which ``get_origin`` is no array."""
+    aliases = pytest.importorskip("typing_extensions")
+    scalar = TypeVar("scalar", bound=np.generic)
+    array: Any = np.ndarray
+    element: Any = np.dtype
+    numbers = aliases.TypeAliasType("numbers", array[Any, element[scalar]], type_params=(scalar,))
+    for kind in (numbers[np.float64], numbers[np.float64] | None):
+        found = built([1.0, None], kind)
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_array_equal(found, [1.0, np.nan])

@@ -5,6 +5,8 @@ Chromium alone shows how the page is rendered; with Playwright its controls are 
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import shutil
@@ -12,6 +14,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -31,7 +34,10 @@ pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is found")
 @pytest.fixture(scope="module")
 def page(model: Model, known: Experiment, fresh: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(render(Context(model, sweep(model, to=256), (known, fresh))), encoding="utf-8")
+    context = Context(
+        model, sweep(model, to=256), (known, fresh), commands=lambda runs, _: ["ranksight measure" for _ in runs]
+    )
+    file.write_text(render(context), encoding="utf-8")
     return file
 
 
@@ -115,6 +121,33 @@ def test_links_open_kernels_and_figures_show_values(driven: Any) -> None:
     assert driven.locator("#tip").is_hidden()
     figure.hover(position={"x": 700, "y": 100})
     assert driven.locator("#tip").is_visible()
+
+
+def test_tables_figures_and_commands_are_taken_along(driven: Any, tmp_path: Path) -> None:
+    def taken(button: Any) -> tuple[str, str]:
+        with driven.expect_download() as found:
+            button.click()
+        found.value.save_as(tmp_path / "taken")
+        return found.value.suggested_filename, (tmp_path / "taken").read_text(encoding="utf-8")
+
+    name, text = taken(driven.get_by_role("button", name="CSV: Table of verdicts"))
+    assert name == "known-program-table-of-verdicts.csv"
+    head, *rows = csv.reader(io.StringIO(text))
+    assert head[:3] == ["Kernel", "Time", "Share"]
+    assert {row[0] for row in rows} == {HOSTILE, "steady", "$x_1$ {{ 7*7 }}"}
+    # Seconds and shares are numbers, not texts with a unit.
+    assert sum(float(row[2]) for row in rows) == pytest.approx(1.0, abs=0.01)
+    assert all(0 < float(row[1]) < 10 for row in rows)
+    name, text = taken(driven.get_by_role("button", name="SVG: Predicted time over ranks"))
+    assert name.endswith(".svg")
+    drawn = ElementTree.fromstring(text)
+    assert float(drawn.get("width", "0")) > 100
+    assert not [part for part in drawn.iter() if part.get("class")]
+    assert "predicted" in "".join(drawn.itertext())
+    driven.click("[data-open=first]")
+    assert "rgb(0, 114, 178)" in taken(driven.locator(".small figure .take").first)[1]
+    driven.get_by_role("button", name="Copy: ranksight").first.click()
+    driven.get_by_role("button", name="Copy: ranksight").first.filter(has_text="Copied").wait_for()
 
 
 def test_dark_and_light(driven: Any) -> None:

@@ -239,3 +239,30 @@ def test_the_front_recommends_a_rank_count_and_says_where_it_comes_from(
     assert recommended(asked, against, 2.0) is None
     assert "No rank count" in render(Context(model, asked, (known,), threshold=1.01))
     assert recommended(asked, None) is None
+
+
+def test_the_runs_to_make_next_fit_the_machine(tmp_path: Path) -> None:
+    import pandas as pd
+
+    from ranksight.core.experiment import Run
+    from ranksight.model.assembly import assemble
+
+    random = np.random.default_rng(3)
+    experiment = Experiment.create(tmp_path / "e", "noisy", ["ranks", "size"])
+    for p in (1, 2, 4, 8):
+        for n in (16, 24, 32):
+            seconds = n**3 / p * 1e-4 * random.lognormal(0, 0.05)
+            table = pd.DataFrame({"kernel": ["solve"], "rank": [-1], "time": [seconds]})
+            experiment.add(Run({"ranks": p, "size": n}, collector="x", environment={"cores": "8"}), table)
+    model = assemble(experiment)[0]
+    asked = sweep(model, to=64)
+    # Nothing that eight cores hold makes the prediction usable, so nothing is proposed.
+    assert Context(model, asked, (experiment,)).plan is None
+    elsewhere = Context(model, asked)
+    assert elsewhere.plan is not None
+    assert max(run.configuration["ranks"] for run in elsewhere.plan.runs) > 8
+    # The front names all of the runs, and the interval after them.
+    page = " ".join(" ".join(Page(render(elsewhere)).texts).split())
+    front = page[page.index("to make next") : page.index("What each of them adds")]
+    assert all(f"{run.configuration['ranks']:g} ranks" in front for run in elsewhere.plan.runs)
+    assert "interval is expected to be" in front

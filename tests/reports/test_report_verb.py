@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,23 @@ def test_it_writes_next_to_the_model_and_shows_where(
     assert all(len(line) <= 80 or str(output) in line for line in said.splitlines())
     assert output.read_text().startswith("<!doctype html>")
     assert output.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_runs_of_the_model_are_shown_where_they_are_next_to_it(
+    model: Model, known: Experiment, tmp_path: Path
+) -> None:
+    written = []
+    for place in (tmp_path / "alone", tmp_path / "with runs"):
+        place.mkdir()
+        model.save(place / "known.exp.model.json")
+        if place.name != "alone":
+            shutil.copytree(known.path, place / "known.exp")
+        assert main(["report", str(place / "known.exp.model.json"), "--ranks", "64", "--quiet"]) == 0
+        written.append((place / "known.exp.html").read_text())
+    lacking = "No experiment was given"
+    assert lacking in written[0]
+    assert lacking not in written[1]
+    assert "used in the fit" in written[1]
 
 
 def test_json_for_machines(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

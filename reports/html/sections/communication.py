@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import Figure, draw
 from ranksight.reports.html.writing import value
 from ranksight.reports.plots import plot_factor, plot_pairs, plot_traffic
+from ranksight.reports.sweep import place
 from ranksight.reports.traffic import Pairs, Traffic, pairs
 
 MOST = 40
@@ -34,7 +36,7 @@ def build(context: Context) -> dict[str, Any] | None:
         figures += _factor(context)
         rows = _rows(traffic)
     diagnosis = context.sweep.diagnosis
-    waits = [] if diagnosis is None else _waits(diagnosis.waits())
+    waits = [] if diagnosis is None else _waits(diagnosis.waits(), context.model.parameters)
     picture = None if matrix is None else _picture(matrix)
     return {
         "figures": figures,
@@ -94,14 +96,14 @@ def _rows(traffic: Traffic) -> list[dict[str, Any]]:
     return rows
 
 
-def _waits(table: Any) -> list[dict[str, Any]]:
+def _waits(table: Any, parameters: Sequence[str]) -> list[dict[str, Any]]:
     """What ranks waited for, the most part of a run first."""
     rows = table[table["part"] >= WAITED].sort_values("part", ascending=False).head(MOST).to_dict("records")
     return [
         {
             "kernel": str(row["kernel"]),
             "operation": str(row["operation"]),
-            "ranks": int(row["ranks"]),
+            "where": ", ".join(place(name, x) for name, x in zip(parameters, row["configuration"], strict=True)),
             "calls": row["calls"],
             "calls_text": f"{row['calls']:,.0f}",
             "waiting": row["waiting"],

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.units import in_full
-from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.reports.answer import loss_words, target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
@@ -150,19 +149,20 @@ def _help(context: Context) -> list[dict[str, Any]]:
 
 
 def _next(context: Context) -> dict[str, Any] | None:
-    """The run that narrows the prediction most for its cost, and the line that makes it; None where the
-    prediction would still be too wide after it."""
+    """The runs that narrow the prediction most for their cost, and the lines that make them; None where none does."""
     plan = context.plan
-    if plan is None or not plan.runs:
+    if plan is None or not plan.runs or plan.settled:
         return None
-    run = plan.runs[0]
-    if float(run.factor.mean()) ** 2 > WIDEST:
-        return None
-    commands = [] if context.commands is None else context.commands([run.configuration], run.repetitions)
+    configurations = [run.configuration for run in plan.runs]
+    commands = [] if context.commands is None else context.commands(configurations, plan.runs[0].repetitions)
+    now = plan.goal.now
+    low, high = float(now.lower[0, 0]), float(now.upper[0, 0])
     return {
-        "where": ", ".join(place(name, x) for name, x in run.configuration.items()),
-        "hours": hours(run.core_hours),
-        "interval": spread(float(run.factor.mean())),
+        "where": "; ".join(", ".join(place(name, x) for name, x in each.items()) for each in configurations),
+        "many": len(configurations) > 1,
+        "hours": hours(plan.core_hours),
+        "now": spread((high / low) ** 0.5) if sufficient(context.sweep.total) else "",
+        "interval": spread(float(plan.runs[-1].factor.mean())),
         "commands": commands,
     }
 

@@ -62,10 +62,13 @@ def build(context: Context) -> dict[str, Any] | None:
             "near": "–" if was is None else number(row["term"], was),
         }
     kernels = [name for name in context.kernels if name in each]
+    methods = list(dict.fromkeys(each[kernel]["method"] for kernel in kernels))
     return {
         "figures": _figures(context.sweep, kernels[:MOST]),
-        "rows": [{"kernel": kernel, **each[kernel]} for kernel in kernels],
-        "method": "" if len({each[kernel]["method"] for kernel in kernels}) != 1 else each[kernels[0]]["method"],
+        "rows": [
+            {"kernel": kernel, **each[kernel], "note": methods.index(each[kernel]["method"]) + 1} for kernel in kernels
+        ],
+        "methods": methods,
         "others": each.get(None, {}).get(OTHERS),
         "level": sweep.level,
         "target": sweep.places()[-1],

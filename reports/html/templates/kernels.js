@@ -88,7 +88,9 @@
   const fill = (details) => {
     const place = details.querySelector(".small");
     if (!place || place.childElementCount) return;
-    place.append(legend(), ...[...details.querySelectorAll("[data-series]")].map((row) => draw(Number(row.dataset.series))));
+    const drawn = [...details.querySelectorAll("[data-series]")].map((row) => draw(Number(row.dataset.series)));
+    place.append(legend(), ...drawn);
+    drawn.forEach(Take.figure);
   };
   const all = [...document.querySelectorAll("details.kernel")];
   for (const details of all) details.addEventListener("toggle", () => { if (details.open) fill(details); });
