@@ -124,6 +124,8 @@ MUTANTS = (
     Mutant("standard error of a mean of repetitions", "analysis/comparison/sides.py",
            "error = np.sqrt(deviation[:, None] ** 2 / np.maximum(count, 1) +",
            "error = np.sqrt(deviation[:, None] ** 2 +", COUNTS),
+    Mutant("noise between experiments: successive differences", "analysis/history/changepoints.py", "/ np.sqrt(2)\n",
+           "/ 2\n", COUNTS),
     Mutant("own time of a collective: least over ranks", "comm/waiting.py", 'transform("min")', 'transform("mean")',
            "tests/costs/test_waiting.py"),
 )  # fmt: skip
