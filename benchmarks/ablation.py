@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from benchmarks.methods.power import Ideal, Last, LastPower
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task
+from ranksight.model.search import composite, crosswise
+from ranksight.model.spaces import default
 
 TITLE = "Ablation"
 SEED = 5
@@ -36,6 +39,9 @@ CLASS = 20
 """Series of each class of late changes and each law of programs."""
 MOST = 240
 """Windows of few points from one source."""
+
+SLOW, SLOWER = 0.03, (1.5, 5.0)
+"""Share of repetitions that are slow, and by which factors: another job's turn, a file system that hangs."""
 
 SHOWN = 0.02
 """Change of an interval score that is shown."""
@@ -66,21 +72,34 @@ def groups(data: Path, quick: bool = False) -> dict[str, list[Task]]:
         for noise in (0.1, 0.2, 0.5):
             tasks, functions = synthetic_functions.tasks_of(SEED, count // share, parameters, noise)
             for factor in FACTORS:
-                target = np.array([[factor * max(synthetic_functions.AXIS)] * parameters])
-                found[f"{parameters} parameters, {noise:.0%} noise, {factor:g}x"] = [
-                    Task(
-                        f"{task.split} {factor:g}x",
-                        task.name,
-                        "synthetic",
-                        task.parameters,
-                        task.points,
-                        task.values,
-                        target,
-                        function(target),
-                    )
-                    for task, function in zip(tasks, functions, strict=True)
-                ]
+                found[f"{parameters} parameters, {noise:.0%} noise, {factor:g}x"] = _asked(tasks, functions, factor)
+    tasks, functions = synthetic_functions.tasks_of(SEED, COUNT[1] // share, 1, 0.1)
+    found["slow repetitions, 16x"] = _asked([_with_slow(task, generator) for task in tasks], functions, 16.0)
     return found
+
+
+def _asked(tasks: Sequence[Task], functions: Sequence[Callable[[Array], Array]], factor: float) -> list[Task]:
+    """The tasks with targets `factor` times their largest points, where the functions say what is true."""
+    target = np.array([[factor * max(synthetic_functions.AXIS)] * len(tasks[0].parameters)])
+    return [
+        Task(
+            f"{task.split} {factor:g}x",
+            task.name,
+            "synthetic",
+            task.parameters,
+            task.points,
+            task.values,
+            target,
+            function(target),
+        )
+        for task, function in zip(tasks, functions, strict=True)
+    ]
+
+
+def _with_slow(task: Task, generator: np.random.Generator) -> Task:
+    """The task with single repetitions that took several times as long."""
+    slower = np.where(generator.random(task.values.shape) < SLOW, generator.uniform(*SLOWER, task.values.shape), 1.0)
+    return replace(task, values=task.values * slower)
 
 
 def figures(tasks: Sequence[Task], answers: Sequence[Answer], trivial: Sequence[Sequence[Answer]]) -> list[float]:
@@ -133,10 +152,10 @@ def _no_spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[A
 Stage = Mapping[str, Any]
 STAGES: dict[str, Stage] = {
     "outliers among repetitions": {"series.noise.without_outliers": lambda values: values},
-    "shrinkage across kernels": {"search.shrinkage.PSEUDO": 1e12},
+    "shrinkage across kernels": {"priors.FORMS_WORTH": 1e12},
     "cost of terms that cancel": {"search.screening.cancelling": lambda *given: 0.0},
-    "cost of negative coefficients": {"search.physics.NEGATIVE": 0.0},
-    "cost of growth unseen": {"search.physics.UNSEEN": 0.0},
+    "cost of negative coefficients": {"priors.NEGATIVE": 0.0},
+    "cost of growth unseen": {"priors.GROWTH_UNSEEN": 0.0},
     "first value of another regime": {"fitting.fit_series.without_first": _with_first},
     "changepoints within the range": {"fitting.fit_series.find_breaks": _no_breaks},
     "discrepancy learned": {"uncertainty.drift.pace": _usual_pace},
@@ -152,21 +171,42 @@ STAGES: dict[str, Stage] = {
 
 @contextmanager
 def replaced(stage: Stage) -> Iterator[None]:
-    """Other values of names in :mod:`ranksight.model`, as long as the context lasts."""
-    default = importlib.import_module("ranksight.model.spaces.default").default
+    """Other values of names in :mod:`ranksight.model`, or of one entry of a table (``priors.FORMS[alone]``), as long as
+    the context lasts."""
     before = []
     try:
         for place, value in stage.items():
-            path, name = place.rsplit(".", 1)
+            path, name, entry = _parts(place)
             module = importlib.import_module(f"ranksight.model.{path}")
-            before.append((module, name, getattr(module, name)))
-            setattr(module, name, value)
-        default.cache_clear()
+            held = getattr(module, name)
+            before.append((module, name, held))
+            setattr(module, name, {**held, entry: value} if entry else value)
+        _forget()
         yield
     finally:
         for module, name, value in before:
             setattr(module, name, value)
-        default.cache_clear()
+        _forget()
+
+
+def _parts(place: str) -> tuple[str, str, str]:
+    """Module, name and entry (empty where it is no table) of a place such as ``priors.FORMS[alone]``."""
+    path, _, name = place.rstrip("]").rpartition(".")
+    name, _, entry = name.partition("[")
+    return path, name, entry
+
+
+def value_of(place: str) -> float:
+    """The value in use at a place of :func:`replaced`."""
+    path, name, entry = _parts(place)
+    held = getattr(importlib.import_module(f"ranksight.model.{path}"), name)
+    return float(held[entry] if entry else held)
+
+
+def _forget() -> None:
+    """Hypotheses that were listed with other weights."""
+    for cached in (default.default, default._along_ranks, composite._forms, crosswise._structures):
+        cached.cache_clear()
 
 
 def run(settings: Settings) -> str:

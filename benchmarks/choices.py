@@ -7,13 +7,12 @@ distance of what lies outside a 90 % interval; it rewards narrow intervals that 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.ablation import replaced
+from benchmarks.ablation import replaced, value_of
 from benchmarks.measures import interval_score
 from benchmarks.methods.engine import Engine
 from benchmarks.second_splits import load
@@ -27,13 +26,13 @@ CHOICES: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("priors.DISCREPANCY", "discrepancy before the data", (0.015, 0.03, 0.06)),
     ("priors.SLOPE_CHANGES", "changes of slope supposed", (0.5, 1.0, 2.0)),
     ("priors.CORRELATED", "chance that residuals are correlated", (0.3, 0.6, 0.9)),
-    ("search.physics.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
-    ("search.physics.NEGATIVE", "cost of a negative coefficient", (1.0, 2.0, 3.0)),
-    ("spaces.default._CONSTANT", "weight of no change at all", (0.0, 1.0, 2.0)),
-    ("spaces.default._BEYOND_IDEAL", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
-    ("search.physics.UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
-    ("search.regimes.RARE", "odds of another first regime", (-2.0, -3.0, -5.0)),
-    ("search.shrinkage.PSEUDO", "series that forms before the data count for", (10.0, 20.0, 50.0)),
+    ("priors.CANCELLING", "cost of terms that cancel", (0.0, 1.0, 2.0, 4.0)),
+    ("priors.NEGATIVE", "cost of a negative coefficient", (1.0, 2.0, 3.0)),
+    ("priors.FORMS[constant]", "weight of no change at all", (0.0, 1.0, 2.0)),
+    ("priors.FORMS[beyond ideal]", "weight of decay beyond ideal", (0.0, -1.0, -2.0)),
+    ("priors.GROWTH_UNSEEN", "cost of growth unseen", (0.5, 1.0, 2.0)),
+    ("priors.ANOTHER_REGIME", "odds of another first regime", (-2.0, -3.0, -5.0)),
+    ("priors.FORMS_WORTH", "series that forms before the data count for", (10.0, 20.0, 50.0)),
 )
 
 
@@ -46,8 +45,7 @@ def run(settings: Settings) -> str:
     rows = []
     for place, text, values in CHOICES[:2] if settings.quick else CHOICES:
         score = np.array([_scores(tasks, sources, place, value) for value in values])
-        module, name = place.rsplit(".", 1)
-        used = getattr(importlib.import_module(f"ranksight.model.{module}"), name)
+        used = value_of(place)
         without = [values[int(np.delete(score, k, axis=1).mean(axis=1).argmin())] for k in range(len(sources))]
         for at, value in enumerate(values):
             agreed = sum(chosen == value for chosen in without)

@@ -5,8 +5,8 @@ here, an import's once more when columns have the user's names. Where the platfo
 is left is formed as any other table forms it, if all tables that can agree on the values: the events at hand then leave
 no doubt. Loads served by memory are, as the last resort, all loads that no cache served.
 
-A formula's event is found under its own name, folded (:func:`ranksight.counters.names.fold`), or as the metric that it
-was renamed to. At least one event of a formula must be there by name: metrics alone do not say how a processor counts.
+A formula's event is found under its own name, folded (:func:`ranksight.counters.names.fold`), under that of another
+event of the same meaning, or as the metric that it was renamed to. At least one event of a formula must be there by name: metrics alone do not say how a processor counts.
 """
 
 from __future__ import annotations
@@ -61,12 +61,17 @@ class _Columns:
         metrics = [str(name) for name in counters.columns if name not in COUNTER_KEYS]
         self.own = {fold(name): name for name in metrics}
         self.own.update({fold(source): name for name, source in reading.names.items() if name in counters.columns})
+        self.synonyms = {metric_name(name): name for name in metrics if metric_name(name) != name}
         self.worth = _worth(reading, counters)
 
     def find(self, event: str) -> str | None:
         """The column that holds an event; None where none does."""
-        column = self.own.get(fold(event)) or metric_name(event)
+        column = self.own.get(fold(event)) or self.synonyms.get(metric_name(event)) or metric_name(event)
         return column if column in self.counters.columns else None
+
+    def by_name(self, event: str) -> bool:
+        """Whether a column bears the name of an event, or another event's of the same meaning."""
+        return fold(event) in self.own or metric_name(event) in self.synonyms
 
     def form(self, table: EventTable, bare: bool) -> dict[str, _Found]:
         """The metrics that `table` forms and the reading lacks; with `bare` those of no event by name too."""
@@ -77,7 +82,7 @@ class _Columns:
             found = {event: column for event in events if (column := self.find(event)) is not None}
             if name in self.counters.columns or len(found) < len(events):
                 continue
-            if bare or any(fold(event) in self.own for event in events):
+            if bare or any(self.by_name(event) for event in events):
                 chosen[name] = metric
                 held.update(found)
         if not chosen:
@@ -121,7 +126,7 @@ def formed(reading: Reading, table: EventTable | None = None, doubtful: bool = T
     columns = _Columns(reading, counters)
     made = {} if table is None else columns.form(table, bare=True)
     notes: list[str] = []
-    if columns.own.keys() & _events():
+    if columns.synonyms or columns.own.keys() & _events():
         others: dict[str, list[_Found]] = {}
         for name in names():
             for metric, found in columns.form(load_once(name), bare=False).items():

@@ -309,6 +309,8 @@ def assemble(
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings
     )
+    if counting is not None:
+        application = replace(application, clock_spread=counting.spread)
     log("the program's time: %s", in_words(application))
     if application.known:
         extras["application"] = application.to_dict()

@@ -2,6 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import log
+
+FORMS: Mapping[str, float] = {
+    "constant": 1.0,
+    "alone": -1.0,
+    "falls and grows": -2.0,
+    "more": -4.0,
+    "nested": -2.0,
+    "completed": -3.0,
+    "completed by a product": -5.0,
+    "beyond ideal": -1.0,
+    "beyond volumes": -2.0,
+    "sum": -1.0,
+    "sum of three": -2.0,
+    "one side": -1.0,
+    "work per rank": 2.0,
+    "surface": -1.0,
+    "volume, surface, constant": -2.0,
+}
+"""Logarithms of the weight of a form, 1, relative to a constant with one term or one product: the constant by itself,
+one form that stands for a whole kind of behaviour; a term without a constant; two terms, one of which falls; others of
+two or three, of which there are many; a product with one of its factors; two terms with one more that explains what
+they leave, of one parameter or of several; a decay faster than the division of work, which needs caches that take in
+more with every rank; growth steeper than volumes; sums over lines, faces and volumes in times, few forms that stand for
+a usual kind of growth; a process grid's term of one of several sides; and, of functions of the work per rank: any of
+them, volume with surface, both with a constant. Chosen by ``python -m benchmarks choices``."""
+GRIDS: Mapping[int, float] = {1: 0.0, 2: -1.0, 3: -1.0}
+"""The same of a term of a process grid, 1, by the dimensions of the grid."""
+GROWTH_UNSEEN = 1.0
+"""Logarithm of the odds, 1, against an e-fold of growth ahead that nothing within the points has shown, for each
+parameter and each term besides the first: with every one of them there are as many times more forms that show it by
+chance."""
+NEGATIVE = 2.0
+"""Logarithm of the odds against a negative coefficient, 1: parts of a whole rarely subtract."""
+CANCELLING = 2.0
+"""Power with which the density of coefficients falls beyond shares of the whole, 1: Cauchy's tails. Terms many times
+larger than their sum cancel, and what they leave is an accident of the points."""
+ANOTHER_REGIME = -3.0
+"""Logarithm of the odds, 1, that the first value is of another regime: one series in twenty."""
+FORMS_WORTH = 20.0
+"""Series that the weights of forms count for, 1, compared with those of the experiment."""
+FOREIGN_GRID = 0.02
+"""Probability that what goes by a process grid goes by another one than most kernels do, 1."""
+REQUIREMENT = 2.0
+"""Logarithm of the odds, 1, by which a time's form with the terms of one of its requirements is preferred."""
+NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5}
+"""Weights of grids of neighbours, 1: of all that are periodic in some dimensions only, where one that is in all or none
+has 1; factor of one on which directions cost differently, where on another they cost the same; of sending once to a
+neighbour that is met both ways, where sending both ways has 1."""
+RANK_SUMS: Mapping[str, float] = {"term": 2.0, "fewest ranks": 1.0, "other ranks": 1.5, "dimension": 0.25}
+"""Costs of an exact sum over the ranks, logarithms of odds: of a term, of leaving the fewest ranks out, of leaving
+another number out, and of a grid's dimension."""
+POISSON_POWER = 2.0
+"""Standard deviation of the power with which samples follow a parameter, 1: work is constant, divided, or a volume."""
+BETWEEN_JOBS = 0.03
+"""Standard deviation of the logarithm of a time between jobs, 1, which repetitions within one job do not show: other
+nodes, other days."""
+NEVER_REPEATED = 0.05
+"""Standard deviation of the logarithm of a time that was never repeated, 1, before anything else is known."""
+DRIFT_FREEDOM = 5.0
+"""Degrees of freedom of drift, 1: Student's law of these, with the mean of the law of tau before the data as its scale,
+has the 90 % interval of the normal laws mixed over it (:func:`ranksight.model.uncertainty.drift.before`)."""
+CPI_SPREAD = (0.3, 0.8, 1.5)
+"""Least, usual and largest standard deviation of the logarithm of kernels' cycles per instruction over the program's,
+1."""
+HELD_OUT_FREEDOM = 4.0
+"""Degrees of freedom, 1, of the density of held-out values that weighs the laws of a time: one bad prediction does not
+exclude a law."""
+NO_STREAM = 0.5
+"""Probability that no stream of a kernel moves from one cache to another, 1."""
+SHARPNESS = (1.0, 2.0, 4.0, 8.0)
+"""Powers of the step from one cache to the next, 1, each as likely as the others: associativity and several arrays
+soften a step, a single swept array makes it sharp."""
+TRAFFIC = 0.3
+"""Standard deviation of the powers and factors, 1, with which traffic follows the work and the occupancy of a
+domain."""
+BANDWIDTH: Mapping[str, float] = {"platform": 0.15, "none": 1.0, "loads": log(2)}
+"""Standard deviation of the logarithm of a memory interface's bandwidth, 1: where a platform gives that of a full
+domain, where none does, and where bytes are what loads make of them."""
+BANDWIDTH_BEYOND = (0.1, 0.2)
+"""Standard deviation of the logarithm of a saturated interface's bandwidth per e-fold of the ranks in a domain beyond
+those measured, 1, where a platform gives the bandwidth of a full domain, and where it does not."""
+TIMES_FREEDOM = 4.0
+"""Degrees of freedom of the scatter of times around the law of shared bandwidth, 1."""
+NOTHING_ADDS = (0.8, 0.3)
+"""Probability that nothing adds to the time of the law of shared bandwidth, 1, and that of a whole program on several
+nodes: inside a node messages go through memory, and they are kernels of their own where kernels were distinguished."""
+DEARER = (1.0, 2.0)
+"""Factors by which what adds may cost more between nodes than within, 1, each as likely as the other."""
+BEYOND_DRIFTS = ((1.0, 0.8), (5.0, 0.2))
+"""Widths of the law of a power by which times leave that law beyond the runs, in expected drifts, with their
+probabilities, 1."""
+BEYOND_NOISE = ((0.5, 0.2), (1.0, 0.4), (2.0, 0.25), (4.0, 0.15))
+"""Noise beyond the runs, in scatters of the times around that law, with their probabilities, 1."""
+BEYOND_LEVEL = 1.0
+"""Standard deviation of the logarithm of the level of times against that law, 1: nothing is known of it."""
 RATE_SLOPE = 0.3
 """Standard deviation of the power with which a rate follows a coordinate, 1; blocking factors of the programs in Ding
 et al. 2018, figure 8, fall with powers up to 0.9, CPI without stalls with powers below 0.1."""
@@ -85,6 +182,11 @@ DOMAIN_FULL = 0.97
 CORE_CLOCKS = (0.5, 1.6)
 """Cycles a second over the platform's clock, 1, that a core at work can have: lowest frequency of vector units,
 turbo."""
+PLATFORM_CLOCK = 0.06
+"""Standard deviation of the logarithm of the clock that runs had about a platform's nominal one, 1, where neither their
+times nor the clock were measured: 90 % within 10 %; processors with all cores at work run 4 to 16 % above it (Intel,
+specification updates: Xeon E5-2600 v3, turbo of all cores), vector units below.
+"""
 STEADY_CYCLES = 0.05
 """Largest deviation of the logarithm of cycles over time from its median, 1, of kernels whose cycles say how times
 change."""

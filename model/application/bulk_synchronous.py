@@ -80,6 +80,8 @@ class Application(Stored):
         Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law.
     cache : SharedCache or None
         What a cache was seen to hold of what the ranks that share it work on.
+    clock_spread : float
+        Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows.
     """
 
     resources: Resources | None = None
@@ -96,12 +98,20 @@ class Application(Stored):
     imbalances: Imbalances | None = None
     cached: Sharing | None = None
     cache: SharedCache | None = None
+    clock_spread: float = 0.0
+
+    @property
+    def pace(self) -> float:
+        """Standard deviation of the logarithm of what all times of a run have in common."""
+        return float(np.hypot(self.clock_spread, 0.0 if self.resources is None else self.resources.run_to_run))
 
     @property
     def known(self) -> bool:
         """Whether anything but functions is known of the application's time."""
         return self.imbalance > 1 or any(
-            getattr(self, each.name) is not None for each in fields(self) if each.name not in ("weights", "imbalance")
+            getattr(self, each.name) is not None
+            for each in fields(self)
+            if each.name not in ("weights", "imbalance", "clock_spread")
         )
 
     @property
@@ -202,9 +212,9 @@ class Application(Stored):
             if law is not None:
                 found = law.forecast(points, level, at)
                 laws.add_shared(name, law, found, self._applies(name, law, found.time, points))
+        laws.no_narrower(self.pace)
         if self.resources is not None:
             imputed = {name for name, yes in zip(self.resources.kernels, self.resources.imputed, strict=True) if yes}
-            laws.no_narrower(self.resources.run_to_run)
             if self.resources.equation == "literal":
                 laws.leave((CONSTANT_CPI,), np.ones(len(points), dtype=bool))
             if imputed and laws.given_parts is not None:
@@ -289,8 +299,8 @@ class Application(Stored):
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
         (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
-        if self.resources is not None:  # the pace of a run is that of all of its kernels
-            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.resources.run_to_run)
+        if self.pace > 0:
+            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.pace)
             own = (high - low) ** 2
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
             form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))

@@ -19,7 +19,7 @@ from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import changes
 from ranksight.model.plaindata import listed
 from ranksight.model.search.terms import values, write_term
-from ranksight.model.series.noise import JOBS, behaviours
+from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
@@ -412,7 +412,7 @@ def between_jobs(metrics: tuple[str, ...]) -> Array:
     """Relative standard deviation (s,) of values between jobs that repetitions within one job do not show: of times
     alone."""
     kinds = {name: metric(name).kind for name in set(metrics)}
-    return np.array([JOBS if kinds[name] == "time" else 0.0 for name in metrics])
+    return np.array([priors.BETWEEN_JOBS if kinds[name] == "time" else 0.0 for name in metrics])
 
 
 def is_positive(names: tuple[str, ...], values: Array) -> NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SHARPNESS = (1.0, 2.0, 4.0, 8.0)
-"""p on the grid: associativity and several arrays soften a step, a single swept array makes it sharp."""
 SHARPEST = 16.0
 """Largest p of the refinement."""
 PER_FOLD = 2.0
@@ -40,8 +39,6 @@ FLOOR = 1e-3
 """Relative error of a composition that is never reached below: what counters of real processors are good for."""
 KEPT = 12
 """Hypotheses kept of each kernel."""
-WITHOUT = 0.5
-"""Prior probability that no stream moves."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,8 @@ def fit_composition(loads: Array, x: Array, capacities: Array, latencies: Array)
     n = len(x)
     fit = -0.5 * n * np.log(np.append(error, alone) ** 2 + FLOOR**2)
     # All streams share the prior of there being one.
-    prior = np.append(np.full(len(error), np.log((1 - WITHOUT) / max(len(error), 1))), np.log(WITHOUT))
+    none = priors.NO_STREAM
+    prior = np.append(np.full(len(error), np.log((1 - none) / max(len(error), 1))), np.log(none))
     weight = np.exp(fit + prior - (fit + prior).max())
     every = _joined(held, still)
     kept = np.argsort(-weight, kind="stable")[:KEPT]
@@ -186,7 +184,7 @@ def _grid(x: Array, capacities: Array) -> tuple[Array, Array, NDArray[np.intp]]:
     high = float(np.log(capacities.max()) - x.min()) + BEYOND
     places = np.linspace(low, high, max(2, int(np.ceil((high - low) * PER_FOLD))))
     both = (0, 1) if not np.allclose(capacities[0], capacities[1]) else (0,)
-    mesh = np.array([(b, p, c) for b in places for p in SHARPNESS for c in both])
+    mesh = np.array([(b, p, c) for b in places for p in priors.SHARPNESS for c in both])
     return mesh[:, 0], mesh[:, 1], mesh[:, 2].astype(np.intp)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
 
+from ranksight.model import priors
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import LAW_STRENGTH, LAWS
@@ -32,12 +33,8 @@ Array = NDArray[np.float64]
 
 COUNTED, COST, CONSTANT_CPI, BANDWIDTH, CACHE, MESSAGES, FUNCTION = tuple(LAWS)
 """Names of the laws."""
-FREEDOM = 4.0
-"""Degrees of freedom of the density of held-out values: one bad prediction does not exclude a law."""
 NORMAL = 30.0
 """Degrees of freedom of a law's distribution in the mixture."""
-NARROWEST = 0.01
-"""Standard deviation of a held-out logarithm that no law can claim to undercut: times repeat no better."""
 ROUNDS = 20
 WIDEST = 20.0
 """Standard deviation of a logarithm that stands for no knowledge."""
@@ -173,10 +170,11 @@ def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
     centre, down, up = (part[mine] for part in (law.spread.centre, law.spread.down, law.spread.up))
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = np.log(truth) - centre
-    down, up = np.hypot(down, NARROWEST), np.hypot(up, NARROWEST)
+    down, up = np.hypot(down, priors.REPEATED), np.hypot(up, priors.REPEATED)
     t = apart / np.where(apart < 0, down, up)
-    constant = gammaln((FREEDOM + 1) / 2) - gammaln(FREEDOM / 2) - 0.5 * np.log(FREEDOM * np.pi)
-    density = constant - (FREEDOM + 1) / 2 * np.log1p(t**2 / FREEDOM) + np.log(2 / (down + up))
+    nu = priors.HELD_OUT_FREEDOM
+    constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(nu * np.pi)
+    density = constant - (nu + 1) / 2 * np.log1p(t**2 / nu) + np.log(2 / (down + up))
     known = np.isfinite(density) & law.answers[mine] & (mine >= 0)[:, None]
     wanted = np.isfinite(truth).sum(axis=1)
     # Of a law that predicts only some of what was held out nothing is known.

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from ranksight.core.experiment import WHOLE
+from ranksight.model import priors
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.equation import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
-from ranksight.model.resource.unsampled import SPREAD, USUAL
+from ranksight.model.resource.unsampled import SPREAD
 from ranksight.model.series.computation import BLOCKING
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
@@ -41,8 +42,6 @@ CALM = 0.25
 """Share of the configurations, those where memory asks least per instruction, that give the CPI without stalls."""
 ENOUGH = 400
 """Samples with which a sampled CPI is known to a twentieth."""
-UNLIKE = (0.3, USUAL, 1.5)
-"""Least, usual and largest standard deviation of the logarithm of kernels' CPI over the program's CPI."""
 UNSEEN = "instructions at the program's mean CPI, as no sample fell on the kernel"
 """Evidence of a kernel whose time is that of :mod:`ranksight.model.resource.unsampled`."""
 EQUAL = 2.0
@@ -187,7 +186,7 @@ def shrinkage(count: Array, expected: Array) -> Array:
     """
     theta = np.log((count + 0.5) / (expected + 0.5))
     known = (count >= 30) & (expected >= 1)
-    least, usual, most = UNLIKE
+    least, usual, most = priors.CPI_SPREAD
     spread = float(np.clip(np.sqrt(np.mean(theta[known] ** 2)), least, most)) if known.sum() >= 5 else usual
     weight = spread**2 / (spread**2 + 1 / (count + 0.5))
     return np.asarray(np.exp(weight * theta) * expected / np.maximum(count, 1e-300))

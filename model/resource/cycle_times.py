@@ -18,6 +18,7 @@ from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import format_si
 from ranksight.model.plaindata import reading
+from ranksight.model.priors import PLATFORM_CLOCK
 from ranksight.model.resource.clock import ESTIMATED
 
 if TYPE_CHECKING:
@@ -35,10 +36,13 @@ class Clock:
     frequency : float
         In Hz; NaN where only the runs' own frequencies are known.
     source : str
+    spread : float
+        Standard deviation of the logarithm of the clock that the runs had.
     """
 
     frequency: float
     source: str
+    spread: float = 0.0
 
     @classmethod
     def of(cls, stated: float | None, platform: Platform | None, experiment: Experiment) -> Clock | None:
@@ -67,13 +71,17 @@ class Clock:
         if not needed:
             return None
         if platform is not None and platform.name != ESTIMATED:
-            return cls(float(platform.frequency), f"of platform {platform.name}")
+            spread = PLATFORM_CLOCK if platform.clock.measured is None else 0.0
+            return cls(float(platform.frequency), f"of platform {platform.name}", spread)
         return cls(float("nan"), "of the runs") if "frequency" in experiment.metrics() else None
 
     def remark(self) -> str:
         """What people are to know of times that come from cycles."""
         value = f" of {format_si(self.frequency, 'Hz')}" if self.frequency > 0 else ""
-        return f"no time was measured: times are unhalted cycles over the clock{value} ({self.source})"
+        return (
+            f"no time was measured: times are unhalted cycles over the clock{value} ({self.source}); time outside of "
+            "the kernels, and in which cores sleep, is not in the whole program's"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.core.metrics import LEVELS as LEVELS
+from ranksight.model import priors
 from ranksight.model.plaindata import Stored
-from ranksight.model.series.noise import JOBS
 from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -196,7 +196,7 @@ class Resources(Stored):
         cycles = np.nan_to_num(loads) @ latencies / f
         sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
         quantile = float(ndtri((1 + level) / 2))
-        jobs = quantile * np.hypot(JOBS, self.run_to_run) * np.nan_to_num(time)
+        jobs = quantile * np.hypot(priors.BETWEEN_JOBS, self.run_to_run) * np.nan_to_num(time)
         sides.append((jobs, jobs))
         reach = quantile * self.spread[:, None]
         sides.append((time * reach, time * np.expm1(reach)))

@@ -20,13 +20,12 @@ from scipy.special import polygamma
 
 from ranksight.core.experiment import WHOLE
 from ranksight.core.sampled import HANDFUL
+from ranksight.model import priors
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.resource.sampled_times import Sampled
 from ranksight.model.series.reduction import reduce
 
-USUAL = 0.8
-"""Standard deviation of the logarithm of kernels' cycles per instruction over the program's."""
-SHAPE = 1 / USUAL**2
+SHAPE = 1 / priors.CPI_SPREAD[1] ** 2
 """Of the gamma distribution of kernels' cycles per instruction over the program's."""
 SPREAD = float(np.sqrt(polygamma(1, SHAPE)))
 """Standard deviation of the logarithm of such a kernel's time."""

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.search import leastsquares
-from ranksight.model.search.composite import DIVIDED, composite
+from ranksight.model.search.composite import composite
 from ranksight.model.search.physics import admissible, cancelling, unseen
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened
@@ -60,7 +61,7 @@ def solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scre
             determinant = solved.determinant - 2 * sum(share)
             known = prior[rows] + size / 2 * np.log(2 * np.pi) - penalty
             residual[part, rows] = solved.residual
-            known = known + DIVIDED * divided[:, local].any(axis=2)
+            known = known + priors.FORMS["work per rank"] * divided[:, local].any(axis=2)
             offset[part, rows] = np.where(allowed, known - determinant / 2, -np.inf)
     return Screened(residual, offset, members, prior, choice)
 

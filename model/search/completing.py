@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 
 Array = NDArray[np.float64]
@@ -16,9 +17,6 @@ Mask = NDArray[np.bool_]
 
 ADDED = 6
 """Terms of one axis and of several that are tried for each base."""
-COMPLETED, PRODUCT = -3.0, -5.0
-"""Logarithms of the weight of a form before the data, relative to a constant with one product, with a term of one axis
-or of several added."""
 
 
 def complete(problem: Problem, bases: Index, dictionary: Index) -> tuple[Index, Index, Array]:
@@ -53,7 +51,7 @@ def complete(problem: Problem, bases: Index, dictionary: Index) -> tuple[Index, 
         for extra in range(added[base].shape[1]):
             # The term added last stands last. A base may hold the constant itself, so all shapes are tried.
             rows += [[left, right, at + extra], [0, left, right, at + extra], [left, at + extra], [right, at + extra]]
-            prior += [COMPLETED if extra < simple else PRODUCT] * 4
+            prior += [priors.FORMS["completed"] if extra < simple else priors.FORMS["completed by a product"]] * 4
         at += added[base].shape[1]
     members = np.full((len(rows), 4), -1, dtype=np.intp)
     for row, terms_of in enumerate(rows):

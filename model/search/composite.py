@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import Kind
+from ranksight.model import priors
 from ranksight.model.search.basis import Basis, Listing, Products
 from ranksight.model.search.problem import pose
 from ranksight.model.search.screening import Screened, screen
@@ -26,10 +27,6 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-DIVIDED = 2.0
-"""Logarithm of the weight of a form of work per rank before the data, relative to a constant with one product."""
-ALONE, SURFACE, MORE = -1.0, -1.0, -2.0
-"""The same, relative to a constant with a power of x: of a power without it, of volume with surface, of all three."""
 DIMENSIONS = (1, 2, 3)
 SHARES: tuple[float, ...] = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1.0, 4 / 3, 3 / 2, 2.0)
 """Powers of x that are offered, as far as the space has the factors."""
@@ -124,11 +121,12 @@ def _forms(exponents: tuple[float, ...]) -> Hypotheses:
     """Powers of x with and without a constant, and the volume of a share with a surface of it."""
     power: dict[float, tuple[Factor]] = {e: ((e, 0.0, 0.0),) for e in exponents}
     constant: tuple[Factor] = (ONE,)
+    weights = priors.FORMS
     forms, prior = [], []
     for e in exponents:
         forms += [[power[e]], [constant, power[e]]]
-        prior += [DIVIDED + ALONE, DIVIDED]
+        prior += [weights["work per rank"] + weights["alone"], weights["work per rank"]]
         if e < 1 and 1.0 in power:
             forms += [[power[1.0], power[e]], [constant, power[1.0], power[e]]]
-            prior += [DIVIDED + SURFACE, DIVIDED + MORE]
+            prior += [weights["work per rank"] + weights[more] for more in ("surface", "volume, surface, constant")]
     return hypotheses(forms, prior)

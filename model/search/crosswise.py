@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import Kind
+from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Products
 from ranksight.model.search.chosen import best_of, everywhere, solve, together
@@ -208,7 +209,7 @@ def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
     for factors in itertools.product(*(range(size + 1) for size in sizes)):
         if any(factors):
             number = int(np.ravel_multi_index(factors, shape))
-            add([number], ALONE)
+            add([number], priors.FORMS["alone"])
             add([0, number], 0.0)
         if not all(factors):
             continue
@@ -216,23 +217,19 @@ def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
             if len(blocks) > 1:
                 parts = [term(factors, block) for block in blocks]
                 add([0, *parts], 0.0)
-                add(parts, ALONE)
+                add(parts, priors.FORMS["alone"])
         whole = term(factors, everything)
         for count in range(1, m):
             for some in itertools.combinations(everything, count):
-                add([term(factors, some), whole], NESTED)
-                add([0, term(factors, some), whole], NESTED)
+                add([term(factors, some), whole], priors.FORMS["nested"])
+                add([0, term(factors, some), whole], priors.FORMS["nested"])
         if m == 2:
-            add([0, term(factors, (0,)), term(factors, (1,)), whole], NESTED)
+            add([0, term(factors, (0,)), term(factors, (1,)), whole], priors.FORMS["nested"])
     width = max(map(len, found))
     members = np.full((len(found), width), -1, dtype=np.intp)
     for row, key in enumerate(found):
         members[row, : len(key)] = key
     return members, np.array(list(found.values()))
-
-
-ALONE, NESTED = -1.0, -2.0
-"""Logarithms of the weight of a form before the data, relative to a constant with one product."""
 
 
 def partitions(axes: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:

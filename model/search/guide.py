@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import metric
+from ranksight.model import priors
 from ranksight.model.search.screening import Found
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-PREFERRED = 2.0
-"""Logarithm of the odds by which a form with a requirement's terms is preferred."""
 STEEPER = 0.5
 """Power from which on a form that outgrows all requirements by it is as much less likely."""
 AGREED = 0.9
@@ -67,7 +66,7 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
         beyond = leads[time][None] - leads[exact, 0][:, None]
         outgrows = (beyond.sum(axis=2) > STEEPER) & (beyond.min(axis=2) >= -FASTER)
         steep = np.asarray(np.all(outgrows, axis=0))
-        odds = PREFERRED * (same.astype(np.float64) - steep)
+        odds = priors.REQUIREMENT * (same.astype(np.float64) - steep)
         held = odds[weight[time] > 0]
         if len(held) and held.min() < held.max():  # a series that no hypothesis fits has no weight
             weight[time] *= np.exp(odds)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.metrics import metric
+from ranksight.model import priors
 from ranksight.model.search.crosswise import LINE
 from ranksight.model.search.guide import EXACT
 from ranksight.model.search.offer import Listed
@@ -13,13 +14,10 @@ from ranksight.model.search.screening import Found
 from ranksight.model.search.terms import ONE, hypotheses
 from ranksight.model.series.reducing import Series
 
-ALONE = -1.0
-"""Logarithm of the weight of a line without set-up before the data, relative to one with it."""
-
 
 def lines() -> Listed:
     """The space of a series whose only parameter are iterations: a constant, or a line with or without set-up."""
-    return Listed(hypotheses([((ONE,),), ((LINE,),), ((ONE,), (LINE,))], [0.0, ALONE, 0.0]))
+    return Listed(hypotheses([((ONE,),), ((LINE,),), ((ONE,), (LINE,))], [0.0, priors.FORMS["alone"], 0.0]))
 
 
 def hidden_slope(series: Series, found: Found, line: int) -> NDArray[np.float64]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.search.chosen import best_of, everywhere, solve
-from ranksight.model.search.completing import COMPLETED
 from ranksight.model.search.gridforms import borne, dimensions
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import SOLVED, Screened
@@ -126,4 +126,4 @@ def _paired(problem: Problem, pairs: Index) -> Screened:
     count, kept = pairs.shape[:2]
     flat = np.concatenate([np.zeros((count, 1), dtype=np.intp), pairs.reshape(count, -1)], axis=1)
     shapes = [shape for n in range(kept) for shape in ([0, 1 + 2 * n, 2 + 2 * n], [1 + 2 * n, 2 + 2 * n, -1])]
-    return solve(problem, flat, np.array(shapes, dtype=np.intp), np.full(len(shapes), COMPLETED))
+    return solve(problem, flat, np.array(shapes, dtype=np.intp), np.full(len(shapes), priors.FORMS["completed"]))

@@ -7,19 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-UNSEEN = 1.0
-"""What an e-fold of growth ahead costs that nothing within the points has shown, for each parameter and each term
-besides the first: with every one of them there are as many times more forms that show it by chance."""
-NEGATIVE = 2.0
-"""What a negative coefficient costs in logarithms of odds; parts of a whole rarely subtract."""
-CANCELLING = 2.0
-"""Power with which the density of coefficients falls beyond shares of the whole: Cauchy's tails. Terms many times
-larger than their sum cancel, and what they leave is an accident of the points."""
 
 
 def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], unseen: Array) -> tuple[Mask, Array]:
@@ -64,8 +56,8 @@ def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], u
         if size > max(1, count - 2):
             ways = _per_others(factors, axis) if problem.exact else _distinct(factors[..., axis])
             allowed = allowed & (ways <= max(1, count - 2))
-    doubt = UNSEEN * len(problem.levels) * max(size - 1, 1)
-    return allowed, NEGATIVE * negative.sum(axis=2) + doubt * unseen
+    doubt = priors.GROWTH_UNSEEN * len(problem.levels) * max(size - 1, 1)
+    return allowed, priors.NEGATIVE * negative.sum(axis=2) + doubt * unseen
 
 
 def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
@@ -80,7 +72,7 @@ def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         for k, share in enumerate(log_share):
             most = np.fmax(most, np.log(np.abs(coefficients[..., k])) + share)
-    return np.asarray(CANCELLING * np.fmax(most, 0.0))
+    return np.asarray(priors.CANCELLING * np.fmax(most, 0.0))
 
 
 def _per_others(factors: NDArray[np.intp], axis: int) -> NDArray[np.intp]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ranksight.core.metrics import Kind
+from ranksight.model import priors
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import KEPT, Found, Screened, evidence, keep
@@ -27,9 +28,6 @@ Mask = NDArray[np.bool_]
 LEAST_POINTS = 4
 STRAYS = 4.0
 """Residual variance over that of the noise from which the first value is put to the test."""
-RARE = -3.0
-"""Logarithm of the odds, before the data, that the first value is of another regime, or the last one
-(:mod:`ranksight.model.uncertainty.late`): one series in twenty."""
 LEAST = 0.01
 """Share below which another regime moves no end of an interval visibly: a fifth of what lies beyond it."""
 
@@ -80,7 +78,7 @@ def without_first(
     problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
     rest = shifted(evidence(screened, problem.count, v0, d0), learned)
     other = keep(problem, screened, rest, v0, d0)
-    odds = logsumexp(rest, axis=1) + RARE - logsumexp(score, axis=1)
+    odds = logsumexp(rest, axis=1) + priors.ANOTHER_REGIME - logsumexp(score, axis=1)
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
     return merge(found, other, rows, share)
 

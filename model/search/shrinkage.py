@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.search.gridforms import dimensions
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
@@ -18,17 +19,14 @@ from ranksight.model.search.screening import Screened
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-PSEUDO = 20.0
-"""Series that the weights before the data count for."""
 ROUNDS = 3
 FEW = 200
-"""Series up to which the prior of each is learned from the others alone: ten times :data:`PSEUDO`."""
+"""Series up to which the prior of each is learned from the others alone: ten times what the weights of forms count
+for."""
 GRID = 32.0
 """Classes of each number of dimensions of a process grid."""
 SEVERAL = (2, 3)
 """Dimensions of process grids that few numbers of ranks cannot distinguish."""
-FOREIGN = 0.02
-"""Probability before the data that what goes by a process grid goes by another one than most kernels do."""
 STEP = 1 / 2
 """Between the powers of decay that classes stand for: others are of the class within a quarter of them."""
 
@@ -99,7 +97,7 @@ def _by_class(weight: Array, group: NDArray[np.intp]) -> Array:
 
 def _ratio(expected: Array, seen: Array, series: int) -> Array:
     """How much more common classes are than expected, where they carry `seen` of so many series."""
-    return (PSEUDO * expected + np.maximum(seen, 0.0)) / (PSEUDO + series) / expected
+    return (priors.FORMS_WORTH * expected + np.maximum(seen, 0.0)) / (priors.FORMS_WORTH + series) / expected
 
 
 def on_one_grid(problem: Problem, screened: Screened, evidence: Array) -> Array:
@@ -119,7 +117,8 @@ def on_one_grid(problem: Problem, screened: Screened, evidence: Array) -> Array:
             has[at] |= (mine == d) & (column >= 0)
     if not has.any():
         return np.zeros((1, evidence.shape[1]))
-    grown = len(SEVERAL) * np.where(has.sum(axis=0) > 1, FOREIGN, np.where(has, 1 - FOREIGN, FOREIGN))
+    foreign = priors.FOREIGN_GRID
+    grown = len(SEVERAL) * np.where(has.sum(axis=0) > 1, foreign, np.where(has, 1 - foreign, foreign))
     factor = np.where(has.any(axis=0), grown, 1.0)
     held = np.isfinite(evidence).any(axis=1)
     weight = np.zeros(evidence.shape)

@@ -18,9 +18,6 @@ from ranksight.model.series.reduction import reduce
 
 Array = NDArray[np.float64]
 
-JOBS = 0.03
-"""Relative standard deviation of times between jobs, which repetitions within one job do not show: other nodes, other
-days."""
 SMALLEST = 1e-9
 """Relative scatter below which values are taken as exact: a few hundred roundings of a double."""
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.series.location import Location
 from ranksight.model.series.reduction import reduce
 
 Array = NDArray[np.float64]
 
-STEEP = 2.0
-"""Standard deviation of exponents before the data."""
 NEVER = 7.0
 """Samples expected where none fell, from which a kernel was not there: one in a thousand by chance."""
 SURE = 100.0
@@ -45,7 +44,7 @@ def expected(points: Array, samples: Array, exposure: Array) -> Array:
     held = exposure > 0
     start = np.maximum(np.where(held, samples, 0.0).sum(axis=1), HALF) / np.maximum(exposure.sum(axis=1), 1e-300)
     offset = np.log(np.where(held, exposure * start[:, None], 1.0))
-    prior = np.diag([1e-9, *[1 / STEEP**2] * (design.shape[1] - 1)])
+    prior = np.diag([1e-9, *[1 / priors.POISSON_POWER**2] * (design.shape[1] - 1)])
     b = np.zeros((len(samples), design.shape[1]))
     y = np.where(held, samples, 0.0)
     # Of what has no sample at all, only that it had half of one.

@@ -24,6 +24,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, form_of, judged_by_width
@@ -35,23 +36,10 @@ UNDETERMINED = (
     "times alone inside one memory domain that do not fall as 1 / ranks do not show what further domains bring: "
     "measure fewer ranks as well, or count instructions"
 )
-NOTHING = (0.8, 0.3)
-"""Probability before the data that nothing adds to the law's time, and of a whole program on several nodes: inside a
-node messages go through memory, and they are kernels of their own where kernels were distinguished."""
-ADDED = np.geomspace(0.003, 30.0, 25)
-"""Grid of a, with a uniform prior."""
 FORMS = (np.ones_like, np.log2, np.sqrt, np.positive)
 """g."""
-DEARER = (1.0, 2.0)
-"""Grid of f."""
-DRIFTS = ((1.0, 0.8), (5.0, 0.2))
-"""Widths of the law of b, in expected drifts, and their probabilities."""
-NOISE = ((0.5, 0.2), (1.0, 0.4), (2.0, 0.25), (4.0, 0.15))
-"""Noise, in scatters of the times around the law, and probabilities."""
 LEAST = 0.01
 """Scatter below which none is believed of a few times."""
-LEVEL = 1.0
-"""Width of the law of s."""
 MINOR = 1e-4
 """Weight below which a component is left out, in that of the largest."""
 NORMAL = 1e6
@@ -161,9 +149,11 @@ class Beyond(Stored):
         )
 
 
-_FORMS = tuple(product(range(len(FORMS)), DEARER))
-_SIZES = np.concatenate([[0.0], ADDED])
-_WIDTHS = tuple(product(DRIFTS, NOISE))
+_FORMS = tuple(product(range(len(FORMS)), priors.DEARER))
+_ADDED = np.geomspace(0.003, 30.0, 25)
+"""Grid of a, with a uniform prior."""
+_SIZES = np.concatenate([[0.0], _ADDED])
+_WIDTHS = tuple(product(priors.BEYOND_DRIFTS, priors.BEYOND_NOISE))
 
 
 def _grown(ranks: Array, nodes: Array) -> Array:
@@ -225,12 +215,13 @@ class _Learned:
         evidence, means, covers = [], [], []
         for (times, first), (part, second) in _WIDTHS:
             tau, sigma = times * expected_drift("time"), part * np.maximum(scatter, LEAST)
-            precise = np.moveaxis(crossed / sigma**2, 2, 0) + np.diag([1 / LEVEL**2, 1 / tau**2])
+            precise = np.moveaxis(crossed / sigma**2, 2, 0) + np.diag([1 / priors.BEYOND_LEVEL**2, 1 / tau**2])
             cover = np.linalg.inv(precise)
             moment = moments / sigma[:, None, None] ** 2
             mean = np.einsum("tci,tij->tcj", moment, cover)
             said = -0.5 * (square / sigma[:, None] ** 2 - (mean * moment).sum(axis=2))
-            said += (0.5 * np.log(np.linalg.det(cover)) - np.log(LEVEL * tau) - count * np.log(sigma))[:, None]
+            widths = np.log(priors.BEYOND_LEVEL * tau) + count * np.log(sigma)
+            said += (0.5 * np.log(np.linalg.det(cover)) - widths)[:, None]
             evidence.append(said + np.log(first * second))
             means.append(mean)
             covers.append(cover)
@@ -240,8 +231,8 @@ class _Learned:
     def weight(self, several: NDArray[np.bool_]) -> Array:
         """Weights (T, c) of the hypotheses, without the minor ones; `several` (T,) marks whole programs on several
         nodes."""
-        nothing = np.array(NOTHING)[several.astype(np.intp)][:, None]
-        before = np.concatenate([nothing, np.repeat((1 - nothing) / len(ADDED), len(ADDED), axis=1)], axis=1)
+        nothing = np.array(priors.NOTHING_ADDS)[several.astype(np.intp)][:, None]
+        before = np.concatenate([nothing, np.repeat((1 - nothing) / len(_ADDED), len(_ADDED), axis=1)], axis=1)
         before = np.repeat(before / len(_FORMS), len(_FORMS), axis=1)
         weight = self.evidence + np.tile(np.log(before), (1, len(_WIDTHS)))
         weight = np.exp(weight - weight.max(axis=1, keepdims=True))

@@ -27,8 +27,6 @@ BYTES = ("bytes_mem_read", "bytes_mem_written", "bytes_mem")
 LOADS = "loads_mem"
 """Metric of the loads that memory serves."""
 MEMORY = "memory"
-TWICE = float(np.log(2))
-"""Standard deviation of the logarithm of a bandwidth over what loads, or bytes that pass a cache, make of it."""
 LIGHT = 0.25
 """Part of an instance's bandwidth that its cores ask for below which they hardly wait for each other."""
 

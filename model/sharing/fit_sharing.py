@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.beyond import Beyond
-from ranksight.model.sharing.demand import MEMORY, TWICE, Demand
+from ranksight.model.sharing.demand import MEMORY, Demand
 from ranksight.model.sharing.domains import Domains, needs
-from ranksight.model.sharing.needs import BLIND, INFORMED, Known, Learned, learn, times
+from ranksight.model.sharing.needs import Known, Learned, learn, times
 from ranksight.model.sharing.readings import FEWEST, Counted, Readings, read_counts
 from ranksight.model.sharing.seen import Seen, by_share
 from ranksight.model.sharing.shared import READ, READ_BY_RANKS, WORK, WRITTEN, Sharing
@@ -110,7 +111,7 @@ def fit_sharing(
         domain = domain / reached[:, None]
     # What the traffic adds to a rank's time shows only where it varies relative to the work.
     alone = np.where(countless | same_active, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
-    spread = (INFORMED if limited else BLIND) if demand is None else TWICE
+    spread = priors.BANDWIDTH["platform" if limited else "none"] if demand is None else priors.BANDWIDTH["loads"]
     known = Known(_early(given), work, every, alone[:, None] * transfer, domain, active, spread)
     learned = learn(known)
     mode, floor = _mode(learned, time, work, same_active), np.nanmin(np.where(time > 0, time, np.nan), axis=1)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.sharing.contention import contended
 
 Array = NDArray[np.float64]
@@ -26,10 +27,7 @@ CENTRE = np.array([0.0, 0.0, np.log(0.5), np.log(0.003)])
 """Centres of t before the data: bandwidth as measured on the platform, waiting of half a transfer, three thousandths of
 the shortest time that do not shrink."""
 WIDTH = np.array([np.inf, 0.15, 0.8, 1.5])
-INFORMED, BLIND = float(WIDTH[1]), 1.0
-"""Standard deviation of t_2 where a platform gives the bandwidth of memory, and where none does."""
-TAILS = 4.0
-"""Degrees of freedom of the scatter."""
+"""Standard deviations of t before the data; that of the bandwidth is :data:`ranksight.model.priors.BANDWIDTH`."""
 LEAST = 0.003
 """Relative scatter of times below which none is believed."""
 STEPS = 40
@@ -52,7 +50,7 @@ class Known:
         reached.
     active : (n,)
     spread : float
-        Standard deviation of t_2 before the data: :data:`INFORMED`, :data:`BLIND`, or that of a cache's.
+        Standard deviation of t_2 before the data: :data:`ranksight.model.priors.BANDWIDTH`.
     """
 
     time: Array
@@ -115,7 +113,8 @@ def learn(known: Known) -> Learned:
 
     def cost(at: Array, residual: Array, scatter: Array) -> Array:
         """Minus the logarithm of the posterior, but for constants."""
-        tails = 0.5 * (TAILS + 1) * np.log1p((residual / scatter[:, None]) ** 2 / TAILS)
+        nu = priors.TIMES_FREEDOM
+        tails = 0.5 * (nu + 1) * np.log1p((residual / scatter[:, None]) ** 2 / nu)
         return np.asarray(np.where(good, tails, 0.0).sum(axis=1) + 0.5 * ((at - CENTRE) ** 2 * precision).sum(axis=1))
 
     mode = _grid(residuals, cost, start, np.where(good, known.active * fill["domain"] / time, 0.0).max(axis=1))
@@ -175,7 +174,8 @@ def _scale(residual: Array, good: NDArray[np.bool_]) -> Array:
 
 
 def _weight(residual: Array, scatter: Array, good: NDArray[np.bool_]) -> Array:
-    return np.where(good, (TAILS + 1) / (TAILS + (residual / scatter[:, None]) ** 2), 0.0)
+    nu = priors.TIMES_FREEDOM
+    return np.where(good, (nu + 1) / (nu + (residual / scatter[:, None]) ** 2), 0.0)
 
 
 def _slope(residuals: Callable[[Array], Array], mode: Array, here: Array) -> Array:

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from ranksight.core.experiment import WHOLE
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import GROWTH_KEPT
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import in_cores
-from ranksight.model.series.noise import JOBS
 from ranksight.model.sharing.beyond import UNDETERMINED, Beyond
 from ranksight.model.sharing.demand import MEMORY, loads_of
 from ranksight.model.sharing.domains import Domains, needs
@@ -40,9 +40,6 @@ Array = NDArray[np.float64]
 WORK, READ, WRITTEN, READ_BY_RANKS = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
 """Series of :attr:`Sharing.counts`: the work, the bytes read (or all, where they were not separated) without what the
 occupancy of a domain does to them, the bytes written, and the bytes read as if it did nothing."""
-SOFT = (0.1, 0.2)
-"""Relative uncertainty of a saturated interface's bandwidth per e-fold of the ranks in a domain beyond those measured,
-where a platform gives the bandwidth of a full domain, and where it does not."""
 NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was not seen: measure {ranks} ranks"
 
 
@@ -149,7 +146,7 @@ class Sharing(Stored):
         reach = stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
         scattered = np.fmax(reach * spread, self._farthest(level)[:, None])
         drift += self._crowded(active)[None, :] * busy
-        own = reach**2 * variance + scattered**2 + z**2 * (drift**2 + JOBS**2)
+        own = reach**2 * variance + scattered**2 + z**2 * (drift**2 + priors.BETWEEN_JOBS**2)
         lower, upper = time * np.exp(-np.sqrt(own + down)), time * np.exp(np.minimum(np.sqrt(own + up), 50.0))
         status, reason = self._judge(said, points, time, lower, upper)
         # Of the counts their own; where and how far the law was not tried is a matter of form, what scattered is not.
@@ -344,7 +341,7 @@ class Sharing(Stored):
         """
         most = self.measured.active(self.trained[[self.counts.parameters.index("ranks")], 1])[0]
         more = np.log(np.minimum(np.maximum(active / most, 1.0), max(self.domains.cores / most, 1.0)))
-        return np.asarray(SOFT[self.measured.domain is None] * more)
+        return np.asarray(priors.BANDWIDTH_BEYOND[self.measured.domain is None] * more)
 
     def cycles(self, given: Forecast) -> Forecast:
         """Cycles of a rank for the times of :meth:`forecast`; NaN where they were not counted."""

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
+
 Array = NDArray[np.float64]
 
-PRIOR = 0.3
-"""Standard deviation of g, c_1, c_2 and d before the data."""
 NOISE = 0.01
 """Relative scatter of counted traffic, at least."""
 FEWEST = 4
@@ -101,7 +101,7 @@ def occupancy(
 def _solve(design: Array, target: Array, good: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Coefficients under the prior, and minus twice the logarithm of the evidence, but for what all designs share."""
     weight = good / NOISE**2
-    precision = np.array([1e-6, 1e-6, *[1 / PRIOR**2] * (design.shape[2] - 2)])
+    precision = np.array([1e-6, 1e-6, *[1 / priors.TRAFFIC**2] * (design.shape[2] - 2)])
     left = np.einsum("ksi,ks,ksj->kij", design, weight, design) + np.diag(precision)
     right = np.einsum("ksi,ks,ks->ki", design, weight, np.where(good, target, 0.0))
     solved = np.linalg.solve(left, right[..., None])[..., 0]

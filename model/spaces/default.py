@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
+from ranksight.model import priors
 from ranksight.model.search.basis import Listing
 from ranksight.model.search.chosen import together
 from ranksight.model.search.crosswise import Crossed
@@ -84,20 +85,6 @@ _SHARES: tuple[Factor, ...] = ((-1.0, 1.0, 0.0), (-2.0, 0.0, 0.0))
 _LENGTHS, _FACES = (
     ON_GRIDS[[each.text for each in GRID_TERMS].index(text)] for text in ("1/x + 1/y + 1/z", "(x + y + z) / ranks")
 )
-# Logarithms of the weight of a form before the data. A constant with one term is the rule (0); a term without it
-# (-1), two terms (-2 where one falls, -4 where both grow) and three (-4) are rarer, and there are many of them. The
-# constant by itself (1) is one form that stands for a whole kind of behaviour.
-_ALONE, _FALL_AND_GROW, _MORE, _CONSTANT = -1.0, -2.0, -4.0, 1.0
-_ON_A_GRID = {1: 0.0, 2: -1.0, 3: -1.0}
-"""The same of a term of a process grid, by its dimensions."""
-_ONE_SIDE = -1.0
-"""The same of a term of one of several sides."""
-_BEYOND_IDEAL = -1.0
-"""Weight of a decay that is faster than the division of work: it needs caches that take in more with every rank."""
-_BEYOND_VOLUMES = -2.0
-"""The same of growth that is steeper than volumes."""
-_SUM, _SUM_OF_THREE = -1.0, -2.0
-"""Weights of sums over lines, faces and volumes in times: few forms that stand for a usual kind of growth."""
 
 
 @SPACES.register("default")
@@ -164,7 +151,7 @@ def _single() -> Single:
     # are as large as each other a single power between theirs is as near to the values, and falls behind beyond.
     powers = [(float(n), 0.0, 0.0) for n in range(1, 5)]
     for terms in (*itertools.combinations(powers, 2), *itertools.combinations(powers, 3)):
-        weight = (_SUM if len(terms) == 2 else _SUM_OF_THREE) + _beyond(terms[-1])
+        weight = (priors.FORMS["sum"] if len(terms) == 2 else priors.FORMS["sum of three"]) + _beyond(terms[-1])
         for others in ((), (ONE,)) if len(terms) == 2 else ((),):
             forms.append(tuple((term,) for term in (*others, *terms)))
             prior.append(weight)
@@ -176,19 +163,24 @@ def _along_ranks() -> Single:
     forms, prior = _forms()
     counted, weights = list(forms), list(prior)
     volume: Factor = (-1.0, 0.0, 0.0)
-    rare = [_ON_A_GRID[each.dimensions] + _ONE_SIDE * each.one_side for each in GRID_TERMS]
-    for term, weight in zip((*ON_GRIDS, *_SHARES), (*rare, *[_ON_A_GRID[2]] * len(_SHARES)), strict=True):
-        for others, less in (((), _ALONE), ((ONE,), 0.0), ((volume,), 0.0), ((ONE, volume), _FALL_AND_GROW)):
+    rare = [priors.GRIDS[each.dimensions] + priors.FORMS["one side"] * each.one_side for each in GRID_TERMS]
+    for term, weight in zip((*ON_GRIDS, *_SHARES), (*rare, *[priors.GRIDS[2]] * len(_SHARES)), strict=True):
+        for others, less in (
+            ((), priors.FORMS["alone"]),
+            ((ONE,), 0.0),
+            ((volume,), 0.0),
+            ((ONE, volume), priors.FORMS["falls and grows"]),
+        ):
             # A rank is not a partner of its own: what grows as a side does has a further term.
             if others or term[0] <= 0:
                 counted.append(tuple((each,) for each in (*others, term)))
                 weights.append(weight + less)
     for grown in _COARSE[:1] + _COARSE[3:4]:
         counted.append(tuple((each,) for each in (volume, _SHARES[0], grown)))
-        weights.append(_MORE)
+        weights.append(priors.FORMS["more"])
     for others in ((ONE,), (volume,), (ONE, volume)):
         counted.append(tuple((each,) for each in (*others, _LENGTHS, _FACES)))
-        weights.append(_ON_A_GRID[3] + _MORE)
+        weights.append(priors.GRIDS[3] + priors.FORMS["more"])
     everything = hypotheses(counted, weights)
     return Single(_among(hypotheses(forms, prior), everything), everything)
 
@@ -200,31 +192,31 @@ def _among(some: Hypotheses, everything: Hypotheses) -> Hypotheses:
 
 def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
     forms: list[tuple[tuple[Factor, ...], ...]] = [((ONE,),)]
-    prior = [_CONSTANT]
+    prior = [priors.FORMS["constant"]]
 
     def add(terms: tuple[Factor, ...], weight: float) -> None:
         forms.append(tuple((term,) for term in terms))
         prior.append(weight)
 
     for term in GROWING + STEEP + FALLING:
-        add((term,), _ALONE + _beyond(term))
+        add((term,), priors.FORMS["alone"] + _beyond(term))
         add((ONE, term), _beyond(term))
     for low, high in itertools.combinations(_COARSE, 2):
         if high[0] - low[0] >= 0.5 or low[0] == 0.0:
-            add((low, high), _MORE)
-            add((ONE, low, high), _MORE)
+            add((low, high), priors.FORMS["more"])
+            add((ONE, low, high), priors.FORMS["more"])
     for fall in (*_SURFACES, (-0.75, 0.0, 0.0), (-1.0, 0.0, 0.0), (-4 / 3, 0.0, 0.0)):
         for grow in _COARSE[:6]:
-            add((fall, grow), _FALL_AND_GROW + _beyond(fall))
-            add((ONE, fall, grow), _MORE + _beyond(fall))
+            add((fall, grow), priors.FORMS["falls and grows"] + _beyond(fall))
+            add((ONE, fall, grow), priors.FORMS["more"] + _beyond(fall))
     # Volume and surface of a share of the domain.
     for surface in _SURFACES:
-        add(((-1.0, 0.0, 0.0), surface), _ALONE)
+        add(((-1.0, 0.0, 0.0), surface), priors.FORMS["alone"])
     return forms, prior
 
 
 def _beyond(term: Factor) -> float:
-    return _BEYOND_IDEAL if term[0] < -1 else _BEYOND_VOLUMES if term[0] > 3 else 0.0
+    return priors.FORMS["beyond ideal"] if term[0] < -1 else priors.FORMS["beyond volumes"] if term[0] > 3 else 0.0
 
 
 MOST = 4

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ranksight.core.errors import InputError
+from ranksight.model import priors
 from ranksight.model.search.growth import NONE, Growth, Order
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.terms import ONE, Factor, hypotheses
@@ -31,8 +32,6 @@ DEPTH = 2
 """Times that intervals between large ticks are halved."""
 MOST = 5000
 """Terms of a space of several parameters; rulers are made coarser until they are no more."""
-PAIR = -4.0
-"""Log prior weight of two terms relative to one, as in the engine's default space."""
 ZERO, UNIT = Fraction(0), Fraction(1)
 
 
@@ -176,7 +175,7 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
     """What the engine searches: a constant, every term with a constant and alone, and a constant with two terms.
 
     Pairs are of any two terms of one parameter; of several parameters, of `expectation` and any other, as there are too
-    many. They are rarer than single terms by :data:`PAIR`.
+    many. They are rarer than single terms by :data:`priors.FORMS["more"]`.
 
     Parameters
     ----------
@@ -198,7 +197,7 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
         expected = expectation.factors(parameters)
         pairs = ((expected, factors) for factors in listed if factors != expected)
     both = [(one, *pair) for pair in pairs]
-    return Listed(hypotheses([*forms, *both], [*prior, *[PAIR] * len(both)]))
+    return Listed(hypotheses([*forms, *both], [*prior, *[priors.FORMS["more"]] * len(both)]))
 
 
 def stated(growth: Growth, parameters: Sequence[str]) -> Listed:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ranksight.comm.patterns.grid import Cartesian, cartesian_grids
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
+from ranksight.model import priors
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 LEADING = frozenset({"visits", "instructions", "messages", "bytes_sent"})
 """Metrics that say how often a kernel works; its others follow the grid if one of these does."""
-MIXED = 0.5
-"""Prior weight of all grids that are periodic in some dimensions only, where one that is in all or none has 1."""
-UNEQUAL = 0.05
-"""Factor of the weight of a grid on which directions cost differently, where on another they cost the same."""
-ONCE = 0.5
-"""Prior weight of sending once to a neighbour that is met both ways, where sending both ways has 1."""
 
 
 def grids_of(experiment: Experiment) -> tuple[tuple[Cartesian, ...], tuple[int, ...]]:
@@ -68,8 +63,9 @@ def _order(grid: Cartesian) -> tuple[int, tuple[bool, ...], bool, str]:
 def _priors(grids: Sequence[Cartesian]) -> Array:
     """Weights of grids before their counts are looked at; domains are periodic in all dimensions or none, mostly."""
     mixed = np.array([len(set(grid.periodic)) > 1 for grid in grids])
-    size = np.where(mixed, MIXED / np.maximum([2**grid.dimensions - 2 for grid in grids], 1), 1.0)
-    return np.asarray(size * np.where([grid.ring == "peers" for grid in grids], ONCE, 1.0), dtype=np.float64)
+    size = np.where(mixed, priors.NEIGHBOURS["mixed"] / np.maximum([2**grid.dimensions - 2 for grid in grids], 1), 1.0)
+    once = np.where([grid.ring == "peers" for grid in grids], priors.NEIGHBOURS["once"], 1.0)
+    return np.asarray(size * once, dtype=np.float64)
 
 
 Tables = Callable[[Run], "pd.DataFrame | None"]
@@ -160,7 +156,7 @@ def fit_neighbours(
         over_ranks=tuple(metric(shared[i][1]).over_ranks for i in rows),
         coefficients=coefficients,
         index=index.reshape(len(rows), len(columns), TERMS),
-        weight=(fits * np.where(same, 1.0, UNEQUAL))[np.ix_(rows, columns)] * _priors(kept),
+        weight=(fits * np.where(same, 1.0, priors.NEIGHBOURS["unequal"]))[np.ix_(rows, columns)] * _priors(kept),
         residual=residual[np.ix_(rows, columns)],
         faces=faced[np.ix_(rows, columns)],
     )

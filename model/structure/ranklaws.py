@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.core.errors import InputError
+from ranksight.model import priors
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import reading
@@ -46,8 +47,6 @@ SPARE = 2
 """Numbers of ranks that a sum meets beyond those that its coefficients and exceptions take."""
 EXCEPTIONS = 2
 """Numbers of ranks left out at most."""
-TERM, FIRST, OTHER, GRID = 2.0, 1.0, 1.5, 0.25
-"""Cost of a term, of leaving the fewest ranks out, of leaving another number out, and of a grid's dimension."""
 NEARLY = 1.5
 """Difference of costs up to which a sum is nearly as simple."""
 RIVALS = 4
@@ -277,7 +276,7 @@ def _search(values: Array, ranks: NDArray[np.int64]) -> list[Found]:
         which = decided & (known == pattern).all(axis=2)
         for size in (1, 2, 3):
             # What one term meets needs no more of them.
-            rows = np.argwhere(which & (simple + NEARLY >= TERM * size))
+            rows = np.argwhere(which & (simple + NEARLY >= priors.RANK_SUMS["term"] * size))
             solver = _Solver.over(ranks[pattern], size)
             if solver is None or not len(rows):
                 continue
@@ -363,8 +362,9 @@ class _Solver:
         sound = regular & (leverage < 1 - EXACT).all(axis=2)
         terms = list(RANK_TERMS.values())
         grid = np.array([max(terms[i].dimensions for i in one) - 1 for one in members])
-        left = np.array([sum(FIRST if at == 0 else OTHER for at in drop) for drop in out])
-        cost = TERM * size + GRID * grid[:, None] + left[None]
+        costs = priors.RANK_SUMS
+        left = np.array([sum(costs["other ranks" if at else "fewest ranks"] for at in drop) for drop in out])
+        cost = costs["term"] * size + costs["dimension"] * grid[:, None] + left[None]
         return cls(place, basis, inverse, kept, sound, cost)
 
     def solve(self, values: Array) -> tuple[Array, NDArray[np.intp]]:

@@ -31,9 +31,6 @@ LARGEST = 2
 are exact."""
 LEVELS = (1.0, 1 / 30, 1e-3, 1e-6)
 """Scatter of what was never repeated, in units of what is expected: as expected, or exact to so many digits."""
-TIME = 0.05**2
-"""Relative variance expected of times that were never repeated, before anything else is known."""
-
 MOST = 0.1**2
 """Relative variance beyond which the discrepancy of others is not scatter but a form outside the hypothesis space."""
 
@@ -43,7 +40,7 @@ def configuration_variance(location: Location, kind: Kind) -> Array:
     count = np.maximum((location.repeats > 0).sum(axis=1), 1)
     repeats = location.repeats.sum(axis=1) / count
     noise = location.variance / np.where(repeats > 0, repeats, 1.0)
-    guess = TIME if kind in ("time", "other") else SMALLEST**2
+    guess = priors.NEVER_REPEATED**2 if kind in ("time", "other") else SMALLEST**2
     return np.maximum(np.where(np.isnan(noise), guess, noise), SMALLEST**2)
 
 
@@ -113,7 +110,7 @@ def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
         chance = fdtrc(np.maximum(freedom, 1.0), np.maximum(known, 1.0), ratio)
     trusted = (known > 0) & (freedom > 0) & (chance > STRAYS)
     # What was never repeated is as exact as it looks, at most as scattered as expected.
-    looks = np.minimum(ratio, np.maximum(TIME / noise, 1.0))
+    looks = np.minimum(ratio, np.maximum(priors.NEVER_REPEATED**2 / noise, 1.0))
     factor = np.where(known == 0, looks, np.where(trusted, 1.0, np.maximum(ratio, 1.0)))
     return noise * factor, np.where(trusted, np.clip(known, ALONE_FREEDOM, MOST_FREEDOM), ALONE_FREEDOM)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ranksight.model import priors
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 from ranksight.model.uncertainty.slope import Change, with_changes
 
@@ -36,9 +37,6 @@ INSUFFICIENT = (FEW_POINTS, NO_DATA, DOMAIN, UNVARIED)
 WIDEST = 4.0
 """Ratio of the ends of an interval beyond which it answers nothing: the value is then unknown within a factor of
 two either way."""
-DRIFT_FREEDOM = 5.0
-"""Degrees of freedom of drift: Student's law of these, with the mean of the law of tau before the data as its scale,
-has the 90 % interval of the normal laws mixed over it (:func:`ranksight.model.uncertainty.drift.before`)."""
 CANCELLED = 5.0
 """Relative standard deviation from which on a value is negligible compared with its error."""
 TAIL = float(ndtri(0.95))
@@ -271,7 +269,7 @@ def mixture_forecast(
         # Scatter and drift are known with different certainty (Satterthwaite 1946, Biometrics Bulletin 2, 110).
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             part = (spread / wide) ** 2
-            both = 1 / (part**2 / nu + (1 - part) ** 2 / DRIFT_FREEDOM)
+            both = 1 / (part**2 / nu + (1 - part) ** 2 / priors.DRIFT_FREEDOM)
         mixed = Components(share, centre, wide, np.where(wide > 0, both, nu))
         return quantiles(probabilities, *with_changes(mixed, change))
 

@@ -14,6 +14,7 @@ from ranksight.core.dims import dims_create
 from ranksight.core.units import parse_size
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._caliper_names import column
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import between_jobs
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing import traffic
@@ -70,7 +71,7 @@ def test_designs_are_weighed_by_their_marginal_likelihood() -> None:
         design = np.column_stack([common, extra])
         _, cost = traffic._solve(design[None], target[None], np.ones((1, 12), dtype=bool))
         seen = rest.T @ extra
-        covariance = traffic.NOISE**2 * np.eye(10) + traffic.PRIOR**2 * seen @ seen.T
+        covariance = traffic.NOISE**2 * np.eye(10) + priors.TRAFFIC**2 * seen @ seen.T
         found.append(float(cost[0]))
         expected.append(-2 * float(multivariate_normal(np.zeros(10), covariance).logpdf(rest.T @ target)))
     assert np.diff(found) == pytest.approx(np.diff(expected), rel=1e-3)

@@ -77,6 +77,17 @@ def test_columns_of_a_table_are_found_by_the_names_that_it_gives_them(tmp_path: 
     assert kernel(made)["stall_cycles"] == 1e9 + 2e8, "no more than the cycles, as the formula says"
 
 
+@pytest.mark.parametrize("options", [(), ("--platform", "haswell-e5-2680v3")])
+def test_columns_that_bear_the_events_names_become_metrics(tmp_path: Path, options: tuple[str, ...]) -> None:
+    path, made = tmp_path / "t.csv", tmp_path / "made"
+    path.write_text("p,k,INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD\n4,solve,4e9,6e9\n")
+    named = ["--metric", "INST_RETIRED.ANY", "--metric", "CPU_CLK_UNHALTED.THREAD"]
+    words = ["import", "csv", str(path), "--parameter", "ranks=p", "--kernel", "k", *named, "-o", str(made), *options]
+    assert main(words) == 0
+    assert (kernel(made)["instructions"], kernel(made)["cycles"]) == (4e9, 6e9)
+    assert kernel(made)["INST_RETIRED.ANY"] == 4e9, "what the user named stays"
+
+
 def test_events_that_processors_count_differently_need_a_platform() -> None:
     events = {
         "de_no_dispatch_per_slot.backend_stalls": 48.0,

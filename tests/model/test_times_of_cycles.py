@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, read
 from ranksight.model.assembly import fit
 from ranksight.model.fitted_model import Model
+from ranksight.model.priors import PLATFORM_CLOCK
 from ranksight.model.resource.cycle_times import Clock, Timed, untimed
 from ranksight.platforms import load
 
@@ -41,6 +45,25 @@ def test_time_is_cycles_of_the_slowest_rank_over_the_clock(tmp_path: Path) -> No
     answer = model.predict(ranks=4, metrics=["time"]).table()
     assert answer.set_index("kernel").loc["a", "value"] == pytest.approx(2 * 1e9 / 4 / HZ, rel=1e-3)
     assert "unhalted cycles over the clock of 2 GHz (stated)" in model.extras["notes"][0]
+
+
+def test_a_nominal_clock_is_no_measured_one(tmp_path: Path) -> None:
+    made = experiment(tmp_path, kernels={"a": ["cycles"], "b": ["cycles"]})
+    platform = load("haswell-e5-2680v3")
+
+    def half_widths(**how: Any) -> NDArray[np.float64]:
+        found = fit(made, **how).predict(ranks=24, metrics=["time"]).table()
+        assert set(found["status"]) == {"ok"}
+        return np.log(found["upper"] / found["lower"]).to_numpy() / 2
+
+    stated, nominal = half_widths(clock=platform.frequency), half_widths(platform=platform)
+    one_clock = float(ndtri(0.95)) * PLATFORM_CLOCK
+    assert len(stated) == 3, "two kernels and the program"
+    assert (stated < one_clock).all()
+    assert (nominal >= one_clock * (1 - 1e-6)).all(), (
+        "the kernels have one clock: their sum is as uncertain as they are"
+    )
+    assert (nominal < 1.5 * one_clock).all()
 
 
 def test_the_clock_of_the_platform_is_taken_and_kept_in_the_file(tmp_path: Path) -> None:
