@@ -6,7 +6,8 @@ is left is formed as any other table forms it, if all tables that can agree on t
 no doubt. Loads served by memory are, as the last resort, all loads that no cache served.
 
 A formula's event is found under its own name, folded (:func:`ranksight.counters.names.fold`), under that of another
-event of the same meaning, or as the metric that it was renamed to. At least one event of a formula must be there by name: metrics alone do not say how a processor counts.
+event of the same meaning, or as the metric that it was renamed to. At least one event of a formula must be there by
+name: metrics alone do not say how a processor counts.
 """
 
 from __future__ import annotations
