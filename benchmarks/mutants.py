@@ -126,6 +126,13 @@ MUTANTS = (
     Mutant("standard error of a mean of repetitions", "analysis/comparison/sides.py",
            "error = np.sqrt(deviation[:, None] ** 2 / np.maximum(count, 1) +",
            "error = np.sqrt(deviation[:, None] ** 2 +", COUNTS),
+    Mutant("noise between experiments: successive differences", "analysis/history/changepoints.py", "/ np.sqrt(2)\n",
+           "/ 2\n", COUNTS),
+    Mutant("score of a law: Student's density", "model/kernel_time/stacking.py", "- 0.5 * np.log(nu * np.pi)",
+           "+ 0.5 * np.log(nu * np.pi)", "tests/kernel_time/test_stacking.py"),
+    Mutant("mixture of laws: variance between them", "model/kernel_time/stacking.py",
+           "np.divide(between, between + within", "np.divide(within, between + within",
+           "tests/kernel_time/test_stacking.py"),
     Mutant("own time of a collective: least over ranks", "comm/waiting.py", 'transform("min")', 'transform("mean")',
            "tests/costs/test_waiting.py"),
 )  # fmt: skip

@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=LIST",
-        help=f"where predictions are wanted (default: {FARTHER} times the most ranks, the largest of other parameters)",
+        help=f"configurations to predict (default: {FARTHER} times the most ranks, the largest of other parameters)",
     )
     for name, what in zip(
         JOBS, ("minutes of a job", "ranks on a node", "directive of jobs", "shell line first"), strict=True

@@ -117,7 +117,7 @@ def _configure_commands(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar=("RANKS", "COMMAND"),
-        help="numbers of ranks at which another command is run; may be repeated",
+        help="run COMMAND instead at these numbers of ranks; may be repeated",
     )
 
 

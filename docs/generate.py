@@ -152,7 +152,7 @@ def _description(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _name(action: argparse.Action) -> str:
-    shown = action.metavar if isinstance(action.metavar, str) else None
+    shown = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
     if not action.option_strings:
         return shown or action.dest
     value = (

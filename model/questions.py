@@ -55,7 +55,7 @@ def above_zero(parameters: Sequence[str], training: NDArray[np.float64], points:
     `points` (k, m): no program runs there."""
     for name, measured, asked in zip(parameters, training.min(axis=0), points.min(axis=0), strict=True):
         if asked <= 0 < measured:
-            raise InputError(f"{name} is asked at {asked:g}, and was above zero in all runs", "give what can be run")
+            raise InputError(f"{name} is asked at {asked:g}, and was above zero in all runs", "give a value above zero")
 
 
 def whole_ranks(parameters: Sequence[str], points: NDArray[np.float64], what: str, remedy: str) -> None:

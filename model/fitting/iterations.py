@@ -45,6 +45,6 @@ def iterated(fitted: Fitted, points: NDArray[np.float64]) -> str:
     if not ((points[:, at] < low) | (points[:, at] > high)).any():
         return ""
     return (
-        f"{fitted.iterations} counts iterations: all values are a set-up and as much again with each, from runs of "
-        f"{low:g} to {high:g}; what only later iterations do is not seen"
+        f"{fitted.iterations} counts iterations: all values are a set-up plus a constant per iteration, from runs of "
+        f"{low:g} to {high:g}; what only later iterations do is not included"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from scipy.special import fdtri
 
 from ranksight.core.metrics import Kind, metric
 from ranksight.model.series import repetitions
+from ranksight.model.series.location import Location as Location  # what users of noise name
 from ranksight.model.series.moderation import laws
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import located
@@ -26,39 +26,6 @@ LACKING = 1e-3
 
 FLOORS = (1e-2, 1e-1, 1e-3, 1e-4, 1e-5)
 """Shares of a series' largest value that the sizes of its errors may not fall below; the first where none is known."""
-
-
-@dataclass(frozen=True)
-class Location:
-    """One value a configuration, with what is known of its scatter.
-
-    Attributes
-    ----------
-    values : (s, n)
-        Reduced over repetitions; NaN where missing.
-    scale : (s, n)
-        Size that relative errors refer to, positive.
-    repeats : (s, n)
-        Number of repetitions, zero where missing; for less efficient locations the number that would do for the mean.
-    variance : (s,)
-        Relative variance of one repetition, moderated by the other series; NaN where nothing was repeated.
-    freedom : (s,)
-        Degrees of freedom behind `variance`.
-    samples : (s,)
-        Samples behind the value of a configuration, in the mean; infinite where values are not made of samples. A
-        configuration of more samples counts for more repetitions.
-    """
-
-    values: Array
-    scale: Array
-    repeats: Array
-    variance: Array
-    freedom: Array
-    samples: Array
-
-    def part(self, which: slice | NDArray[np.intp]) -> Location:
-        """The same of some series."""
-        return Location(*(getattr(self, name)[which] for name in Location.__dataclass_fields__))
 
 
 def explained(location: Location) -> Array:
@@ -129,7 +96,7 @@ def locate(values: Array, how: str = "auto", worth: Array | None = None, points:
     if how == "auto":
         values = without_outliers(values)
     if worth is not None and points is not None and np.isfinite(worth).any():
-        return Location(*located(points, values, worth, how))
+        return located(points, values, worth, how)
     repeats = (~np.isnan(values)).sum(axis=2).astype(np.float64)
     if how == "auto":
         middle, chance = repetitions.locate(values)

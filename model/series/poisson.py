@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model import priors
+from ranksight.model.series.location import Location
 from ranksight.model.series.reduction import reduce
 
 Array = NDArray[np.float64]
@@ -60,7 +61,7 @@ def expected(points: Array, samples: Array, exposure: Array) -> Array:
     return np.where(held, np.exp(np.clip(offset + b @ design.T, -50, 50)), 0.0)
 
 
-def located(points: Array, values: Array, worth: Array, how: str) -> tuple[Array, Array, Array, Array, Array, Array]:
+def located(points: Array, values: Array, worth: Array, how: str) -> Location:
     """Locations of values made of samples, and their scatter.
 
     The relative variance of a configuration's mean over r repetitions of n samples expected in all is ``1 / n + d^2 /
@@ -74,12 +75,6 @@ def located(points: Array, values: Array, worth: Array, how: str) -> tuple[Array
         What a sample is worth in each value; NaN where there is none.
     how : str
         A reduction, or ``auto``, the mean.
-
-    Returns
-    -------
-    values, scale, repeats : (s, n)
-    variance, freedom, samples : (s,)
-        As in :class:`ranksight.model.series.noise.Location`.
     """
     known = np.isfinite(values) & np.isfinite(worth)
     values, worth = np.where(known, values, np.nan), np.where(known, worth, np.nan)
@@ -119,7 +114,7 @@ def located(points: Array, values: Array, worth: Array, how: str) -> tuple[Array
     # Without any sample there was half of one, wherever it was.
     centre = np.where(total[:, None] > 0, centre, size)
     centre = np.where(here, centre, np.nan)
-    return centre, size, weight / average[:, None] * usual[:, None], usual / average, sure, samples
+    return Location(centre, size, weight / average[:, None] * usual[:, None], usual / average, sure, samples)
 
 
 def _design(points: Array) -> Array:

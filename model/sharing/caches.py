@@ -123,9 +123,9 @@ class SharedCache(Stored):
         which = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         whole, then, now = (format_si(self.size / sharing, "B") for sharing in (1, asked, self.most))
         return (
-            f"{asked} ranks share an {self.name} of {whole}, {then} each; in the runs {self.most} did, {now} each: "
-            f"that it holds what they work on in {which} was not seen, and times are open to what memory takes in its "
-            "place; measure as many on a node"
+            f"{asked} ranks share an {self.name} of {whole}, {then} each; in the runs {self.most} did, {now} each. "
+            f"Whether it holds the data of {which} was not measured, so intervals include loads from memory; measure "
+            "as many ranks on a node"
         )
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> SharedCache:

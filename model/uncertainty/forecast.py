@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ranksight.model import priors
-from ranksight.model.uncertainty.mixture import quantile, quantiles
+from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 from ranksight.model.uncertainty.slope import Change, with_changes
 
 Array = NDArray[np.float64]
@@ -163,7 +164,7 @@ def components(
     freedom: Array,
     positive: NDArray[np.bool_],
     carried: Carried | None = None,
-) -> tuple[Array, Array, Array, Array]:
+) -> Components:
     """Components of the mixtures that forecast a new value of s series at k points.
 
     Parameters
@@ -181,9 +182,9 @@ def components(
 
     Returns
     -------
-    share, centre, spread, freedom : (c, s, k)
-        Weights (zero for hypotheses that have no value or break a physical limit there), centres and spreads, of the
-        value or its logarithm, and degrees of freedom.
+    Components
+        Of the value or its logarithm; weights are zero for hypotheses that have no value or break a physical limit
+        there.
     """
     # Hypotheses first: reductions over them are sums of whole arrays.
     weight, coefficients, root, variance, freedom = (
@@ -206,7 +207,7 @@ def components(
     size, relative = np.where(alive, size, 1.0), np.where(alive, relative, 1.0)
     centre = np.where(alive, np.where(plus, np.log(np.where(mean > 0, mean, 1.0)) + departure, mean), 0.0)
     spread = np.where(alive, np.where(plus, of_logarithm(relative), relative * size), 1.0)
-    return share, centre, spread, np.broadcast_to(freedom[..., None], spread.shape)
+    return Components(share, centre, spread, np.broadcast_to(freedom[..., None], spread.shape))
 
 
 def of_logarithm(relative: Array) -> Array:
@@ -219,36 +220,47 @@ def of_logarithm(relative: Array) -> Array:
     return np.asarray(np.where(relative > CANCELLED, CANCELLED + np.log(beyond) / TAIL, relative))
 
 
+class Summary(NamedTuple):
+    """What mixtures say of s series at k points, (s, k) each.
+
+    Attributes
+    ----------
+    median, lower, upper, form
+    alone
+        Standard deviation without changes: of logarithms of what is positive.
+    """
+
+    median: Array
+    lower: Array
+    upper: Array
+    form: Array
+    alone: Array
+
+
 def mixture_forecast(
-    parts: tuple[Array, Array, Array, Array],
+    parts: Components,
     drift: tuple[Array, Array],
     positive: NDArray[np.bool_],
     level: float,
     change: Change | None = None,
-) -> tuple[Array, Array, Array, Array, Array]:
+) -> Summary:
     """Median, interval, share of the variance from the form, and how far functions alone are apart.
 
     Parameters
     ----------
-    parts
+    parts : Components
         From :func:`components`.
     drift : pair of (s, k)
         Relative standard deviation that extrapolation adds (:mod:`ranksight.model.uncertainty.drift`), downwards and
         upwards.
     change : Change, optional
         Changes of slope (:mod:`ranksight.model.uncertainty.slope`); the median moves, too.
-
-    Returns
-    -------
-    median, lower, upper, form : (s, k)
-    alone : (s, k)
-        Standard deviation without changes: of logarithms of what is positive.
     """
     share, centre, spread, nu = parts
     total = share.sum(axis=0)
     share = share / np.where(total > 0, total, 1.0)
     # Drift goes either way: it widens the interval and leaves the value where it is. Changes go one way and move it.
-    median = quantile(0.5, *with_changes((share, centre, spread, nu), change))
+    median = quantile(0.5, *with_changes(Components(share, centre, spread, nu), change))
     size = np.where(positive[:, None], 1.0, np.abs(centre))
     tails = (1 - level) / 2, (1 + level) / 2
 
@@ -258,7 +270,7 @@ def mixture_forecast(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             part = (spread / wide) ** 2
             both = 1 / (part**2 / nu + (1 - part) ** 2 / priors.DRIFT_FREEDOM)
-        mixed = share, centre, wide, np.where(wide > 0, both, nu)
+        mixed = Components(share, centre, wide, np.where(wide > 0, both, nu))
         return quantiles(probabilities, *with_changes(mixed, change))
 
     if drift[0] is drift[1]:
@@ -278,4 +290,4 @@ def mixture_forecast(
     low, high = np.fmin(low, median - digits), np.fmax(high, median + digits)
     nothing = total <= 0
     median, low, high, form = (np.where(nothing, np.nan, q) for q in (median, low, high, form))
-    return median, low, high, form, np.sqrt(between + within)
+    return Summary(median, low, high, form, np.sqrt(between + within))

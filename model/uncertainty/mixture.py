@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -40,6 +40,15 @@ FARTHEST = np.float32(80)
 """Largest logarithm of odds."""
 CAUCHY = 1.5
 """Degrees of freedom below which the law is taken for Cauchy's."""
+
+
+class Components(NamedTuple):
+    """Components (c, s, k) of mixtures: weights, centres, spreads and degrees of freedom."""
+
+    weight: Array
+    centre: Array
+    spread: Array
+    freedom: Array
 
 
 def _bend(freedom: Real) -> Any:

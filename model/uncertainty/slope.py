@@ -27,6 +27,7 @@ from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.series.noise import Location
+from ranksight.model.uncertainty.mixture import Components
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -94,15 +95,15 @@ def turned(points: Array, location: Location, positive: Mask, kind: Kind) -> Arr
     return np.asarray(np.abs(2 * curve * width))
 
 
-def with_changes(parts: tuple[Array, Array, Array, Array], change: Change | None) -> tuple[Array, Array, Array, Array]:
-    """Add the components of changes to mixtures (c, s, k) of weights, centres, spreads and degrees of freedom."""
+def with_changes(parts: Components, change: Change | None) -> Components:
+    """Add the components of changes to mixtures."""
     if change is None:
         return parts
     share, centre, spread, nu = parts
     # What scatters around the functions does so around what they turn into.
     scatter = (share * spread**2).sum(axis=0)
     there = change.share * (share.sum(axis=0) > 0)
-    return (
+    return Components(
         np.concatenate([share * (1 - there.sum(axis=0)), there]),
         np.concatenate([centre, change.centre]),
         np.concatenate([spread, np.sqrt(change.spread**2 + scatter)]),

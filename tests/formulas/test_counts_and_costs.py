@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from ranksight.analysis.comparison.sides import measured_side
+from ranksight.analysis.history.changepoints import noise
 from ranksight.analysis.phases.power import fit_power
 from ranksight.analysis.planning.cost import Cost
 from ranksight.core.dims import dims_create
@@ -95,3 +96,10 @@ def test_a_mean_of_repetitions_is_as_exact_as_their_number_makes_it() -> None:
     series = Series(("ranks",), points, np.array([[[0.9, 1.1], [0.9, 1.1]]]), ("a",), ("time",))
     side = measured_side("before", series, points, 0.03)
     assert side.error[side.rows["a", "time"]] == pytest.approx(np.hypot(0.1, 0.03))
+
+
+def test_noise_between_experiments_is_that_of_their_successive_differences() -> None:
+    """Every difference of 0, 0.1, 0, ... is 0.1; of normal values the median difference is sqrt(2) s / 1.4826."""
+    found = noise(0.1 * np.array([[0.0, 1, 0, 1, 0, 1, 0]]), np.full((1, 7), 1e-3))
+    assert found == pytest.approx(np.full((1, 7), 1.4826 * 0.1 / np.sqrt(2)))
+    assert noise(np.zeros((1, 3)), np.full((1, 3), 0.04), 0.03) == pytest.approx(np.full((1, 3), 0.05))

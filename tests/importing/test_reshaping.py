@@ -71,7 +71,7 @@ def test_a_column_that_names_metrics_is_pivoted_rank_by_rank_and_row_by_row(tmp_
     [
         (("--melt", "kernel=nothing_*"), "has no column 'nothing_*'"),
         (("--melt", "ranks=b"), "has a column 'ranks' already"),
-        (("--melt", "kernel=a [ms],b"), "unlike units"),
+        (("--melt", "kernel=a [ms],b"), "different units"),
         (("--melt", "kernel"), "write --melt NAME=VALUE"),
         (("--pivot", "kind=b"), "has no column 'kind'"),
         (("--pivot", "b=ranks"), "has no 'ranks' in column 'b'"),

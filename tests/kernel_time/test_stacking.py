@@ -6,11 +6,21 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.perwork import Spread
-from ranksight.model.kernel_time.stacking import COST, COUNTED, FUNCTION, Law, Weights, learn_weights, log_score, mix
-from ranksight.model.priors import LAWS
+from ranksight.model.kernel_time.stacking import (
+    COST,
+    COUNTED,
+    FUNCTION,
+    Law,
+    Weights,
+    learn_weights,
+    log_score,
+    mix,
+)
+from ranksight.model.priors import HELD_OUT_FREEDOM, LAWS, REPEATED
 
 
 def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> Law:
@@ -48,12 +58,20 @@ def test_a_sharp_law_scores_above_a_vague_one_and_a_wrong_one_below() -> None:
     assert sharp > vague > wrong
 
 
+def test_the_score_is_the_logarithm_of_students_density() -> None:
+    width = np.hypot(0.05, REPEATED)
+    found = log_score(law(("k",), [[1.0, 1.0]]), ("k",), np.array([[1.1, 0.8]]))
+    assert found[0] == pytest.approx(student.logpdf(np.log([1.1, 0.8]), HELD_OUT_FREEDOM, scale=width).mean())
+
+
 def test_the_mixture_spans_laws_that_disagree() -> None:
     kernels = ("k",)
     laws = {COUNTED: law(kernels, [[1.0]]), FUNCTION: law(kernels, [[2.0]])}
     said, share = mix(kernels, laws, np.full((1, 2, 1), 0.5), 0.9)
     assert said.lower[0, 0] < 1.0 < 2.0 < said.upper[0, 0]
     assert share.sum(axis=0) == pytest.approx(np.ones((1, 1)))
+    between, within = (np.log(2) / 2) ** 2, 0.05**2
+    assert said.form[0, 0] == pytest.approx(between / (between + within))
     alone, _ = mix(kernels, laws, np.array([[[1.0], [0.0]]]), 0.9)
     assert alone.value[0, 0] == pytest.approx(1.0, rel=1e-3)
     assert np.log(alone.upper / alone.value)[0, 0] == pytest.approx(1.645 * 0.05, rel=0.1)

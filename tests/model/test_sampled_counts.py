@@ -133,24 +133,24 @@ def test_expected_samples_follow_power_laws() -> None:
 def test_a_kernel_that_is_not_there_is_no_kernel_without_samples() -> None:
     points = RANKS[:, None]
     counts = np.array([[[0.0], [900.0], [950.0], [1000.0], [980.0]], [[0.0], [1.0], [0.0], [2.0], [1.0]]])
-    values, _, repeats, variance, _, samples = located(points, counts, np.ones_like(counts), "auto")
-    assert (repeats[0] > 0).tolist() == [False, True, True, True, True]
-    assert np.isnan(values[0, 0])
-    assert (repeats[1] > 0).all()
-    assert samples[1] == pytest.approx(0.8, rel=0.05)
-    assert variance[1] > 1
+    found = located(points, counts, np.ones_like(counts), "auto")
+    assert (found.repeats[0] > 0).tolist() == [False, True, True, True, True]
+    assert np.isnan(found.values[0, 0])
+    assert (found.repeats[1] > 0).all()
+    assert found.samples[1] == pytest.approx(0.8, rel=0.05)
+    assert found.variance[1] > 1
 
 
 def test_scatter_beyond_samples_is_reported_by_repetitions() -> None:
     generator = np.random.default_rng(2)
     true = 1e4 * np.exp(0.1 * generator.standard_normal((60, 5, 4)))
     counts = generator.poisson(true).astype(float)
-    _, _, _, variance, _, samples = located(RANKS[:, None], counts, np.ones_like(counts), "auto")
-    assert np.sqrt(np.median(variance)) == pytest.approx(0.1, rel=0.2)
+    found = located(RANKS[:, None], counts, np.ones_like(counts), "auto")
+    assert np.sqrt(np.median(found.variance)) == pytest.approx(0.1, rel=0.2)
     calm = generator.poisson(1e4, (60, 5, 4)).astype(float)
-    _, _, _, variance, _, samples = located(RANKS[:, None], calm, np.ones_like(calm), "auto")
-    assert np.sqrt(np.median(variance)) == pytest.approx(0.01, rel=0.2)
-    assert samples == pytest.approx(4e4, rel=0.02)
+    found = located(RANKS[:, None], calm, np.ones_like(calm), "auto")
+    assert np.sqrt(np.median(found.variance)) == pytest.approx(0.01, rel=0.2)
+    assert found.samples == pytest.approx(4e4, rel=0.02)
 
 
 def test_absent_in_a_repetition_is_no_true_zero(tmp_path: Path) -> None:

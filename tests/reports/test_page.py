@@ -157,7 +157,7 @@ def test_figures_have_alternatives_and_text(page: Page, text: str) -> None:
 def test_the_answer_and_the_measured_points_are_there(page: Page) -> None:
     said = " ".join(" ".join(page.texts).split())
     assert "At 256 ranks, size 200, known <program> is predicted to take" in said
-    assert "Held against 2 configurations" in said
+    assert "Compared with 2 configurations" in said
     assert "mpirun -n 16 ./known" in said
     assert "node<1>" in said
 

@@ -77,8 +77,8 @@ def test_more_to_hold_than_was_seen_opens_times_to_what_memory_takes(tmp_path: P
     model = Model.load(tmp_path / "m.json")
     assert _notes(model, 4) == []
     (note,) = _notes(model, 12)
-    assert note.startswith("12 ranks share an L3 of 56.6 MB, 4.72 MB each; in the runs 4 did, 14.2 MB each: ")
-    assert "what they work on in cached was not seen" in note
+    assert note.startswith("12 ranks share an L3 of 56.6 MB, 4.72 MB each; in the runs 4 did, 14.2 MB each. ")
+    assert "the data of cached was not measured" in note
     for ranks in (6, 12, 36):
         answer, true = _times(model, "cached", ranks=ranks), _served(ranks, 1.0)["time"]
         assert answer.lower < true < answer.upper
