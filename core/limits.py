@@ -34,6 +34,10 @@ OBJECT_FILE = 1 << 30
 
 UNPACKED = 1 << 30
 """A text that was packed by gzip."""
+UNPACKED_GROWTH = 100
+"""Times the size of its file that such a text takes, beyond:"""
+UNPACKED_SMALL = 1 << 23
+"""A text that was packed to any size."""
 CUBE_ANCHOR = 1 << 29
 """A CUBE's anchor.xml."""
 PROFILE_VALUES = 1 << 32
@@ -68,8 +72,12 @@ CUBE_ELEMENTS = 1 << 21
 """XML elements of a CUBE's anchor."""
 FUNCTIONS = 1 << 22
 """Functions in the table for unwinding of one object file."""
+TABLE_COLUMNS = 1 << 16
+"""Columns of a delimited table."""
 TABLE_ROWS = 20_000_000
 """Rows of one delimited table."""
+TABLE_RUNS = 1 << 20
+"""Runs, of a configuration and repetition each, that a delimited table holds."""
 TABLE_CELLS = 1 << 30
 """Rows times columns of a table of a run."""
 RANKS = 1 << 24
