@@ -82,6 +82,8 @@ TABLE_CELLS = 1 << 30
 """Rows times columns of a table of a run."""
 RANKS = 1 << 24
 """Ranks of a run that was measured, not those of a prediction."""
+EVENTS_PER_BYTE = 16
+"""Events of an OTF2 archive for each byte of its files, which may be packed; one that is not takes some bytes."""
 MESSAGE_ROWS = 5_000_000
 """Rows of a message table."""
 MESSAGE_PEERS = 50_000_000
