@@ -204,7 +204,7 @@ def _json(path: Path) -> _Source:
                     raise InputError(f"{path}: row {at} of data names node {value} of {len(paths)}", "it is damaged")
                 record[name] = paths[value] if name in ("path", _CALLPATH) else (str(nodes[value].get("label", "")),)
             else:
-                record[name] = value
+                record[name] = _called(value, calls) if name in ("path", _CALLPATH) else value
         if _CALLPATH in columns:
             record["path"] = record.pop(_CALLPATH, CallPaths.ROOT)
         records.append(record)
@@ -230,14 +230,18 @@ def _paths(path: Path, nodes: Sequence[Any], calls: CallPaths) -> list[int]:
 
 
 def _with_path(record: Mapping[str, Any], calls: CallPaths, separator: str = "") -> dict[str, Any]:
-    """A record with the number of its call path, a list of functions or, where there is a separator, a text of them."""
-    path = record.get("path", ())
+    """A record with the number of its call path."""
+    return {**record, "path": _called(record.get("path", ()), calls, separator)}
+
+
+def _called(path: Any, calls: CallPaths, separator: str = "") -> int:
+    """The number of a call path: a list of functions or, where there is a separator, a text of them."""
     if isinstance(path, str) and separator:
         path = tuple(part for part in path.split(separator) if part)
     number = CallPaths.ROOT
     for part in path if isinstance(path, (list, tuple)) else (path,):
         number = calls.number(number, str(part) or _UNNAMED)
-    return {**record, "path": number}
+    return number
 
 
 def _text(value: object) -> str:
