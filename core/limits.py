@@ -82,6 +82,10 @@ TABLE_CELLS = 1 << 30
 """Rows times columns of a table of a run."""
 RANKS = 1 << 24
 """Ranks of a run that was measured, not those of a prediction."""
+CALLGRIND_NUMBERS = 1 << 24
+"""Numbers that stand for names in a callgrind profile, and parts that it was dumped in."""
+CALIPER_NODES = 1_000_000
+"""Nodes that the records of a small Caliper stream name, with all above them; a larger one's as many as its bytes."""
 EVENTS_PER_BYTE = 16
 """Events of an OTF2 archive for each byte of its files, which may be packed; one that is not takes some bytes."""
 MESSAGE_ROWS = 5_000_000

@@ -33,8 +33,6 @@ _ID = re.compile(r",id=(\d{1,18})(?=,|$)")
 _PARENT = re.compile(r",parent=(\d{1,18})(?=,|$)")
 _ESCAPED = re.compile(r"\\.")
 _REFERENCES = re.compile(r",ref=([\d=]+)")
-_FEW = 1_000_000
-"""Nodes that the records of a small file may name, with all above them; those of a larger one, as many as its bytes."""
 _KIND = re.compile(r"__rec=(\w+)(?=,|$)")
 _BUILT_IN = 16
 """Nodes below this are Caliper's own (types, and the attributes of attributes)."""
@@ -138,7 +136,7 @@ class _Nodes:
     def __init__(self, size: int) -> None:
         self._lines: dict[str, str] = {}
         self._depths: dict[str, int] = {}
-        self._left = max(size, _FEW)
+        self._left = max(size, limits.CALIPER_NODES)
 
     def check(self, line: str) -> None:
         """Refuse a node that stands below itself, is given anew or too deep, and records of more nodes than fit;
