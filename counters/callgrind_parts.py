@@ -68,7 +68,9 @@ def read_parts(path: Path) -> pd.DataFrame:
                         if operations[-1] == END:
                             break  # the sum of what is dumped when the process ends is none
                     if len(rows) > limits.CALLGRIND_NUMBERS:
-                        raise InputError(f"{path} holds more than {limits.CALLGRIND_NUMBERS} parts", "measure a shorter run")
+                        raise InputError(
+                            f"{path} holds more than {limits.CALLGRIND_NUMBERS} parts", "measure a shorter run"
+                        )
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not rows:
