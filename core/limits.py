@@ -72,11 +72,11 @@ CUBE_ELEMENTS = 1 << 21
 """XML elements of a CUBE's anchor."""
 FUNCTIONS = 1 << 22
 """Functions in the table for unwinding of one object file."""
-TABLE_COLUMNS = 1 << 16
+TABLE_COLUMNS = 1 << 18
 """Columns of a delimited table."""
 TABLE_ROWS = 20_000_000
 """Rows of one delimited table."""
-TABLE_RUNS = 1 << 20
+TABLE_RUNS = 1 << 17
 """Runs, of a configuration and repetition each, that a delimited table holds."""
 TABLE_CELLS = 1 << 30
 """Rows times columns of a table of a run."""
