@@ -5,9 +5,7 @@ The package is the repository's root. Importing it loads neither numpy nor panda
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # not from typing: until the command answers Ctrl-C, nothing is loaded that takes time
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run, read
     from ranksight.model.assembly import fit
@@ -31,6 +29,8 @@ __all__ = ["Experiment", "Model", "Run", "__version__", "fit", "load", "read", "
 
 def __getattr__(name: str) -> object:
     if name in _LAZY:
+        import importlib
+
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'ranksight' has no attribute {name!r}")
 

@@ -11,6 +11,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from types import FrameType
 
 from ranksight import __version__
 from ranksight.cli._parser import Parser
@@ -95,23 +96,36 @@ def verb_parser(verb: str) -> Parser:
 
 
 @contextlib.contextmanager
-def _ended_as_cancelled() -> Iterator[None]:
+def _ended_as_cancelled(asked: list[int]) -> Iterator[None]:
     """A request to end is taken as Ctrl-C is: ranks end, what is complete is kept.
 
     Such requests are SIGTERM (``kill``, a time limit) and SIGHUP (a lost connection); one that is ignored from outside,
-    as SIGHUP by ``nohup``, stays ignored.
+    as SIGHUP by ``nohup``, stays ignored. All are noted in `asked`, since a library that is interrupted while it loads
+    may raise an error of its own.
     """
     import threading
 
+    def end(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
     before = {}
     if threading.current_thread() is threading.main_thread():
-        numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
-        before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+        numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+        before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _cancelled(verb: str) -> int:
+    """Say what a command that was interrupted leaves, and return its exit code."""
+    goes_on = "what was complete is kept, the same command continues from there"
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        say(f"cancelled; {goes_on if verb in RESUMED else 'the same line starts anew'}")
+    return 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,6 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Overflow in a hypothesis that is then discarded needs no warning; the reason of an answer names what is wrong.
         warnings.simplefilter("ignore", RuntimeWarning)
     verb = ""
+    asked: list[int] = []
     if sys.stdout is None:  # closed by who called
         sys.stdout = io.StringIO()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the encoding lacks is written as it would be in Python
@@ -135,12 +150,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UsageError(
                 f"ranksight: no verb is named {verb!r}", f"{meant(verb, VERBS)} 'ranksight --help' lists all"
             )
-        parser = verb_parser(verb)
-        module = importlib.import_module(_module(verb))
-        given[1:] = completed(verb, given[1:], parser)
-        # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
-        chosen = module.parse(parser, given[1:]) if hasattr(module, "parse") else parser.parse_args(given[1:])
-        with _ended_as_cancelled():
+        with _ended_as_cancelled(asked):
+            parser = verb_parser(verb)
+            module = importlib.import_module(_module(verb))
+            given[1:] = completed(verb, given[1:], parser)
+            # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
+            chosen = module.parse(parser, given[1:]) if hasattr(module, "parse") else parser.parse_args(given[1:])
             if getattr(chosen, "verbose", False):
                 from ranksight.cli._verbose import aloud
 
@@ -157,10 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        goes_on = "what was complete is kept, the same command continues from there"
-        with contextlib.suppress(OSError):  # the terminal may be gone
-            say(f"cancelled; {goes_on if verb in RESUMED else 'the same line starts anew'}")
-        return 130
+        return _cancelled(verb)
     except MemoryError:
         say("out of memory; use a larger node, or ask for less at once")
         return 1
@@ -176,6 +188,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
+        if asked:
+            return _cancelled(verb)
         if debug:
             raise
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -337,12 +337,7 @@ class Experiment:
         file = self.path / "runs" / run.id / f"{name}.parquet"
         if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
             return None
-        table = read_frame(file, columns)
-        if name == "messages" and columns is None:
-            from ranksight.core.contract import check_messages
-
-            check_messages(table, str(file), run.configuration.get("ranks", np.inf))
-        return table
+        return read_frame(file, columns, run.configuration.get("ranks", np.inf))
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""

@@ -34,6 +34,10 @@ OBJECT_FILE = 1 << 30
 
 UNPACKED = 1 << 30
 """A text that was packed by gzip."""
+UNPACKED_GROWTH = 100
+"""Times the size of its file that such a text takes, beyond:"""
+UNPACKED_SMALL = 1 << 23
+"""A text that was packed to any size."""
 CUBE_ANCHOR = 1 << 29
 """A CUBE's anchor.xml."""
 PROFILE_VALUES = 1 << 32
@@ -68,12 +72,22 @@ CUBE_ELEMENTS = 1 << 21
 """XML elements of a CUBE's anchor."""
 FUNCTIONS = 1 << 22
 """Functions in the table for unwinding of one object file."""
+TABLE_COLUMNS = 1 << 18
+"""Columns of a delimited table."""
 TABLE_ROWS = 20_000_000
 """Rows of one delimited table."""
+TABLE_RUNS = 1 << 17
+"""Runs, of a configuration and repetition each, that a delimited table holds."""
 TABLE_CELLS = 1 << 30
 """Rows times columns of a table of a run."""
 RANKS = 1 << 24
 """Ranks of a run that was measured, not those of a prediction."""
+CALLGRIND_NUMBERS = 1 << 24
+"""Numbers that stand for names in a callgrind profile, and parts that it was dumped in."""
+CALIPER_NODES = 1_000_000
+"""Nodes that the records of a small Caliper stream name, with all above them; a larger one's as many as its bytes."""
+EVENTS_PER_BYTE = 16
+"""Events of an OTF2 archive for each byte of its files, which may be packed; one that is not takes some bytes."""
 MESSAGE_ROWS = 5_000_000
 """Rows of a message table."""
 MESSAGE_PEERS = 50_000_000

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ranksight.core import limits
-from ranksight.core.contract import check_ranks
+from ranksight.core.contract import check_messages, check_ranks
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.files import regular_file
@@ -112,14 +112,23 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
         raise _damaged(file, error) from error
 
 
-def read_frame(file: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """What :func:`read_table` reads, as pandas has it; the same errors."""
+def read_frame(file: Path, columns: Sequence[str] | None = None, ranks: float = np.inf) -> pd.DataFrame:
+    """What :func:`read_table` reads of a run of so many `ranks`, as pandas has it.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_table`; when all of a message table is read, as
+        :func:`ranksight.core.contract.check_messages`.
+    """
     table = read_table(file, columns)
     try:
         frame: pd.DataFrame = table.to_pandas()
-        return frame
     except Exception as error:  # what the file says of pandas' own types may be anything
         raise _damaged(file, error) from error
+    if file.stem == "messages" and columns is None:
+        check_messages(frame, str(file), ranks)
+    return frame
 
 
 def _damaged(file: Path, error: Exception) -> InputError:

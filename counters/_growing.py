@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_NUMBERS = 1 << 24
+from ranksight.core import limits
+
 PENDING = 1 << 18
 
 Ints = NDArray[np.int64]
@@ -29,14 +30,14 @@ class Names:
 
     def full(self, number: int) -> bool:
         """Whether `number` is larger than any real profile's."""
-        return number >= MOST_NUMBERS
+        return number >= limits.CALLGRIND_NUMBERS
 
     def define(self, number: int, text: str, replace: bool) -> bool:
         """Let `number` stand for `text`; False when it cannot, since it stands for another name (unless `replace`)."""
         if self.full(number):
             return False
         if number >= len(self._numbers):
-            larger = np.full(min(MOST_NUMBERS, max(2 * len(self._numbers), number + 1)), -1, np.int32)
+            larger = np.full(min(limits.CALLGRIND_NUMBERS, max(2 * len(self._numbers), number + 1)), -1, np.int32)
             larger[: len(self._numbers)] = self._numbers
             self._numbers = larger
         index = self.intern(text)

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.counters.mpi_calls import CALLS, END
 
@@ -26,7 +27,6 @@ _BOUNDS = {f"MPI_{name}": name for name in (*CALLS, END)} | {f"mpi_{name.lower()
 _START = re.compile(r"mpi_init(_thread)?", re.IGNORECASE)
 _STUB = {"Ir": 1.0, "Dr": 1.0}
 """What the function that triggers the dump adds itself: one jump through a pointer."""
-MOST_PARTS = 1 << 24
 
 
 def read_parts(path: Path) -> pd.DataFrame:
@@ -67,8 +67,10 @@ def read_parts(path: Path) -> pd.DataFrame:
                         rows.append(cost)
                         if operations[-1] == END:
                             break  # the sum of what is dumped when the process ends is none
-                    if len(rows) > MOST_PARTS:
-                        raise InputError(f"{path} holds more than {MOST_PARTS} parts", "measure a shorter run")
+                    if len(rows) > limits.CALLGRIND_NUMBERS:
+                        raise InputError(
+                            f"{path} holds more than {limits.CALLGRIND_NUMBERS} parts", "measure a shorter run"
+                        )
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not rows:

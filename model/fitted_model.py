@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -481,9 +482,17 @@ class Model:
 
     @cached_property
     def equation(self) -> Application:
-        """The parts of the application's time."""
+        """The parts of the application's time; InputError where it names kernels that have no function of time."""
         given = self.extras.get("application")
-        return Application() if given is None else Application.from_dict(given)
+        found = Application() if given is None else Application.from_dict(given)
+        named = {kernel for law in found.laws for kernel in law.kernels}
+        if found.counted is not None:
+            named.update(itertools.compress(found.counted.kernels, np.isfinite(found.counted.offset)))
+        series = zip(self.fitted.kernels, self.fitted.metrics, strict=True)
+        timed = {kernel for kernel, name in series if name == "time"}
+        if unknown := sorted(named - timed):
+            raise InputError(f"'application' names the kernel {unknown[0]!r}, which has no time", "fit the model again")
+        return found
 
     def programs(self, points: NDArray[np.float64], metrics: Sequence[str], level: float = 0.9) -> dict[str, Forecast]:
         """The whole program's values at `points` (k, m), one row for each metric that has any."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
@@ -31,12 +32,19 @@ Event = tuple[int, int, int, tuple[Any, ...]]
 """Kind, number of the location, ticks, and arguments; a metric's are its object and its values."""
 
 
-def events(trace: Any) -> Iterator[Event]:
+def events(trace: Any, most: float = math.inf) -> Iterator[Event]:
     """All events of the kinds above, in order of time.
 
     Parameters
     ----------
     trace : otf2.reader.Reader
+    most : float
+        How many events of any kind there can be.
+
+    Raises
+    ------
+    ValueError
+        When there are more: the library may read the same of a damaged archive again and again.
     """
     import _otf2
     from otf2.events import Metric
@@ -62,9 +70,12 @@ def events(trace: Any) -> Iterator[Event]:
     _otf2.GlobalEvtReaderCallbacks_SetMetricCallback(callbacks, metric)
     _otf2.GlobalEvtReader_SetCallbacks(handle, callbacks, None)
     _otf2.GlobalEvtReaderCallbacks_Delete(callbacks)
-    more = True
-    while more:
-        more = _otf2.GlobalEvtReader_ReadEvents(handle, BATCH) == BATCH
+    read = count = BATCH
+    while count == BATCH:
+        count = _otf2.GlobalEvtReader_ReadEvents(handle, BATCH)
+        if read > most + BATCH:
+            raise ValueError("it holds more events than fit into its files")
+        read += count
         yield from found
         found.clear()
 

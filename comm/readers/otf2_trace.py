@@ -60,7 +60,7 @@ class Otf2:
         otf2 = _otf2()
         try:
             with silent(), otf2.reader.open(str(anchor)) as trace:
-                reading = _read(trace, anchor)
+                reading = _read(trace, anchor, sum(file.stat().st_size for file in others))
         except InputError:
             raise
         except Exception as error:  # the package raises its own, C-level and built-in errors
@@ -126,7 +126,7 @@ class _Rank:
         self.stack.append((region, time))
 
 
-def _read(trace: Any, anchor: Path) -> Reading:
+def _read(trace: Any, anchor: Path, size: int) -> Reading:
     tick = 1.0 / float(trace.timer_resolution)
     tally = _messages.Tally(str(anchor))
     ranks: dict[int, _Rank] = {}
@@ -137,7 +137,7 @@ def _read(trace: Any, anchor: Path) -> Reading:
     known = trace.definitions
     world = max((_members(comm, sizes) for comm in known.comms), default=0)
     regions = _Regions(known.regions)
-    for kind, location, time, rest in events(trace):
+    for kind, location, time, rest in events(trace, limits.EVENTS_PER_BYTE * size):
         rank = ranks.get(location)
         if rank is None:
             rank = ranks[location] = _Rank(_number(known.locations[location], len(ranks)))
@@ -222,6 +222,10 @@ def _leave(
         return
     outer = not rank.stack or not rank.stack[-1][0].mpi
     duration = time - entered
+    if duration < 0:
+        raise InputError(
+            f"{anchor}: rank {rank.number} leaves {region.name} before it enters it", "the trace is damaged"
+        )
     if outer:
         rank.outer += duration
     kernel = next((caller.name for caller, _ in reversed(rank.stack) if not caller.mpi), WHOLE)

@@ -8,6 +8,7 @@ import difflib
 import gzip
 import io
 import itertools
+import math
 import zlib
 from array import array
 from collections import Counter
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError
@@ -121,11 +122,12 @@ def decode(path: Path) -> tuple[str, tuple[str, ...]]:
     Raises
     ------
     InputError
-        When the file cannot be read, is empty, is not text, or unpacks to more than :data:`limits.UNPACKED`.
+        When the file cannot be read, is empty, is not text, or unpacks to more than :mod:`ranksight.core.limits`
+        allows.
     """
-    encoding, notes = _encoding(path)
-    with _text(path, encoding, newline="") as stream:
-        return stream.read(), notes
+    found = _scan(path)
+    with _text(path, found.encoding, newline="") as stream:
+        return stream.read(), found.notes
 
 
 def _bytes(path: Path) -> BinaryIO:
@@ -140,40 +142,83 @@ def _text(path: Path, encoding: str, newline: str | None = None) -> io.TextIOWra
     return io.TextIOWrapper(_bytes(path), encoding, errors="replace", newline=newline)
 
 
-def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The encoding of a file, and notes on it; all of it is looked at, a piece at a time. See :func:`decode`."""
-    name, notes, size, blank = "", tuple[str, ...](), 0, True
+@dataclass(slots=True)
+class _Scanned:
+    """What a look at all of a file, a piece at a time, shows.
+
+    Attributes
+    ----------
+    encoding : str
+    notes : tuple of str
+    plain : bool
+        Whether a line is a row: it holds neither quotes nor ends of lines of its own.
+    comment : int
+        Byte behind the last ``#``.
+    trim : bool
+        Whether there may be blanks around texts.
+    """
+
+    encoding: str = ""
+    notes: tuple[str, ...] = ()
+    plain: bool = True
+    comment: int = 0
+    trim: bool = False
+
+
+def _unpacked_most(path: Path) -> int:
+    """Bytes that a packed file may hold: what packs better than any measurements is made to fill the memory."""
+    return min(limits.UNPACKED, max(limits.UNPACKED_SMALL, limits.UNPACKED_GROWTH * path.stat().st_size))
+
+
+def _scan(path: Path, table: bool = False) -> _Scanned:
+    """Look at a file; `table` says whether it is to have lines. See :func:`decode`."""
+    found = _Scanned()
+    size, line, returns, blank = 0, 0, 0, True
+    last = b""
     try:
         with _bytes(path) as stream:
-            packed = isinstance(stream, gzip.GzipFile)
+            most = _unpacked_most(path) if isinstance(stream, gzip.GzipFile) else math.inf
             while piece := stream.read(PIECE):
-                size += len(piece)
-                if packed and size > limits.UNPACKED:
-                    most = f"{limits.UNPACKED >> 20} MiB"
-                    raise InputError(f"{path} unpacks to more than {most}", "give it in parts")
-                if not name:
-                    name = next((name for mark, name in _MARKS if piece.startswith(mark)), "utf-8-sig")
-                    decoder = codecs.getincrementaldecoder(name)()
+                if size + len(piece) > most:
+                    raise InputError(
+                        f"{path} unpacks to more than {int(most) >> 20} MiB", "unpack it, or give it in parts"
+                    )
+                if not found.encoding:
+                    found.encoding = next((name for mark, name in _MARKS if piece.startswith(mark)), "utf-8-sig")
+                    decoder = codecs.getincrementaldecoder(found.encoding)()
                 try:
                     text = decoder.decode(piece)
                 except UnicodeDecodeError as error:
-                    if name != "utf-8-sig":
-                        raise InputError(f"{path} is marked as {name} but is none: {error.reason}") from error
-                    name, notes = "cp1252", ("is not UTF-8: read as Windows-1252",)
-                    decoder = codecs.getincrementaldecoder(name)("replace")
+                    if found.encoding != "utf-8-sig":
+                        raise InputError(f"{path} is marked as {found.encoding} but is none: {error.reason}") from error
+                    found.encoding, found.notes = "cp1252", ("is not UTF-8: read as Windows-1252",)
+                    decoder = codecs.getincrementaldecoder(found.encoding)("replace")
                     text = decoder.decode(piece)
                 if "\x00" in text:
                     raise InputError(f"{path} holds NUL bytes: it is not text", "name a text table")
                 blank = blank and not text.strip()
-            if name and decoder.getstate()[0] and name == "utf-8-sig":  # ends within a letter
-                name, notes, blank = "cp1252", ("is not UTF-8: read as Windows-1252",), False
+                if table:
+                    end = max(text.rfind("\n"), text.rfind("\r"))
+                    line = len(text) - end - 1 if end >= 0 else line + len(text)
+                    if line > limits.LINE:
+                        raise InputError(f"{path}: a line is longer than {limits.LINE >> 20} MiB", "is it a table?")
+                    # A carriage return may belong to the line feed that the next piece begins with.
+                    returns += piece.count(b"\r") - piece.count(b"\r\n") - (last == b"\r" and piece[:1] == b"\n")
+                    found.plain &= b'"' not in piece
+                    last = piece[-1:]
+                    found.comment = size + at + 1 if (at := piece.rfind(b"#")) >= 0 else found.comment
+                    found.trim |= not piece.isascii() or any(sign in piece for sign in _BLANK)
+                size += len(piece)
+            if found.encoding and decoder.getstate()[0] and found.encoding == "utf-8-sig":  # ends within a letter
+                found.encoding, found.notes, blank = "cp1252", ("is not UTF-8: read as Windows-1252",), False
     except (OSError, EOFError, zlib.error) as error:
         if isinstance(error, OSError) and error.strerror:
             raise InputError(f"{path} cannot be read: {error.strerror}") from error
         raise InputError(f"{path} cannot be unpacked: {error}", "copy it again") from error
     if blank:
         raise InputError(f"{path} is empty", "name a table with a header line and rows")
-    return name, notes
+    found.plain &= returns == 0
+    return found
 
 
 def header(path: Path, lines: Iterable[str], delimiter: str | None = None) -> tuple[list[str], str, int]:
@@ -182,18 +227,20 @@ def header(path: Path, lines: Iterable[str], delimiter: str | None = None) -> tu
     Leading lines that start with ``#`` are comments; where the first line after them holds numbers alone, the last of
     them is the header.
     """
-    comments: list[str] = []
+    comment: str | None = None
     first, start = "", -1
     lines = iter(lines)
     for line in lines:
         start += 1
         if line.startswith("#"):
-            comments.append(line)
+            comment = line
         elif line.strip():
             first = line.rstrip("\n")
             break
     if not first:
         raise InputError(f"{path} has no rows", "name a table with a header line and rows")
+    if max(map(first.count, (*DELIMITERS, BLANKS, delimiter or BLANKS))) > limits.TABLE_COLUMNS:
+        raise InputError(f"{path}:{start + 1} names more than {limits.TABLE_COLUMNS} columns", "give it in parts")
     found = delimiter or max(DELIMITERS, key=lambda mark: len(_split(first, mark)))
     names = _split(first, found)
     if delimiter is None and (len(names) == 1 or found == "\t"):
@@ -201,8 +248,8 @@ def header(path: Path, lines: Iterable[str], delimiter: str | None = None) -> tu
         unlike = len(names) == 1 or len(_split(second.rstrip("\n"), found)) != len(names)
         if unlike and len(_split(first, BLANKS)) == len(_split(second, BLANKS)):
             found, names = BLANKS, _split(first, BLANKS)
-    if comments and all(_is_number(name) for name in names):
-        candidate = _split(comments[-1].lstrip("# "), found)
+    if comment is not None and all(_is_number(name) for name in names):
+        candidate = _split(comment.lstrip("# "), found)
         if len(candidate) == len(names):
             return _checked(path, candidate, start), found, start
     if all(_is_number(name) for name in names):
@@ -241,7 +288,7 @@ def _is_number(text: str) -> bool:
 
 def columns_of(path: Path, delimiter: str | None = None) -> list[str]:
     """Names of all columns of the table at `path`; InputError where it has none."""
-    return header(path, _lines(path, _encoding(path)[0]), delimiter)[0]
+    return header(path, _lines(path, _scan(path, table=True).encoding), delimiter)[0]
 
 
 def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = None) -> Delimited:
@@ -253,7 +300,8 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
         Naming file and line: a column is missing (with the nearest names), a row has too many or too few fields, a
         quote is never closed, there is no row.
     """
-    encoding, notes = _encoding(path)
+    scanned = _scan(path, table=True)
+    encoding, notes = scanned.encoding, scanned.notes
     names, found, skip = header(path, _lines(path, encoding), delimiter)
     for name in wanted:
         if name not in names:
@@ -262,7 +310,7 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
             listed = ", ".join(folded[key] for key in near) if near else ", ".join(column for column in names if column)
             raise InputError(f"{path} has no column {name!r}", f"{'nearest' if near else 'its columns'}: {listed}")
     places = [names.index(name) for name in wanted]
-    if (plain := _plain_table(path, encoding, found, skip, len(names), places)) is not None:
+    if (plain := _plain_table(path, scanned, found, skip, len(names), places)) is not None:
         return Delimited(dict(zip(wanted, plain[1], strict=True)), plain[0], found, notes, tuple(names))
     columns: list[list[str]] = [[] for _ in wanted]
     same: list[dict[str, str]] = [{} for _ in wanted]
@@ -284,37 +332,41 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
 
 
 def _plain_table(
-    path: Path, encoding: str, delimiter: str, skip: int, width: int, places: Sequence[int]
+    path: Path, scanned: _Scanned, delimiter: str, skip: int, width: int, places: Sequence[int]
 ) -> tuple[range, list[Texts]] | None:
     """The lines of the rows, and the columns at `places`, of a table whose every line behind the first `skip` is one of
     `width` fields, without quotes and comments; None of any other."""
-    if encoding != "utf-8-sig" or delimiter == BLANKS or width < 2:
-        return None
-    with _bytes(path) as stream:
-        text = stream.read()
-    if b'"' in text or (b"\r" in text and text.count(b"\r") != text.count(b"\r\n")):
-        return None
-    start = 0
-    for _ in range(skip):
-        start = text.find(b"\n", start) + 1
-    if not 0 < start < len(text) or text.find(b"#", start) >= 0:
+    if scanned.encoding != "utf-8-sig" or not scanned.plain or delimiter == BLANKS or width < 2:
         return None
     chosen = [str(place) for place in places]
-    try:
-        table = read_csv(
-            pa.BufferReader(pa.py_buffer(text).slice(start)),
-            ReadOptions(use_threads=False, column_names=[str(place) for place in range(width)]),
-            ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False, ignore_empty_lines=False),
-            ConvertOptions(column_types=dict.fromkeys(chosen, pa.string()), include_columns=chosen),
-        )
-    except pa.ArrowInvalid:  # rows that do not fit, which are named one by one
+    parts: list[pa.RecordBatch] = []
+    rows = 0
+    with _bytes(path) as stream:
+        start = sum(len(stream.readline()) for _ in range(skip))
+        if not start or scanned.comment > start:
+            return None
+        try:
+            # Only the columns asked for are held, and a piece of the text. A line has to end within two pieces.
+            reader = open_csv(
+                stream,
+                ReadOptions(use_threads=False, column_names=[str(place) for place in range(width)], block_size=PIECE),
+                ParseOptions(delimiter=delimiter, quote_char=False, double_quote=False, ignore_empty_lines=False),
+                ConvertOptions(column_types=dict.fromkeys(chosen, pa.string()), include_columns=chosen),
+            )
+            for part in reader:
+                rows += part.num_rows
+                if rows > limits.TABLE_ROWS:
+                    raise InputError(f"{path} holds more than {limits.TABLE_ROWS} rows", "give it in parts")
+                parts.append(part)
+        except pa.ArrowInvalid:  # rows that do not fit, which are named one by one, and long lines
+            return None
+    if not rows:
         return None
-    if table.num_rows > limits.TABLE_ROWS:
-        raise InputError(f"{path} holds more than {limits.TABLE_ROWS} rows", "give it in parts")
+    table = pa.Table.from_batches(parts)
     columns = [table.column(name) for name in chosen]
-    if not text.isascii() or any(blank in text for blank in _BLANK):
+    if scanned.trim:
         columns = [pc.utf8_trim_whitespace(column) for column in columns]
-    return range(skip + 1, skip + 1 + table.num_rows), list(map(Texts, columns))
+    return range(skip + 1, skip + 1 + rows), list(map(Texts, columns))
 
 
 def _blocks(

@@ -33,8 +33,6 @@ _ID = re.compile(r",id=(\d{1,18})(?=,|$)")
 _PARENT = re.compile(r",parent=(\d{1,18})(?=,|$)")
 _ESCAPED = re.compile(r"\\.")
 _REFERENCES = re.compile(r",ref=([\d=]+)")
-_FEW = 1_000_000
-"""Nodes that the records of a small file may name, with all above them; those of a larger one, as many as its bytes."""
 _KIND = re.compile(r"__rec=(\w+)(?=,|$)")
 _BUILT_IN = 16
 """Nodes below this are Caliper's own (types, and the attributes of attributes)."""
@@ -138,7 +136,7 @@ class _Nodes:
     def __init__(self, size: int) -> None:
         self._lines: dict[str, str] = {}
         self._depths: dict[str, int] = {}
-        self._left = max(size, _FEW)
+        self._left = max(size, limits.CALIPER_NODES)
 
     def check(self, line: str) -> None:
         """Refuse a node that stands below itself, is given anew or too deep, and records of more nodes than fit;
@@ -204,7 +202,7 @@ def _json(path: Path) -> _Source:
                     raise InputError(f"{path}: row {at} of data names node {value} of {len(paths)}", "it is damaged")
                 record[name] = paths[value] if name in ("path", _CALLPATH) else (str(nodes[value].get("label", "")),)
             else:
-                record[name] = value
+                record[name] = _called(value, calls) if name in ("path", _CALLPATH) else value
         if _CALLPATH in columns:
             record["path"] = record.pop(_CALLPATH, CallPaths.ROOT)
         records.append(record)
@@ -230,14 +228,18 @@ def _paths(path: Path, nodes: Sequence[Any], calls: CallPaths) -> list[int]:
 
 
 def _with_path(record: Mapping[str, Any], calls: CallPaths, separator: str = "") -> dict[str, Any]:
-    """A record with the number of its call path, a list of functions or, where there is a separator, a text of them."""
-    path = record.get("path", ())
+    """A record with the number of its call path."""
+    return {**record, "path": _called(record.get("path", ()), calls, separator)}
+
+
+def _called(path: Any, calls: CallPaths, separator: str = "") -> int:
+    """The number of a call path: a list of functions or, where there is a separator, a text of them."""
     if isinstance(path, str) and separator:
         path = tuple(part for part in path.split(separator) if part)
     number = CallPaths.ROOT
     for part in path if isinstance(path, (list, tuple)) else (path,):
         number = calls.number(number, str(part) or _UNNAMED)
-    return {**record, "path": number}
+    return number
 
 
 def _text(value: object) -> str:

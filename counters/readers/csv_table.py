@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.metrics import metric
@@ -24,8 +25,8 @@ SHOWN = 5
 """Rows that a message names; the others are counted."""
 FEW = 20
 """Largest number of distinct values of a column that may distinguish cases."""
-LARGE = 200_000
-"""Rows up to which columns that nobody named are looked at."""
+LARGE, MANY = 200_000, 1000
+"""Rows, and columns, up to which columns that nobody named are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ class _Table:
         read = {*self.columns.names(), ""}
         others = [name for name in self.text.header if name not in read]
         reshaped = self.columns.shape.melt or self.columns.shape.pivot  # rows are no longer those of the file
-        if not others or len(self.lines) > LARGE or reshaped:
+        if not others or len(others) > MANY or len(self.lines) > LARGE or reshaped:
             return
         texts = read_delimited(self.path, others, self.columns.delimiter).columns
         group = frame.groupby(keys, sort=False, observed=True).ngroup().to_numpy()
@@ -249,6 +250,11 @@ class _Table:
             self._lumped(frame, [*point, "label", "kernel", "rank"])
         # Labels and copies of one configuration become 0, 1, 2, ... in the order of the file.
         runs = frame[[*point, "label", "copy"]].drop_duplicates()
+        if len(runs) > limits.TABLE_RUNS:
+            raise InputError(
+                f"{self.path} holds {len(runs)} runs, more than {limits.TABLE_RUNS}",
+                "give it in parts; rows of one run differ in the kernel or rank",
+            )
         runs["repetition"] = runs.groupby(point, sort=False, observed=True).cumcount()
         frame = frame.merge(runs, on=[*point, "label", "copy"], how="left")
         if self.columns.repetition and (frame["copy"] > 0).any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -97,3 +98,30 @@ def test_an_interruption_of_the_start_is_one_line() -> None:
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "ranksight: cancelled\n")
+
+
+def test_an_interruption_that_a_library_takes_for_its_own_fault_is_one_line() -> None:
+    text = (
+        "import os, signal, sys\n"
+        "class Interrupted:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'ranksight.cli.predict':\n"
+        "            try:\n"
+        "                os.kill(os.getpid(), signal.SIGINT)\n"
+        "            except KeyboardInterrupt:\n"
+        "                raise ImportError('a library could not be loaded')\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "from ranksight.cli.main import main\n"
+        "sys.exit(main(['predict', 'none.json']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    said = "ranksight: cancelled; the same line starts anew\n"
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", said)
+
+
+def test_the_package_loads_nothing_before_an_interruption_is_answered() -> None:
+    text = "import sys; sys.path[:0] = sys.argv[1:]; before = set(sys.modules); import ranksight\n"
+    text += "print(sorted(set(sys.modules) - before))\n"
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    done = subprocess.run([sys.executable, "-ISc", text, *paths], capture_output=True, text=True)
+    assert done.stdout in ("['__future__', 'ranksight']\n", "['ranksight']\n")

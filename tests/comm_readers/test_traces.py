@@ -9,9 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.comm.readers import otf2_trace
 from ranksight.comm.readers._messages import plain, size_class
+from ranksight.comm.readers._otf2_events import ENTER, LEAVE
+from ranksight.core import limits
 from ranksight.core.errors import InputError
-from ranksight.core.reading import READERS, Reading
+from ranksight.core.reading import READERS, Reading, validated
 from ranksight.testing import check_reader
 
 SMPI = """0 init
@@ -252,6 +255,27 @@ def test_otf2_collectives_hold_one_ranks_contribution(tmp_path: Path) -> None:
     assert (found["kernel"], found["comm_size"], found["count"], found["bytes"]) == ("main", 2, 1, 8)
     assert found["seconds"] == pytest.approx(50e-6)
     assert reading.wall_time == pytest.approx(200e-6)
+
+
+@pytest.mark.parametrize("again", ["MPI_Allreduce", "main"])
+def test_an_otf2_call_that_ends_before_it_begins_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    """The writer of the package refuses such times; a damaged archive has them."""
+    folder = written_archive(tmp_path / "trace")
+    region = 0 if again == "main" else 1
+    given = [(ENTER, 0, 100, (region,)), (LEAVE, 0, 40, (region,)), (ENTER, 1, 0, (0,)), (LEAVE, 1, 200, (0,))]
+    monkeypatch.setattr(otf2_trace, "events", lambda *_: iter(given))
+    with pytest.raises(InputError, match="before it enters it" if region else "-6e-05 of wall_time"):
+        validated(next(READERS["otf2"].read(folder)), "a file")
+
+
+def test_an_otf2_archive_of_endless_events_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = written_archive(tmp_path / "trace")
+    monkeypatch.setattr(limits, "EVENTS_PER_BYTE", 0)
+    monkeypatch.setattr("ranksight.comm.readers._otf2_events.BATCH", 2)
+    with pytest.raises(InputError, match="more events than fit"):
+        list(READERS["otf2"].read(folder))
 
 
 @pytest.mark.parametrize("name", ["traces.def", "traces/0.evt", "traces/1.def"])

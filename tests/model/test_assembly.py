@@ -159,6 +159,17 @@ def test_damaged_files_are_refused(model: Model, tmp_path: Path, place: tuple[st
         Model.load(tmp_path / "m.json").breakdown(np.array([[8, 12.0]]))
 
 
+def test_laws_of_kernels_that_the_model_does_not_have_are_refused(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.json")
+    content = modelfile.read(tmp_path / "m.json")
+    counted = content["extras"]["application"]["counted"]
+    counted["kernels"] = ["nobody", *counted["kernels"][1:]]
+    counted["offset"] = [0.5] * len(counted["kernels"])
+    modelfile.write(tmp_path / "m.json", content, force=True)
+    with pytest.raises(InputError, match="names the kernel 'nobody', which has no time"):
+        Model.load(tmp_path / "m.json").forecast(np.array([[8, 12.0]]))
+
+
 def test_a_planted_bug_is_named_and_no_other(
     tmp_path: Path, platform: Platform, model: Model, made_up: ModuleType
 ) -> None:

@@ -132,3 +132,14 @@ def test_records_of_caliper_that_name_deep_nodes_are_refused(tmp_path: Path) -> 
     path.write_text("\n".join([*lines, ""]))
     with pytest.raises(InputError, match="name more nodes"):
         list(READERS["caliper"].read(path))
+
+
+def test_paths_of_caliper_that_are_no_numbers_of_nodes(tmp_path: Path) -> None:
+    content = {"data": [["main", 2.0], [0, 1.0], [["main", "f"], 0.5]], "columns": ["path", "time"]}
+    nodes = [{"label": "a", "column": "path"}]
+    metadata = [{"is_value": False}, {"is_value": True}]
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({**content, "nodes": nodes, "column_metadata": metadata}))
+    (found,) = READERS["caliper"].read(path)
+    assert found.counters is not None
+    assert sorted(found.counters["kernel"]) == ["a", "main", "main->f"]

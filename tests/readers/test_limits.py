@@ -29,7 +29,8 @@ from ranksight.core.files import read_bytes
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.symbols import read_symbols
 from ranksight.core.tables import read_frame
-from ranksight.counters.readers._delimited import read_delimited
+from ranksight.counters.readers._delimited import PIECE, read_delimited
+from ranksight.counters.readers.csv_table import Columns, read_table
 from ranksight.model import modelfile
 
 
@@ -105,7 +106,8 @@ def test_names_that_overlap_do_not_fill_the_memory(tmp_path: Path) -> None:
 
 CUBE = """
 from pathlib import Path
-from ranksight.counters.readers._delimited import read_delimited
+from ranksight.counters.readers._delimited import PIECE, read_delimited
+from ranksight.counters.readers.csv_table import Columns, read_table
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS
@@ -233,14 +235,55 @@ def test_a_packed_table_is_read_a_piece_at_a_time(tmp_path: Path) -> None:
     """60 MB of text, of lines that are all comments but a few: nothing near that is held."""
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"ranks,time\n2,1.5\n" + b"# a comment\n" * 5_000_000 + b"4,2.5\n", 1))
+    os.truncate(path, 1_000_000)  # zeros behind the end belong to no text, and make no packed file that is too small
     code = """
 from pathlib import Path
-from ranksight.counters.readers._delimited import read_delimited
+from ranksight.counters.readers._delimited import PIECE, read_delimited
+from ranksight.counters.readers.csv_table import Columns, read_table
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = read_delimited(Path(sys.argv[1]), ["time"])
 print(found.columns, list(found.lines), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)
 """
     assert within(code, str(path), seconds=60) == "{'time': ['1.5', '2.5']} [2, 5000003] True"
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "content", "message"),
+    [
+        ("UNPACKED_SMALL", 1 << 20, b"1,2\n" * (1 << 19), "unpacks to more than 1 MiB"),
+        ("LINE", 1 << 20, b"1," + b"".join(b"%d" % k for k in range(1 << 19)), "a line is longer than 1 MiB"),
+        ("TABLE_RUNS", 5, b"1,2\n" * 6, "holds 6 runs, more than 5"),
+        ("TABLE_ROWS", 5, b"1,2\n" * 6, "more than 5 rows"),
+        ("TABLE_ROWS", 5, b'1,"2"\n' * 6, "more than 5 rows"),
+    ],
+)
+def test_packed_tables_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, content: bytes, message: str
+) -> None:
+    monkeypatch.setattr(limits, limit, most)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"ranks,time\n" + content))
+    with pytest.raises(InputError, match=message):
+        list(read_table(path, Columns({"ranks": "ranks"}, {"time": "time"})))
+
+
+def test_names_of_too_many_columns_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TABLE_COLUMNS", 100)
+    for delimiter in ",;\t| ":
+        (tmp_path / "t.csv").write_text(delimiter.join(f"c{k}" for k in range(200)) + "\n")
+        with pytest.raises(InputError, match="t.csv:1 names more than 100 columns"):
+            read_delimited(tmp_path / "t.csv", ["c1"])
+
+
+@pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1])
+def test_lines_that_end_where_a_piece_does(tmp_path: Path, size: int) -> None:
+    """The two letters of an end of line may be in two pieces; the rows are the same."""
+    head = b"ranks,time,kernel\r\n"
+    first = b"1,2," + b"k" * (size - len(head) - 5) + b"\r"
+    (tmp_path / "t.csv").write_bytes(head + first + b"\n3,4,b\r\n")
+    found = read_delimited(tmp_path / "t.csv", ["ranks", "time"])
+    assert [list(column) for column in found.columns.values()] == [["1", "3"], ["2", "4"]]
+    assert list(found.lines) == [2, 3]
 
 
 def test_a_file_that_takes_too_long_is_refused(
