@@ -132,6 +132,19 @@ def test_work_and_reductions_that_grow_apart_with_the_size_are_met_with_three_si
     assert answer.lower[0, 0] <= count(64, 48) <= answer.upper[0, 0]
 
 
+def test_work_that_one_rank_deals_out_is_shared_by_the_others() -> None:
+    """A single rank does it itself; counts are means over the ranks that have it."""
+
+    def count(p: float, n: float) -> float:
+        return 400 * n * n / max(p - 1, 1)
+
+    points = np.array([[p, n] for p in (1, 2, 4, 8) for n in (2, 4, 6)], dtype=np.float64)
+    each = np.array([[[count(p, n)] for p, n in points]])
+    asked = np.array([[16, 6], [27, 6], [64, 8]], dtype=np.float64)
+    answer = fit_varied(Series(("ranks", "size"), points, each, ("k",), ("instructions",))).predict(asked)
+    assert answer.value[0] == pytest.approx([count(p, n) for p, n in asked], rel=1e-3)
+
+
 def rounds(p: int) -> float:
     """Messages of a rank in forty reductions over all, by recursive doubling."""
     return 40.0 * (p - 1).bit_length()
