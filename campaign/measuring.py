@@ -11,6 +11,7 @@ import fcntl
 import itertools
 import os
 import platform
+import re
 import shlex
 import shutil
 import signal
@@ -326,7 +327,18 @@ def _set_aside(experiment: Experiment, run: Run, folder: Path, what: str) -> Fai
         shutil.rmtree(place, ignore_errors=True)
     text = " ".join(" ".join(lines).split())
     remedy = next((remedy for sign, remedy in KNOWN.items() if sign in text), "")
-    return Failure(run, what, tuple(lines[-8:]), place, remedy)
+    return Failure(run, what, tuple(_of_program(lines)[-8:]), place, remedy)
+
+
+def _of_program(lines: list[str]) -> list[str]:
+    """Lines without the boxes in which a launcher repeats that the program has failed, if there are others."""
+    parts = re.split(r"^-{40,}$", "\n".join(lines), flags=re.MULTILINE)  # every second one is a box
+    own = [part for at, part in enumerate(parts) if not at % 2 or not any(sign in part for sign in _REPEATED)]
+    return [line for part in own for line in part.splitlines() if line.strip()] or lines
+
+
+_REPEATED = ("exited with non-zero status", "a non-zero exit code")
+"""What a launcher says in a box of its own when a program has failed by itself."""
 
 
 def _tail(file: Path, size: int = 8192) -> list[str]:

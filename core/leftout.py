@@ -3,9 +3,9 @@
 A profile of a process holds more than the program's own work: the MPI library waits, the loader binds symbols. Each
 run keeps costs that belong to no kernel in its table ``left_out``, with one row per object file, rank and metric:
 ``object``, ``rank``, ``metric``, and in the metric's unit ``kept`` (in kernels; the object is empty where the source
-does not say which), ``mpi`` (the MPI library's own and what it had others do for it), ``system`` (of samples: run
-times, the loader and the operating system, where the call chain does not show for whom) and ``other`` (start-up, and
-code that nobody is known to have called).
+does not say which), ``mpi`` (the MPI library's own and what it had others do for it), ``system`` (the loader; of
+samples also run times and the operating system, where the call chain does not show for whom) and ``other`` (start-up,
+and code that nobody is known to have called).
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ OTHER = "(system and start-up)"
 called."""
 SHARE = 0.1
 """Share of what kernels hold from which ``other`` is too much to go unsaid. What MPI does is not counted: ranks that
-wait execute as many of its instructions as they have time for. Nor are samples of the system: few libraries keep the
-frame pointers that would show their callers, and starting MPI takes some 50 ms of them on every rank."""
+wait execute as many of its instructions as they have time for. Nor is the system: the loader binds each symbol once,
+however long the program runs, few libraries keep the frame pointers that would show the callers of a sample, and
+starting MPI takes some 50 ms on every rank."""
 CERTAIN = 2.0
 NAMED = 3
 """Object files that a warning names; more are counted."""

@@ -46,8 +46,9 @@ class Attributed:
     kernels : DataFrame
         Index ``kernel``; ``visits`` and one float64 column an event.
     left_out : DataFrame
-        Cost that is not a kernel's: index ``group`` (``mpi``: the MPI library's own and what served it; ``other``:
-        start-up, the loader and what no one is known to have called) and ``object`` (its short name); columns as
+        Cost that is not a kernel's: index ``group`` (``mpi``: the MPI library's own and what served it; ``system``: the
+        loader's own, which binds symbols while the program runs; ``other``: start-up and what no one is known to have
+        called) and ``object`` (its short name); columns as
         `kernels`. Costs of `kernels` and `left_out` add up to the profile's.
     """
 
@@ -154,9 +155,12 @@ def attribute(profile: Profile) -> Attributed:
     ratio = _ratio(np.maximum(rest, 0.0), (waiting[~mpi] + other[~mpi]).sum(axis=0)[1:])
     waiting[~mpi, 1:] *= ratio
     other[:, 1:] *= ratio
+    # code of an unknown file may be the program's
+    loading = (owners == "system") & np.array([path != "???" for path in profile.objects], dtype=bool)
     parts = [
         pd.DataFrame(cost, columns=columns).assign(group=group, object=[label(path) for path in profile.objects])
         for group, cost in (("mpi", waiting), ("other", other))
     ]
+    parts[1].loc[loading, "group"] = "system"
     left_out = pd.concat(parts).groupby(["group", "object"], sort=True).sum()
     return Attributed(kernels, left_out[(left_out > 0).any(axis=1)])

@@ -158,7 +158,7 @@ class Callgrind:
                 f"{', '.join(lost)} cannot be refined: it ran on no rank", "name kernels as tables show them"
             )
         left_out = pd.concat(libraries, ignore_index=True)
-        mpi, other = (left_out[name].sum() / launch.ranks for name in ("mpi", "other"))
+        mpi, other = (left_out[names].to_numpy().sum() / launch.ranks for names in (["mpi"], ["system", "other"]))
         notes = [
             f"left out: {mpi:.4g} instructions per rank in MPI libraries and {other:.4g} in start-up and the system"
         ]

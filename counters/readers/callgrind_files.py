@@ -90,7 +90,8 @@ def reading_of(path: Path, profile: callgrind_profile.Profile, tool: str) -> Rea
     tables: dict[str, pd.DataFrame] = {}
     if len(profile.calls):
         found = attribute(profile)
-        rest = found.left_out.groupby("group").sum().rename(index={"mpi": MPI, "other": OTHER})
+        whose = {"mpi": MPI, "system": OTHER, "other": OTHER}
+        rest = found.left_out.groupby(lambda at: whose[at[0]]).sum()
         table = pd.concat([found.kernels, rest])
         first = profile.events[0]
         tables[TABLE] = found.rows(first, "instructions" if first == "Ir" else first, rank)

@@ -127,7 +127,10 @@ def screen(
         # where all leave more, all pairs of natural terms are tried, and the best of them completed.
         rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in found], axis=0)
         least = problem.count * CANCELLED**2
-        rows = np.flatnonzero(rest > (least if problem.exact or scatter is None else np.maximum(scatter, least)))
+        tried = rest > (least if problem.exact or scatter is None else np.maximum(scatter, least))
+        # Next to a term of a process grid another of it may be what looks constant at few numbers of ranks.
+        tried |= on_grid(problem.basis, bases[:, 0]).any(axis=1)
+        rows = np.flatnonzero(tried)
         if len(rows):
             found += _pairs(space, problem, rows)
     return together(found)

@@ -9,7 +9,8 @@ cannot distinguish them, both contribute to the model average.
 With sides x >= y >= z of P ranks, and [x > 1] for whether a side is cut at all, the terms are means over ranks: of the
 length and the faces of a block, of neighbours and faces towards them where the domain ends, of partners in rows and
 columns of the grid, of steps of a tree along them. In one dimension what all ranks but one have is new, whether there
-are several at all, and the steps of a tree of all ranks, which are whole. A term is known by its number, from one on.
+are several at all, the steps of a tree of all ranks, which are whole, and work that all ranks but one share. A term is
+known by its number, from one on.
 """
 
 from __future__ import annotations
@@ -104,8 +105,10 @@ _CHAIN = (
     GridTerm(1, "(1 - 1/x) / ranks", -1, 0, lambda s: (1 - 1 / s[0]) / s[0]),
 )
 _TREE = GridTerm(1, "ceil(log2(x))", 0, 1, lambda s: float((s[0] - 1).bit_length()))
+_LED = GridTerm(1, "1 / max(x - 1, 1)", -1, 0, lambda s: 1 / max(s[0] - 1, 1))
+"""Work that all ranks share but one, which deals it out; one rank alone does it itself."""
 # Model files hold numbers of terms: new ones come last.
-GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)), _TREE)
+GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)), _TREE, _LED)
 MOST_RANKS = float(2**40)
 """Ranks beyond which no grid is made."""
 

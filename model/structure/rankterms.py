@@ -98,10 +98,10 @@ def _grid(d: int) -> list[RankTerm]:
         return RankTerm(d, body, lambda s: sum(of(side, prod(s)) for side in s), most)
 
     found = [
-        total("1/{0}", lambda s, p: 1 / s),
+        total("1/{0}", lambda s, p: 1 / s, d),
         total("(1 - 1/{0})", lambda s, p: 1 - 1 / s, 3),
         total("[{0} > 1]", lambda s, p: float(s > 1), 3),
-        total("{0} / ranks", lambda s, p: s / p),
+        total("{0} / ranks", lambda s, p: s / p, d),
         total("({0} - 1) / ranks", lambda s, p: (s - 1) / p, 3),
         total("[{0} > 1] {0} / ranks", lambda s, p: (s > 1) * s / p),
         total("({0} - 1)", lambda s, p: s - 1.0),

@@ -62,7 +62,9 @@ def program(tmp_path: Path) -> Path:
         "here = os.path.dirname(os.path.abspath(__file__))\n"
         "assert os.environ['WORDS'] == '1' and os.environ['ADDED'] == 'yes'\n"
         "open(here + '/log', 'a').write(f'{ranks} {size}\\n')\n"
-        "if os.path.exists(f'{here}/fail-{ranks}'):\n    print('the end is near'); sys.exit(7)\n"
+        "if os.path.exists(f'{here}/fail-{ranks}'):\n    print('the end is near')\n"
+        "    print('-' * 74, 'mpirun: a process exited with non-zero status', *'ABCDEFGH', '-' * 74, sep='\\n')\n"
+        "    sys.exit(7)\n"
         "if os.path.exists(f'{here}/die-{ranks}'):\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
         "if os.path.exists(f'{here}/hang-{ranks}'):\n    time.sleep(60)\n"
         "print('word ' * (ranks + size))\n"
@@ -148,6 +150,7 @@ def test_a_failed_run_is_reported_and_the_rest_kept(
     assert "exited with status 7" in error
     assert f"{program} 2 10" in error
     assert "| the end is near" in error
+    assert "mpirun" not in error
     assert "Traceback" not in error
     assert {run.configuration["ranks"] for run in read(tmp_path / "e").runs} == {1, 4}
     before = (program.parent / "log").read_text().count("\n")

@@ -119,6 +119,21 @@ def test_counts_over_ranks_and_sizes_follow_the_sides() -> None:
     assert answer.value[0] == pytest.approx([count(p, n) for p, n in asked], rel=1e-6)
 
 
+def test_a_face_that_looks_constant_at_few_ranks_is_within_the_interval() -> None:
+    """The faces of a block are as long at 2, 4 and 8 ranks, and shorter at 16."""
+
+    def count(p: float, n: float) -> float:
+        x, y = dims_create(int(p), 2)
+        return 6040 * n * (x + y - 2) / p + 21080 * (2 - 1 / x - 1 / y)
+
+    points = np.array([[p, n] for p in (2, 4, 8) for n in (16, 24, 32)], dtype=np.float64)
+    each = np.array([[[count(p, n)] for p, n in points]])
+    asked = np.array([[16, 32], [64, 48]], dtype=np.float64)
+    answer = fit_varied(Series(("ranks", "size"), points, each, ("k",), ("instructions",))).predict(asked)
+    true = np.array([count(p, n) for p, n in asked])
+    assert ((answer.lower[0] <= true * (1 + 1e-3)) & (true <= answer.upper[0] * (1 + 1e-3))).all()
+
+
 def test_work_and_reductions_that_grow_apart_with_the_size_are_met_with_three_sizes() -> None:
     def count(p: float, n: float) -> float:
         return float(14 * n**3 / p + 66 * n**2 / np.sqrt(p))
@@ -130,6 +145,19 @@ def test_work_and_reductions_that_grow_apart_with_the_size_are_met_with_three_si
     )
     assert answer.value[0, 0] == pytest.approx(count(64, 48), rel=1e-6)
     assert answer.lower[0, 0] <= count(64, 48) <= answer.upper[0, 0]
+
+
+def test_work_that_one_rank_deals_out_is_shared_by_the_others() -> None:
+    """A single rank does it itself; counts are means over the ranks that have it."""
+
+    def count(p: float, n: float) -> float:
+        return 400 * n * n / max(p - 1, 1)
+
+    points = np.array([[p, n] for p in (1, 2, 4, 8) for n in (2, 4, 6)], dtype=np.float64)
+    each = np.array([[[count(p, n)] for p, n in points]])
+    asked = np.array([[16, 6], [27, 6], [64, 8]], dtype=np.float64)
+    answer = fit_varied(Series(("ranks", "size"), points, each, ("k",), ("instructions",))).predict(asked)
+    assert answer.value[0] == pytest.approx([count(p, n) for p, n in asked], rel=1e-3)
 
 
 def rounds(p: int) -> float:

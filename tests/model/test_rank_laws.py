@@ -52,6 +52,12 @@ def torus(p: int) -> int:
     return p * sum(2 * (1 + (side in (5, 7))) for side in sides if side > 1)
 
 
+def wrapped(p: int) -> int:
+    """Faces with margins of a periodic cube of 840 cells a side; ranks send to themselves along uncut sides."""
+    x, y, z = (840 // side + 40 for side in dims_create(p, 3))
+    return p * 2 * (x * y + y * z + z * x)
+
+
 def late(p: int) -> int:
     """All pairs, but two ranks repeat by the clock."""
     return 739 if p == 2 else 7 * p * (p - 1) + 12
@@ -64,7 +70,7 @@ def series(total: Callable[[int], float], ranks: range, sizes: tuple[float, ...]
     return Series(("ranks", "size"), points, values[None, :, None], ("main: Send",), ("messages",))
 
 
-@pytest.mark.parametrize("total", [tree, doubling, dissemination, rows, torus, late])
+@pytest.mark.parametrize("total", [tree, doubling, dissemination, rows, torus, wrapped, late])
 def test_ranks_not_measured_send_what_the_algorithm_does(total: Callable[[int], float]) -> None:
     law = fit_rank_laws(series(total, range(1, 9)), {("main: Send", "messages")})
     assert law is not None
