@@ -28,6 +28,8 @@ NUMBERS = frozenset({"rank", "peer", "comm_size", "size_class", "count", "bytes"
 """Columns of one kind in every table that has them."""
 REQUIRED = {"counters": COUNTER_KEYS, "messages": MESSAGE_COLUMNS, "peers": ("rank", "operation", "peer")}
 """Columns without which a table is none."""
+MANY = 1 << 17
+"""Values of a table from which on threads that read its columns gain more than their start takes."""
 _WRONG = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, OverflowError)
 """What pyarrow raises for damaged files."""
 
@@ -91,11 +93,12 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
             if missing := [name for name in names if name not in schema.names]:
                 raise ValueError(f"it has no column {missing[0]}")
             plain = [name for name in names if _is_text(schema.field(name).type)]
+            threads = source.metadata.num_rows * len(names) > MANY
             if not plain:
-                table = source.read(columns=names)
+                table = source.read(columns=names, use_threads=threads)
         if plain:
             with pq.ParquetFile(file, metadata=source.metadata, read_dictionary=plain) as source:
-                table = source.read(columns=names)
+                table = source.read(columns=names, use_threads=threads)
         for name in plain:
             at, column = table.column_names.index(name), table.column(name)
             if _text_size(column) > limits.TABLE_BYTES:
@@ -123,7 +126,7 @@ def read_frame(file: Path, columns: Sequence[str] | None = None, ranks: float = 
     """
     table = read_table(file, columns)
     try:
-        frame: pd.DataFrame = table.to_pandas()
+        frame: pd.DataFrame = table.to_pandas(use_threads=table.num_rows * table.num_columns > MANY)
     except Exception as error:  # what the file says of pandas' own types may be anything
         raise _damaged(file, error) from error
     if file.stem == "messages" and columns is None:

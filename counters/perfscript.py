@@ -1,8 +1,10 @@
 """Reading the text of ``perf script``: samples, summed by event and function.
 
-The text is a stream, taken in blocks. Times are cut off, so that samples of one place in one loop become the same
-bytes and are counted rather than parsed; what is parsed is remembered by its bytes, without periods and without the
-addresses and offsets of the innermost frame, which differ from sample to sample and say nothing of the function.
+The text is a stream, taken in blocks. Of a call chain only the frames are looked at that decide whose a sample is, the
+innermost ones; each is remembered by its bytes, without the address and the offset, which differ from sample to sample
+and say nothing of the function. Where the innermost one decides, one match of an expression is all that is looked at.
+Samples without chains are one line each: times are cut off, so that those of one place
+in one loop become the same bytes and are counted.
 
 With ``--show-mmap-events`` it holds where files were mapped, so that functions without a symbol get names.
 
@@ -34,6 +36,11 @@ MOST_KERNELS = 1 << 20
 Group = Literal["application", "mpi", "other"]
 
 _TIME = re.compile(rb" \d+\.\d{6,9}: ")
+_USUAL = re.compile(
+    rb"\n?([^\n\[]+ )(?:\[\d+\] +)?\d+\.\d{6,9}: +(\d{1,18}) ([^\n]+)\n"
+    rb"[ \t]*[0-9a-f]+ ([^\n[+]+)\+0x[0-9a-f]+( \([^\n]+\))(?:\n[ \t][^\n]*)*(?:\n\n|\n?\Z)"
+)
+"""A sample with a period and a chain whose innermost frame has a symbol: thread, period, event, symbol, object."""
 _UNNAMED = b"[unknown] (/"
 _COMMENT = re.compile(rb"(?m)^#[^\n]*")
 _MAPPED = re.compile(
@@ -43,6 +50,7 @@ _MAPPED = re.compile(
 )
 _RECORD = re.compile(rb"(?m)^[^\n]*PERF_RECORD_MMAP2? [^\n]*$")
 _FRAME = re.compile(r"\s*([0-9a-fA-F]+)(?:\s+(.*))?$")
+_NOBODYS = ("[unknown]", "")
 _HEX = b"0123456789abcdef"
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _SERVES_APPLICATION = re.compile(
@@ -105,7 +113,7 @@ def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group,
     entered: Frame | None = None
     library: Frame | None = None
     for frame in frames:
-        if frame.object == "[unknown]" or frame.object == "":
+        if frame.object in _NOBODYS:
             continue
         whose: Owner = owner_of(frame.symbol, frame.object)
         if whose == "mpi":
@@ -175,9 +183,12 @@ class _Reader:
         self._source = source
         self._lines = 0
         self._chains: bool | None = None
+        self._usual: dict[tuple[bytes, ...], list[int]] = {}
+        """By thread, event and innermost frame, where that frame alone decides: what samples are counted in."""
         self._heads: dict[tuple[bytes, bytes], tuple[int, str, int]] = {}
-        self._tails: dict[tuple[int, bytes, bytes], tuple[Group, str, bool]] = {}
-        self._frames: dict[bytes, Frame] = {}
+        self._owners: dict[tuple[tuple[Frame, ...], frozenset[str]], tuple[Group, str, bool]] = {}
+        self._frames: dict[tuple[int, bytes], tuple[Frame, bool]] = {}
+        """By place, and by process where its files decide: the frame, and whether it decides whose a sample is."""
         self._maps: dict[int, list[tuple[int, int, int, str]]] = {}
         """By process: first address, the one behind the last, offset in the file, file."""
         self._own: dict[int, tuple[int, frozenset[str]]] = {}
@@ -226,7 +237,7 @@ class _Reader:
                     return
 
     def _block(self, block: bytes) -> None:
-        text = _TIME.sub(b" @ ", block)
+        text = block if self._chains else _TIME.sub(b" @ ", block)
         if text.startswith(b"#") or b"\n#" in text:
             text = _COMMENT.sub(b"", text)
         if b"\r" in text:
@@ -237,63 +248,99 @@ class _Reader:
                 path = found["path"].decode("utf-8", "replace").rstrip()
                 self._maps.setdefault(int(found["pid"]), []).append((begin, begin + size, offset, path))
             text = _RECORD.sub(b"", text)
-        for record, count in Counter(text.split(b"\n\n" if self._chains else b"\n")).items():
-            head, colon, tail = record.lstrip(b"\n").partition(b"\n" if self._chains else b": ")
-            about, period = _parted(head)
-            first = self._heads.get(about)
-            # where files were mapped differs from process to process
-            whose = first[0] if first is not None and self._maps and _UNNAMED in tail else -1
-            line, _, rest = tail.partition(b"\n")
-            second = self._tails.get((whose, _place(line), rest))
-            if first is None or second is None:
-                if not record.strip():
-                    continue
-                first, second = self._parse(text, record, head, colon, tail)
-            (pid, event, stated), (group, kernel, by_name) = first, second
-            period = period or stated
-            sums = self._sums.get((pid, event, group, kernel, by_name))
-            if sums is None:
-                if len(self._sums) >= MOST_KERNELS:
-                    raise self._wrong(0, f"more than {MOST_KERNELS} functions")
-                self._sums[pid, event, group, kernel, by_name] = [count, count * period]
-            else:
-                sums[0] += count
-                sums[1] += count * period
+        if self._chains:
+            self._chained(text)
+            return
+        for record, count in Counter(text.split(b"\n")).items():
+            self._add(text, record, *record.partition(b": "), count)
 
-    def _parse(
-        self, text: bytes, record: bytes, head: bytes, colon: bytes, tail: bytes
-    ) -> tuple[tuple[int, str, int], tuple[Group, str, bool]]:
-        if not (head.rstrip().endswith(b":") if self._chains else colon):
+    def _chained(self, text: bytes) -> None:
+        """Count the samples of whole records, each followed by an empty line."""
+        usual, start, size, usually = self._usual, 0, len(text), _USUAL.match
+        while start < size:
+            match = usually(text, start)
+            if match and (sums := usual.get(key := match.group(1, 3, 4, 5))):
+                sums[0] += 1
+                sums[1] += int(match[2])
+                start = match.end()
+                continue
+            end = text.find(b"\n\n", start)
+            record = text[start : end if end >= 0 else size]
+            head, mark, tail = record.lstrip(b"\n").partition(b"\n")
+            sums, alone = self._add(text, record, _TIME.sub(b" @ ", head, 1), mark, tail, 1)
+            if match and alone:
+                if len(usual) > MOST_REMEMBERED:
+                    usual.clear()
+                usual[key] = sums
+            elif not match:
+                for number, line in enumerate(tail.split(b"\n"), start=1):
+                    if line and not line[:1].isspace():  # a frame is set in
+                        self._fail(text, record, number)
+            start += len(record) + 2
+
+    def _add(
+        self, text: bytes, record: bytes, head: bytes, mark: bytes, tail: bytes, count: int
+    ) -> tuple[list[int], bool]:
+        """Count a sample; the sums that it went to, and whether its innermost frame decided on them."""
+        if not record.strip():
+            return [0, 0], False
+        about, period = _parted(head)
+        pid, event, stated = self._heads.get(about) or self._first(text, record, head, mark)
+        (group, kernel, by_name), alone = self._owner(text, record, tail, pid)
+        period = period or stated
+        sums = self._sums.get((pid, event, group, kernel, by_name))
+        if sums is None:
+            if len(self._sums) >= MOST_KERNELS:
+                raise self._wrong(0, f"more than {MOST_KERNELS} functions")
+            sums = self._sums[pid, event, group, kernel, by_name] = [0, 0]
+        sums[0] += count
+        sums[1] += count * period
+        return sums, alone
+
+    def _first(self, text: bytes, record: bytes, head: bytes, mark: bytes) -> tuple[int, str, int]:
+        """Process, event and period of a sample's first line."""
+        if not (head.rstrip().endswith(b":") if self._chains else mark):
             self._fail(text, record, 0)
         if len(self._heads) > MOST_REMEMBERED:
             self._heads.clear()
-        if len(self._tails) > MOST_REMEMBERED:
-            self._tails.clear()
         about, period = _parted(head)
         first = self._head(text, record, head.rstrip().removesuffix(b":"))
         self._heads[about] = (*first[:2], 0) if period else first
-        frames = []
-        for number, line in enumerate(tail.split(b"\n"), start=int(bool(self._chains))):
-            frame = self._frames.get(line)  # places of calls come again and again
-            if frame is None and line.strip():
-                place = _place(line)
-                frame = self._frames.get(place)
-                if frame is None:
-                    found = _frame(line.decode("utf-8", "replace"))
-                    if found is None:
-                        self._fail(text, record, number)
-                        continue
-                    frame = self._located(found, first[0])
-                if place is not line:
-                    if len(self._frames) > MOST_REMEMBERED:
-                        self._frames.clear()
-                    self._frames[line] = self._frames[place] = frame
-            if frame is not None and frame.object != "inlined":
-                frames.append(frame)
-        whose = first[0] if self._maps and _UNNAMED in tail else -1
-        innermost, _, rest = tail.partition(b"\n")
-        second = self._tails[whose, _place(innermost), rest] = resolve(frames, self._ours(first[0]))
-        return first, second
+        return first
+
+    def _owner(self, text: bytes, record: bytes, tail: bytes, pid: int) -> tuple[tuple[Group, str, bool], bool]:
+        """Whom a sample belongs to, by the frames of its chain up to the one that decides, and whether that is the
+        innermost."""
+        frames: list[Frame] = []
+        start, number = 0, int(bool(self._chains))
+        while start <= len(tail):
+            end = tail.find(b"\n", start)
+            end = len(tail) if end < 0 else end
+            place = _place(tail[start:end])
+            # where files were mapped differs from process to process
+            held = self._frames.get(key := (pid if self._maps and _UNNAMED in place else -1, place))
+            if held is None and place.strip():
+                found = _frame(tail[start:end].decode("utf-8", "replace"))
+                if found is None:
+                    self._fail(text, record, number)
+                    break
+                frame = self._located(found, pid)
+                held = frame, frame.object not in _NOBODYS and owner_of(*frame) in ("mpi", "application")
+                if len(self._frames) > MOST_REMEMBERED:
+                    self._frames.clear()
+                self._frames[key] = held
+            if held is not None and held[0].object != "inlined":
+                frames.append(held[0])
+                if held[1]:
+                    break
+            start, number = end + 1, number + 1
+        asked = tuple(frames), self._ours(pid)
+        whose = self._owners.get(asked)
+        if whose is None:
+            if len(self._owners) > MOST_REMEMBERED:
+                self._owners.clear()
+            whose = self._owners[asked] = resolve(*asked)
+        return whose, bool(start == 0 and frames and held is not None and held[1])
 
     def _ours(self, pid: int) -> frozenset[str]:
         """Libraries of a process that MPI does not use, as far as it has loaded them."""

@@ -20,6 +20,7 @@ from scipy.special import gammaincinv
 from ranksight.analysis.diagnosis.causes import REACH
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.execution import WIDTH
+from ranksight.analysis.diagnosis.places import PLACES
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.resource.equation import LEVELS
 
@@ -30,12 +31,11 @@ Array = NDArray[np.float64]
 STORES = ("store_misses_l1", "store_misses_l2", "store_misses_l3")
 SMALL = 0.05
 """Part of a kernel's time that memory stalls up to which its samples are not mentioned."""
-DRAWS = 32
-"""A power of two, as Sobol's points ask for."""
 
 
 def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
-    """The evidence with the fewest samples behind it, and drawn :data:`DRAWS` times as its samples may have fallen."""
+    """The evidence with the fewest samples behind it, and drawn as often as there are :data:`PLACES`, as its
+    samples may have fallen."""
     kernels, points = evidence.kernels, evidence.points
     rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
 
@@ -85,13 +85,10 @@ class Samples:
 
 
 def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
-    """The evidence :data:`DRAWS` times, at quasi-random points (Sobol) of the law of its samples."""
-    from scipy.stats import qmc  # takes longer to import than most commands run
-
+    """The evidence at quasi-random points of the law of its samples, :data:`PLACES`."""
     empty = (evidence.loads == 0) & np.isfinite(samples.worth)
     longest = evidence.computing * np.where(np.isfinite(samples.time), _longest(samples.time), 1.0)
-    places = qmc.Sobol(4 + len(LEVELS), seed=0).random(DRAWS)  # the same for all kernels, which are judged one by one
-    for time, cycle, count, store, *each in places:
+    for time, cycle, count, store, *each in PLACES:  # the same for all kernels, which are judged one by one
         moved = evidence.loads * np.stack([_factor(n, at) for n, at in zip(samples.loads, each, strict=True)])
         first = gammaincinv(0.5, np.array(each))[:, None, None] * np.nan_to_num(samples.worth)
         one = replace(

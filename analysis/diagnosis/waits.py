@@ -124,18 +124,21 @@ def _of_configuration(
     shared = any(shared for _, _, shared in several)
     rows = pd.concat(pieces, ignore_index=True)
     sums = rows.groupby(["kernel", "operation", "rank", "repetition"], observed=True)["seconds"].sum().unstack()
-    each = sums.median(axis=1).unstack("rank")
     late = _latest(sums)
+    index = sums.index.to_frame(index=False)
+    number = index.pop("rank").to_numpy()
+    places, keys = pd.MultiIndex.from_frame(index).factorize()
+    inside = (number >= 0) & (number < ranks)
+    # A rank that never calls it spends no time there: the first of a chain receives nothing.
+    each = np.zeros((len(keys), ranks))
+    each[places[inside], number[inside]] = np.nan_to_num(sums.median(axis=1).to_numpy(dtype=float)[inside])
+    each_run = np.zeros((len(keys), ranks, sums.shape[1]))
+    each_run[places[inside], number[inside]] = np.nan_to_num(sums.to_numpy(dtype=float)[inside])
     found = []
-    for (kernel, operation), (_, row) in zip(each.index.tolist(), each.iterrows(), strict=True):
+    for (kernel, operation), seconds, times in zip(keys.tolist(), each, each_run, strict=True):
         name = operation_name(str(operation))
-        # A rank that never calls it spends no time there: the first of a chain receives nothing.
-        seconds = np.zeros(ranks)
-        inside = [int(r) for r in row.index if 0 <= int(r) < ranks]
-        seconds[inside] = np.nan_to_num(row.loc[inside].to_numpy(dtype=float))
         least = float(seconds.min())
-        each_run = sums.loc[(kernel, operation)].reindex(range(ranks)).fillna(0.0).to_numpy(dtype=float).T
-        orders = np.array([_order(run) for run in each_run])
+        orders = np.array([_order(run) for run in times.T])
         waiting = float(seconds.mean()) - least
         if traced:
             waiting = float(np.median([waited.get((str(kernel), str(operation)), 0.0) for waited in traced]))

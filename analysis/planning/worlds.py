@@ -18,8 +18,8 @@ Index = NDArray[np.intp]
 
 FLOOR = -40.0
 """Log-density of a value where a hypothesis has none."""
-HELD = 4_000_000
-"""Numbers held at once for the candidates of a batch."""
+HELD = 200_000
+"""Numbers of an array for the candidates of a batch, that the arrays of one stay in a cache."""
 
 
 class Worlds:

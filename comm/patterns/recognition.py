@@ -131,7 +131,10 @@ def _fits(rule: Rule, edge_sets: Sequence[EdgeSet]) -> bool:
     for edges in edge_sets:
         codes = _links(rule, edges.ranks).codes(edges.ranks)
         some |= bool(codes.size)
-        if codes.size > edges.codes.size * 64 or not np.isin(codes, edges.codes).all():
+        if codes.size > edges.codes.size * 64:
+            return False
+        at = np.minimum(np.searchsorted(edges.codes, codes), edges.codes.size - 1)  # those seen are sorted
+        if not (edges.codes[at] == codes).all():
             return False
     return some
 

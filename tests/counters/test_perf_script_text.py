@@ -15,6 +15,16 @@ from ranksight.counters.perfscript import Frame, by_object, read, resolve
 APP, MPI, LIBC, LIBM = "/home/me/heat", "/opt/lib/libmpi.so.40", "/usr/lib/libc.so.6", "/usr/lib/libm.so.6"
 KERNEL = "[kernel.kallsyms]"
 
+USUAL = f"""heat 7/7 [000] 1.000001: 1003009 cycles:
+\t    401136 law(double*)+0x36 ({APP})
+\t    401000 main+0x10 ({APP})
+
+heat 7/7 [001] 1.000002: 1003009 cycles:
+\t    401138 law(double*)+0x38 ({APP})
+heat 7/7 [001] 1.000003: 1003009 cycles:
+\t    401138 law(double*)+0x38 ({APP})
+"""
+"""The second sample is not ended by an empty line."""
 LINES = f"""# ========
 # captured on: today
 heat  5843/5843  [001]   770.402692:    2000003 cycles:u:      7f64bcc03e00 apply_operator+0x1f ({APP})
@@ -116,6 +126,7 @@ def test_whose_a_sample_is(frames, answer):
         (LINES + "what is this\n", 9),
         (LINES.replace("7f64bcc03e08 apply", "xyz apply"), 4),
         (CHAINS.replace("ffffffff821ecc26 asm", "!! asm"), 3),
+        (USUAL, 7),
         ("\x00\x01\x02\n", 1),
     ],
 )
@@ -123,6 +134,16 @@ def test_damage_is_named_with_its_line(text, line):
     with pytest.raises(InputError) as caught:
         read([text.encode()], "perf.txt")
     assert f"perf.txt:{line}: " in caught.value.what
+
+
+def test_samples_of_a_usual_chain_are_counted_one_by_one():
+    text = (
+        USUAL.replace("\nheat 7/7 [001] 1.000003", "\n\nheat 7/8 [001] 1.000003")
+        + "\n"
+        + USUAL[: USUAL.find("\n\n") + 2]
+    )
+    found = read([text.encode()], "perf.txt")
+    assert found.table[["kernel", "samples", "period"]].values.tolist() == [["law(double*)", 4.0, 4 * 1003009.0]]
 
 
 def test_nothing_is_no_samples():

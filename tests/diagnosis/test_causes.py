@@ -13,6 +13,7 @@ from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.diagnosing import causes_of
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.few import Samples, draws
+from ranksight.analysis.diagnosis.places import PLACES
 from ranksight.analysis.diagnosis.whatif import CHANGES, savings
 from ranksight.core.errors import InputError
 
@@ -202,3 +203,10 @@ def test_bytes_that_pass_while_a_kernel_executes_hold_nothing_up(
     each = {**given.broken.each, "execution": 1 - waits, "loads_mem": waits}
     given = replace(given, counted=np.array([True]), broken=replace(given.broken, each=each))
     assert causes_of(given).share[1:4].sum() == pytest.approx(memory, abs=0.01)
+
+
+def test_quasi_random_points_cover_each_quantile_once() -> None:
+    # Each 32nd of every coordinate holds one of Sobol's first 32 points, scrambled or not.
+    thirtyseconds = np.sort((len(PLACES) * PLACES).astype(int), axis=0)
+    assert (thirtyseconds == np.arange(len(PLACES))[:, None]).all()
+    assert PLACES.shape == (32, 8)
