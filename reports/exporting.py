@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ranksight.model.fitted_model import Model
 
+UNNAMED = "(unnamed)"
 UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}
 """Names of units in OpenMetrics."""
 
@@ -221,7 +222,8 @@ def _literal(nodes: dict[str, Any], names: Sequence[str]) -> list[Any]:
     made = []
     for part, node in nodes.items():
         entry: dict[str, Any] = {
-            "frame": {"name": part, "type": "region"},
+            # Hatchet takes no empty name, which a sample without a symbol may have.
+            "frame": {"name": part or UNNAMED, "type": "region"},
             "metrics": {name: node["values"].get(name, 0.0) for name in names},
         }
         if node["children"]:

@@ -12,6 +12,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.names import CALLS
 
 SEPARATOR = CALLS
+OUTSIDE = "(outside of regions)"
+"""Kernel of what was measured outside of all regions."""
 
 Path = tuple[str, ...]
 
@@ -46,8 +48,12 @@ class Tree:
 
     @property
     def kernels(self) -> list[str]:
-        """Name of each row's kernel."""
-        return [SEPARATOR.join(part or "(unnamed)" for part in path) if path else WHOLE for path in self.paths]
+        """Name of each row's kernel; a row without a path is the whole program."""
+        return self.named(WHOLE)
+
+    def named(self, bare: str) -> list[str]:
+        """Name of each row's kernel, with `bare` for a row without a path."""
+        return [SEPARATOR.join(part or "(unnamed)" for part in path) if path else bare for path in self.paths]
 
 
 def tree(records: Records) -> Tree:

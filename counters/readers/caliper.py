@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError, ToolError
-from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble, _caliper_names, _calltree
@@ -236,7 +236,7 @@ def _reading(path: Path, source: _Source) -> Reading:
     if reduced:
         notes.append(f"Caliper reduced the profile over its {world} ranks: values are of the mean rank")
     reduction = reduce_threads(
-        np.array(rows.kernels, dtype=object),
+        np.array(rows.named(_bare(rows, values.get("time"))), dtype=object),
         np.array(rows.ranks, dtype=np.int64),
         np.array(rows.threads, dtype=object),
         values,
@@ -255,6 +255,16 @@ def _reading(path: Path, source: _Source) -> Reading:
         command=_command(source.globals.get("cmdline", "")),
         tables={} if reduction.threads is None else {"threads": reduction.threads},
     )
+
+
+def _bare(rows: _calltree.Tree, time: NDArray[np.float64] | None) -> str:
+    """What a record without a path is: the whole program where it holds the time of all regions or there are none,
+    otherwise what was outside of all regions, as Caliper counts it."""
+    bare = np.array([not path for path in rows.paths])
+    if bare.all() or time is None:
+        return WHOLE
+    outside, inside = np.nansum(time[bare]), np.nansum(time[~bare])
+    return WHOLE if outside >= inside * (1 - 1e-6) else _calltree.OUTSIDE
 
 
 def _exclusive(
