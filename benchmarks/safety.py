@@ -57,8 +57,8 @@ def run(settings: Settings) -> str:
         f"1 GiB more than they start with, in at most 5 CPU s per MB read or written, where a row of a table counts as "
         f"2 kB, since it may be a run of its own (seed {settings.seed}; the largest process took "
         f"{came.peak / 1e6:.0f} MB). Whatever comes of an input but an answer or a message of one line is a fault. "
-        "A staging folder that is empty is removed by the first start a minute later; it is aged before what is left is "
-        "counted.",
+        "A staging folder that is empty is removed by the first start a minute later; it is aged before what is left "
+        "is counted.",
         _inputs(came),
         markdown(["what", "figure"], others),
     ]
