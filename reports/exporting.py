@@ -96,7 +96,7 @@ def extrap(what: Exported) -> str:
     """
     series = what.series()
     values = _completed(series)
-    kept: NDArray[np.bool_] = np.asarray(np.isfinite(values).any(axis=2).all(axis=1))
+    kept = np.asarray(np.all(np.any(np.isfinite(values), axis=2), axis=1))
     if not kept.any():
         raise InputError("no metric was measured at every configuration, as Extra-P needs it", "name some by --metric")
     lines = []
