@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, meant
 
 MOST_ANSWERS = 10_000_000
 NO_CLOCK = "fit with --clock HZ, or with --platform NAME of the machine that was measured: time = cycles / clock"
@@ -32,7 +32,8 @@ def combinations(
     unknown = [name for name in values if name not in parameters]
     if unknown:
         raise InputError(
-            f"the model has no parameter {', '.join(unknown)}", f"its parameters are {', '.join(parameters)}"
+            f"the model has no parameter {', '.join(unknown)}",
+            meant(unknown[0], parameters) or f"its parameters are {', '.join(parameters)}",
         )
     axes = []
     for at, name in enumerate(parameters):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import WHOLE, Experiment
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from ranksight.model.fitted_model import Model
 
+UNNAMED = "(unnamed)"
 UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}
 """Names of units in OpenMetrics."""
 
@@ -82,22 +84,49 @@ def tidy(series: Series) -> pd.DataFrame:
 
 
 def extrap(what: Exported) -> str:
-    """JSON Lines of Extra-P, one value a line; the whole program is the call path ``main``."""
+    """JSON Lines of Extra-P, one value a line; the whole program is the call path ``main``.
+
+    Extra-P takes only functions that are measured at every configuration. A kernel that did not run at some, where the
+    metric was measured of others, has 0 of an additive metric there; functions that lack more are left out.
+
+    Raises
+    ------
+    InputError
+        When no function is left.
+    """
     series = what.series()
+    values = _completed(series)
+    kept = np.asarray(np.all(np.any(np.isfinite(values), axis=2), axis=1))
+    if not kept.any():
+        raise InputError("no metric was measured at every configuration, as Extra-P needs it", "name some by --metric")
     lines = []
-    for row, at, repetition in np.argwhere(np.isfinite(series.values)).tolist():
+    for row, at, repetition in np.argwhere(np.isfinite(values) & kept[:, None, None]).tolist():
         kernel = series.kernels[row]
         lines.append(
             json.dumps(
                 {
                     "params": {n: float(x) for n, x in zip(series.parameters, series.points[at], strict=True)},
-                    "callpath": "main" if kernel == WHOLE else kernel,
+                    "callpath": "main" if kernel == WHOLE else kernel or UNNAMED,
                     "metric": series.metrics[row],
-                    "value": float(series.values[row, at, repetition]),
+                    "value": float(values[row, at, repetition]),
                 }
             )
         )
     return "\n".join(lines) + "\n"
+
+
+def _completed(series: Series) -> NDArray[np.float64]:
+    """Values of series (s, k, r), with 0 where a kernel did not run while an additive metric was measured of others."""
+    values = np.array(series.values)
+    names = np.array(series.metrics)
+    for name in dict.fromkeys(series.metrics):
+        if not described(name).additive:
+            continue
+        rows = np.flatnonzero(names == name)
+        run = np.isfinite(values[rows])  # (rows, k, r)
+        absent = ~run.any(axis=2, keepdims=True) & run.any(axis=0, keepdims=True)
+        values[rows] = np.where(absent, 0.0, values[rows])
+    return values
 
 
 def csv(what: Exported) -> str:
@@ -221,7 +250,8 @@ def _literal(nodes: dict[str, Any], names: Sequence[str]) -> list[Any]:
     made = []
     for part, node in nodes.items():
         entry: dict[str, Any] = {
-            "frame": {"name": part, "type": "region"},
+            # Hatchet takes no empty name, which a sample without a symbol may have.
+            "frame": {"name": part or UNNAMED, "type": "region"},
             "metrics": {name: node["values"].get(name, 0.0) for name in names},
         }
         if node["children"]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis, diagnose
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, meant
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK, Forecast
@@ -175,7 +175,8 @@ def sweep(
     unknown = [name for name in (along, *(at or {})) if name not in model.parameters]
     if unknown:
         raise InputError(
-            f"the model has no parameter {', '.join(unknown)}", f"its parameters are {', '.join(model.parameters)}"
+            f"the model has no parameter {', '.join(unknown)}",
+            meant(unknown[0], model.parameters) or f"its parameters are {', '.join(model.parameters)}",
         )
     most = {name: float(x) for name, x in zip(model.parameters, model.training.max(axis=0), strict=True)}
     free = _following(model, along) - set(at or {})

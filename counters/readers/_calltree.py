@@ -14,6 +14,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.names import CALLS
 
 SEPARATOR = CALLS
+OUTSIDE = "(outside of regions)"
+"""Kernel of what was measured outside of all regions."""
 
 
 class CallPaths:

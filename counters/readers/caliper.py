@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError, ToolError
-from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble, _caliper_names, _calltree
@@ -272,8 +272,9 @@ def _reading(path: Path, source: _Source) -> Reading:
         notes.append(f"left out, for others say the same or they do not add: {', '.join(left)}")
     if reduced:
         notes.append(f"Caliper reduced the profile over its {world} ranks: values are of the mean rank")
+    bare = _bare(rows, values.get("time"))
     reduction = reduce_threads(
-        np.array(rows.kernels, dtype=object),
+        np.array([bare if kernel == WHOLE else kernel for kernel in rows.kernels], dtype=object),
         np.array(rows.ranks, dtype=np.int64),
         np.array(rows.threads, dtype=object),
         values,
@@ -289,6 +290,16 @@ def _reading(path: Path, source: _Source) -> Reading:
         environment=dict(source.globals),
         command=_command(source.globals.get("cmdline", "")),
     )
+
+
+def _bare(rows: _calltree.Tree, time: NDArray[np.float64] | None) -> str:
+    """What a record without a path is: the whole program where it holds the time of all regions or there are none,
+    otherwise what was outside of all regions, as Caliper counts it."""
+    bare = np.array([kernel == WHOLE for kernel in rows.kernels])
+    if bare.all() or time is None:
+        return WHOLE
+    outside, inside = np.nansum(time[bare]), np.nansum(time[~bare])
+    return WHOLE if outside >= inside * (1 - 1e-6) else _calltree.OUTSIDE
 
 
 def _exclusive(

@@ -42,6 +42,10 @@ STYLE: Any = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
 }
+NARROW = (5.2, 5.6)
+"""Inches of a figure for a narrow screen, where they are shown at about their size."""
+TICKS, BELOW = 7, -0.15
+"""Ticks of a narrow figure's horizontal axis, and where its legend begins, in heights of the axes."""
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _FONT = re.compile(r"^(?:(?:normal|italic|bold|[0-9]{3})\s+)*([0-9.]+)px\s")
 
@@ -53,17 +57,21 @@ class Figure:
     Attributes
     ----------
     id, svg : str
+    narrow : str
+        The same for a narrow screen, with its legend below; empty where the one figure is for all.
     alternative : str
         What it shows, for who cannot see it.
     hover : mapping
         What the script shows at a value of the horizontal axis: ``x`` (positions in the SVG), ``heads`` and ``rows``
-        (label and a text for each position); empty where there is nothing to show.
+        (label and a text for each position), ``narrow`` with the positions in the narrow one; empty where there is
+        nothing to show.
     """
 
     id: str
     svg: str
     alternative: str
     hover: dict[str, Any] = field(default_factory=dict)
+    narrow: str = ""
 
 
 def draw(
@@ -74,6 +82,7 @@ def draw(
     values: Sequence[float] | None = None,
     rows: Sequence[tuple[str, Sequence[str]]] = (),
     heads: Sequence[str] = (),
+    narrow: bool = False,
 ) -> Figure:
     """Draw a figure for the page.
 
@@ -89,7 +98,23 @@ def draw(
     rows : sequence of (label, texts)
     heads : sequence of str
         What each value is called.
+    narrow : bool
+        Whether it is drawn for narrow screens, too.
     """
+    text, places = _drawn(plot, size, values)
+    hover = {**places, "heads": list(heads), "rows": [[label, list(texts)] for label, texts in rows]} if places else {}
+    svg, small = clean(text, name, alternative), ""
+    if narrow:
+        text, places = _drawn(plot, NARROW, values, below=True)
+        small = clean(text, f"{name}-narrow", alternative)
+        hover |= {"narrow": places} if hover else {}
+    return Figure(name, svg, alternative, hover, small)
+
+
+def _drawn(
+    plot: Callable[[Any], Any], size: tuple[float, float], values: Sequence[float] | None, below: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """The SVG of a plot, and where `values` are in it; with the legend `below` and fewer ticks for a narrow screen."""
     import matplotlib
     from matplotlib.figure import Figure as Canvas
 
@@ -99,21 +124,25 @@ def draw(
         figure = Canvas(figsize=size, dpi=72, layout="constrained")
         ax = figure.add_subplot()
         plot(ax)
+        if below:
+            ticks, labels = ax.get_xticks(), [label.get_text() for label in ax.get_xticklabels()]
+            step = -(-len(ticks) // TICKS)
+            ax.set_xticks(ticks[::step], labels[::step])
+            if (legend := ax.get_legend()) is not None:
+                legend.set_loc("upper center")
+                legend.set_bbox_to_anchor((0.5, BELOW))
         target = io.StringIO()
         figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        hover: dict[str, Any] = {}
-        if values is not None and len(values):
-            height = size[1] * 72
-            places = ax.transData.transform(np.column_stack([values, np.full(len(values), ax.get_ylim()[0])]))
-            box = ax.get_window_extent()
-            hover = {
-                "x": [round(float(x), 1) for x in places[:, 0]],
-                "top": round(height - float(box.y1), 1),
-                "bottom": round(height - float(box.y0), 1),
-                "heads": list(heads),
-                "rows": [[label, list(texts)] for label, texts in rows],
-            }
-    return Figure(name, clean(target.getvalue(), name, alternative), alternative, hover)
+        if values is None or not len(values):
+            return target.getvalue(), {}
+        height = size[1] * 72
+        points = ax.transData.transform(np.column_stack([values, np.full(len(values), ax.get_ylim()[0])]))
+        box = ax.get_window_extent()
+        return target.getvalue(), {
+            "x": [round(float(x), 1) for x in points[:, 0]],
+            "top": round(height - float(box.y1), 1),
+            "bottom": round(height - float(box.y0), 1),
+        }
 
 
 def clean(text: str, name: str, alternative: str) -> str:

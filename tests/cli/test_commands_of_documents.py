@@ -89,6 +89,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "ranksight-demo").mkdir()
     assert main(["fit", str(place / "heat.exp"), "-q"]) == 0
     shutil.copy(place / "heat.exp.model.json", place / "ranksight-demo" / "heat.model.json")
+    shutil.copytree(place / "heat.exp", place / "ranksight-demo" / "experiment")
     (place / "expectations.toml").write_text(
         '[expect.instructions]\napply_operator = "O(1)"\n[hold]\nsize = 16\n[search]\nleast_settings = 4\n'
     )

@@ -154,3 +154,17 @@ def test_the_manual_page_is_sound() -> None:
     assert not [line for line in done.stderr.splitlines() if "cannot" not in line]
     for verb in VERBS:
         assert verb.upper() in done.stdout
+
+
+@pytest.mark.parametrize(("verb", "option"), [("predict", "--rank"), ("report", "--rnaks")])
+def test_a_parameter_that_was_meant_is_named(
+    verb: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{ranks},{1 / ranks}\n" for ranks in (1, 2, 4, 8))
+    (tmp_path / "t.csv").write_text("ranks,time\n" + rows)
+    made = str(tmp_path / "e")
+    assert main(["import", "csv", str(tmp_path / "t.csv"), "--parameter", "ranks", "--metric", "time", "-o", made]) == 0
+    assert main(["fit", made, "-q"]) == 0
+    capsys.readouterr()
+    assert main([verb, f"{made}.model.json", option, "16"]) == 1
+    assert "did you mean ranks?" in capsys.readouterr().err

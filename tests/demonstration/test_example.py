@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -72,28 +73,57 @@ def test_what_was_measured_cannot_be_changed(other: str, tmp_path: Path, capsys:
     assert not (tmp_path / "d").exists()
 
 
-def printed_rows(text: str) -> set[tuple[str, ...]]:
-    """The rows of numbers of a text, each its configuration and the value predicted or measured, to two digits."""
-    rows = [line.split() for line in text.splitlines() if re.match(r" +\d+ .* (?:ms|us) ", line)]
-    return {
-        tuple(f"{float(word):.2g}" if "." in word else word for word in row[:3] if word[0].isdigit()) for row in rows
-    }
+DOCUMENTS = Path(__file__).resolve().parents[2]
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def shown_in_readme() -> set[tuple[str, ...]]:
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
-    found = printed_rows(readme[readme.index("<!-- demo output -->") : readme.index("<!-- end of demo output -->")])
-    assert len(found) == 5
-    return found
+def lines_not_printed(shown: str, printed: str) -> list[str]:
+    """The lines of an output in a document that the verb does not print, but for numbers that differ by 5 %."""
+    known = [line.split() for line in printed.splitlines()]
+
+    def near(word: str, other: str) -> bool:
+        found, there = NUMBER.findall(word), NUMBER.findall(other)
+        return NUMBER.sub("#", word) == NUMBER.sub("#", other) and all(
+            abs(float(a) - float(b)) <= 0.05 * float(b) + 1 for a, b in zip(found, there, strict=True)
+        )
+
+    return [
+        line
+        for line in shown.splitlines()
+        if line.strip() not in ("", "[...]", "```")
+        and not any(len(row) == len(line.split()) and all(map(near, line.split(), row)) for row in known)
+    ]
+
+
+def shown_in_tour() -> list[tuple[list[str], str]]:
+    """Commands of the tour on the measurements that come with the package, and the output that it shows of each."""
+    text = (DOCUMENTS / "docs" / "tour.md").read_text()
+    found = re.findall(
+        r"^    ranksight ([^\n]* ranksight-demo/[^\n]*)\n\n```\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+    )
+    return [(shlex.split(line), shown) for line, shown in found]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_example_predicts_what_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "d"
-    assert main(["demo", "--example", "-o", str(folder)]) == 0
+def test_the_example_predicts_what_was_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what README.md and the tour show is what is printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    folder = tmp_path / "ranksight-demo"
+    assert main(["demo", "--example"]) == 0
     printed = capsys.readouterr().out
-    assert shown_in_readme() <= printed_rows(printed)
+    readme = (DOCUMENTS / "README.md").read_text()
+    shown = readme[readme.index("demo output -->") :].partition("\n")[2].partition("<!-- end")[0]
+    assert lines_not_printed(shown, printed) == []
+    assert len(shown_in_tour()) == 3
+    monkeypatch.setenv("COLUMNS", "80")
+    for words, shown in shown_in_tour():
+        assert main(words) == 0
+        lacking = lines_not_printed(shown, capsys.readouterr().out)
+        assert len(lacking) <= 0.1 * len(shown.splitlines()), f"docs/tour.md is not what is printed: {lacking}"
     said = " ".join(printed.split())
     sizes = set(re.findall(r"(?:as ranks|Largest kernels at [0-9]+ ranks), size (\d+)", said))
     assert len(sizes) == 1, "the predicted times and the ranking are of one size"

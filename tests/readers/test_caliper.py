@@ -43,9 +43,20 @@ def test_stream_with_ranks() -> None:
     assert any("exceeds the caller's in 1 places" in note for note in reading.notes)
     assert cell(reading, solve, "instructions", 1) == 5001
     assert cell(reading, solve, "visits", 1) == 4
-    assert cell(reading, WHOLE, "time") == 0.5
+    # Half a second was outside of regions that took eight: it is not the whole program.
+    assert cell(reading, "(outside of regions)", "time") == 0.5
+    assert WHOLE not in set(reading.counters["kernel"])
     assert reading.provenance["time"].startswith("derived from inclusive#sum#time.duration")
     assert any("min#papi.PAPI_TOT_INS" in note for note in reading.notes)
+
+
+@pytest.mark.parametrize(("seconds", "kernel"), [(9.0, WHOLE), (0.1, "(outside of regions)")])
+def test_a_record_without_a_path_is_the_whole_where_it_holds_the_rest(
+    seconds: float, kernel: str, tmp_path: Path
+) -> None:
+    records = [{"time": seconds}, {"path": "main", "time": 2.0}, {"path": "main/solve", "time": 6.0}]
+    (tmp_path / "r.json").write_text(json.dumps(records))
+    assert cell(read(tmp_path / "r.json"), kernel, "time") == pytest.approx(seconds)
 
 
 def test_profile_reduced_over_ranks() -> None:
@@ -62,7 +73,7 @@ def test_split_json() -> None:
     assert reading.configuration == {"ranks": 2.0}
     assert cell(reading, 'main->f<a, "b">', "time", 1) == pytest.approx(2.0)
     assert cell(reading, 'main->f<a, "b">', "visits", 1) == 7
-    assert cell(reading, WHOLE, "time") == pytest.approx(4.0)
+    assert cell(reading, "(outside of regions)", "time") == pytest.approx(4.0)
     assert any("microseconds" in note for note in reading.notes)
     assert reading.environment["problem_size"] == "64"
 

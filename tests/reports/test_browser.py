@@ -161,7 +161,22 @@ def test_dark_and_light(driven: Any) -> None:
     assert driven.evaluate(ground) == "rgb(255, 255, 255)"
 
 
-@pytest.mark.parametrize("width", [800, 1280])
+def test_the_prediction_fits_a_phone(driven: Any) -> None:
+    driven.set_viewport_size({"width": 390, "height": 844})
+    figure = driven.locator('[data-figure="prediction"]')
+    shown = figure.locator("svg >> visible=true")
+    assert shown.count() == 1
+    assert shown.bounding_box()["width"] <= 390
+    # A letter of the axes is about as large as one of the text.
+    assert shown.locator("text", has_text="256").first.bounding_box()["height"] >= 9
+    figure.focus()
+    driven.keyboard.press("ArrowLeft")
+    assert "256 ranks" in driven.locator("#tip").inner_text()
+    rule = shown.locator(".rule").bounding_box()
+    assert 195 < rule["x"] < 390
+
+
+@pytest.mark.parametrize("width", [390, 800, 1280])
 def test_nothing_is_wider_than_the_screen(driven: Any, width: int) -> None:
     driven.set_viewport_size({"width": width, "height": 700})
     driven.click("[data-open=first]")

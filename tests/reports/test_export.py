@@ -58,6 +58,22 @@ def test_extra_p_s_lines_are_read_again(folder: Path, tmp_path: Path) -> None:
     assert "main" in set(after.counters()["kernel"])
 
 
+def test_extra_p_gets_functions_that_are_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Experiment.create(tmp_path / "e", "app", ["ranks"])
+    for ranks in (1, 2, 4):
+        rows = [("solve", 1.0 / ranks, 2.0), *([("halo", 0.1 * ranks, 3.0)] if ranks > 1 else [])]
+        table = pd.DataFrame([(k, -1, t, c) for k, t, c in rows], columns=["kernel", "rank", "time", "cpi"])
+        if ranks == 4:
+            table = table.assign(instructions=7.0)
+        made.add(Run({"ranks": ranks}, 0, "made"), table)
+    lines = [json.loads(line) for line in exported(tmp_path, capsys, "extrap", str(made.path)).splitlines()]
+    values = {(each["callpath"], each["metric"], each["params"]["ranks"]): each["value"] for each in lines}
+    assert {key[:2] for key in values} == {("solve", "time"), ("halo", "time"), ("solve", "cpi")}
+    assert [values["halo", "time", ranks] for ranks in (1, 2, 4)] == pytest.approx([0.0, 0.2, 0.4])
+    assert main(["export", "extrap", str(made.path), "--metric", "instructions"]) == 1
+    assert "every configuration" in capsys.readouterr().err
+
+
 def test_tables_are_read_by_pandas(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = pd.read_csv(io.StringIO(exported(folder, capsys, "csv", str(folder / "e"))))
     assert list(table.columns) == ["ranks", "my-size", "kernel", "metric", "repetition", "value", "unit"]

@@ -46,6 +46,7 @@ def build(context: Context) -> dict[str, Any] | None:
         list(range(len(sweep.values))),
         [("all", [value(float(t), "time") for t in total]), *rows],
         sweep.places(),
+        narrow=True,
     )
     return {
         "figures": [figure],

@@ -194,6 +194,7 @@ def _figure(context: Context) -> Any:
         sweep.values.tolist(),
         rows,
         sweep.places(),
+        narrow=True,
     )
 
 

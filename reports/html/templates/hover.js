@@ -3,12 +3,19 @@
   const figures = JSON.parse(document.getElementById("figures").textContent), tip = document.getElementById("tip");
   const space = "http://www.w3.org/2000/svg";
   for (const canvas of document.querySelectorAll("[data-figure]")) {
-    const data = figures[canvas.dataset.figure], svg = canvas.querySelector("svg");
+    const all = figures[canvas.dataset.figure], narrow = canvas.querySelector(".narrow svg");
+    let svg = canvas.querySelector("svg"), data = all;
+    const choose = () => {
+      const small = narrow && narrow.getBoundingClientRect().width > 0;
+      svg = small ? narrow : canvas.querySelector("svg");
+      data = small ? { ...all, ...all.narrow } : all;
+    };
     const rule = document.createElementNS(space, "path");
     rule.setAttribute("class", "rule");
     let at = -1;
     const hide = () => { tip.hidden = true; rule.remove(); at = -1; };
     const show = (place) => {
+      choose();
       at = Math.max(0, Math.min(data.x.length - 1, place));
       rule.setAttribute("d", `M${data.x[at]} ${data.top}V${data.bottom}`);
       svg.append(rule);
@@ -30,6 +37,7 @@
       tip.style.top = `${top + scrollY}px`;
     };
     canvas.addEventListener("pointermove", (event) => {
+      choose();
       const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
       let best = 0;
       data.x.forEach((place, number) => { if (Math.abs(place - x) < Math.abs(data.x[best] - x)) best = number; });
