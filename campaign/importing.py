@@ -17,6 +17,7 @@ from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, sync_tree
 from ranksight.core.log import log
 from ranksight.core.reading import Reading, validated
+from ranksight.core.run import INCLUSIVE
 from ranksight.core.sampled import TABLE, sampling
 
 if TYPE_CHECKING:
@@ -156,8 +157,6 @@ def _value(name: str, text: str, path: Path) -> float:
 
 
 _NEW = "experiment"
-INCLUSIVE = "time_inclusive"
-"""Metric of times that hold those of other kernels."""
 
 
 class Import:
@@ -373,23 +372,14 @@ class Import:
         self._kinds.append((reader, collector, content))
         return collector
 
-    def keep_inclusive(self) -> None:
-        """Make the times of all kernels but the whole ``time_inclusive``, which nothing adds up."""
-        from ranksight.core.tables import write_table
-
+    def mark_inclusive(self) -> None:
+        """Note of all runs that the times of kernels contain those of others."""
         if self._experiment is None:
             return
-        experiment = self._experiment
-        for run in experiment.runs:
-            folder = experiment.path / "runs" / run.id
-            table = experiment.table(run, "counters")
-            if table is None or "time" not in table or INCLUSIVE in table:
-                continue
-            whole = table["kernel"] == WHOLE
-            table[INCLUSIVE], table["time"] = table["time"].where(~whole), table["time"].where(whole)
-            write_table(folder / "counters.parquet", table)
-            said = run.provenance.get("time", "measured")
-            replace(run, provenance={**run.provenance, INCLUSIVE: said}).write(folder)
+        for run in self._experiment.runs:
+            if "time" in run.provenance:
+                said = {**run.provenance, "time": f"{INCLUSIVE}{run.provenance['time']}"}
+                replace(run, provenance=said).write(self._experiment.path / "runs" / run.id)
 
     def finish(self) -> Experiment:
         """Put the experiment in its place.

@@ -3,10 +3,10 @@
 A table of nested timers has a row ``Total`` or ``main`` whose time holds that of the others; added up, they are several
 times the program's. That the others are longer together than the longest shows nothing: 75 kernels of a flat profile
 are, too. A row called *Total* that takes longest is the whole. One called *main* may be where the others together take
-about as long; so may one that is the sum of all others in every run, or that the next longest equals in every run.
+about as long; so may one that is the sum of all others in every run.
 
 Which timer holds which is not known from their values: any may be part of any longer one. Where the whole is named and
-the others together exceed it, their times are therefore stored as ``time_inclusive``, which nothing adds up.
+the others together exceed it, their times are therefore marked as inclusive, and nothing adds them up.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ MOST = 0.9
 EXCEEDS = 1.05
 """Part of the whole from which on a part exceeds it, with what rounding and the ranks' differences make of both."""
 SUM = 0.01
-"""Relative difference up to which a timer is the sum of all others, or as long as the next longest."""
-FEWEST = 3
-"""Runs from which two timers of the same length are no coincidence."""
-OVERLAP = 1.1
-"""Times of the parts over that of the whole from which the parts hold each other."""
+"""Relative difference up to which a timer is the sum of all others."""
+OVERLAP = 1.5
+"""Times of the parts over that of the whole from which the parts hold each other: largest times of ranks that are not
+even add up to less."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ class Timers:
     runs: int = 0
     longest: Counter[str] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
-    twins: Counter[tuple[str, str]] = field(default_factory=Counter)
     over: dict[str, list[float]] = field(default_factory=dict)
     exceeding: Counter[str] = field(default_factory=Counter)
     parts: list[float] = field(default_factory=list)
@@ -93,13 +91,8 @@ class Timers:
         if len(times) < 2:
             return
         self.runs += 1
-        first = int(times.argmax())
-        name, longest = str(unique[first]), float(times[first])
+        name, longest = str(unique[int(times.argmax())]), float(times.max())
         rest = float(times.sum()) - longest
-        second = int(np.delete(times, first).argmax())
-        second += second >= first
-        if longest > 0 and times[second] >= (1 - SUM) * longest:
-            self.twins[name, str(unique[second])] += 1
         self.longest[name] += 1
         self.sums[name] += len(times) > 2 and abs(rest - longest) <= SUM * longest
         if longest > 0:
@@ -119,8 +112,7 @@ class Timers:
             return Holder(name, True, times)
         named = _MAIN.fullmatch(name) and over[0] >= ALMOST
         summed = self.runs > 1 and self.sums[name] == self.runs
-        twin = self.runs >= FEWEST and max((n for pair, n in self.twins.items() if pair[0] == name), default=0)
-        return Holder(name, False, times) if named or summed or twin == self.runs else None
+        return Holder(name, False, times) if named or summed else None
 
     @property
     def overlap(self) -> float | None:

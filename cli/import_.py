@@ -181,7 +181,7 @@ def run(chosen: argparse.Namespace) -> int:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above say why")
         _whole(work, chosen, any(name in ANY_TIMES for _, name in todo))
         if chosen.total and work.timers.overlap is not None:
-            work.keep_inclusive()
+            work.mark_inclusive()
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
@@ -239,8 +239,8 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
         yield f"{_holding(held)}: if it holds them, {_naming(held)}, or their times are added up"
     if chosen.total and (times := work.timers.overlap) is not None:
         yield (
-            f"the timers add up to {times:.2g} times {chosen.total}: they hold each other, so each is kept as "
-            "time_inclusive and none is added up"
+            f"the timers add up to {times:.2g} times {chosen.total}: they contain each other, so each is kept as "
+            "it is and none is added up"
         )
     if (larger := work.timers.larger) is not None:
         yield (

@@ -17,6 +17,8 @@ SCHEMA_VERSION = 1
 """Of an experiment's files."""
 FILE = "run.json"
 LARGEST = sys.float_info.max
+INCLUSIVE = "inclusive, "
+"""How the provenance of a metric begins whose values of one kernel contain those of others."""
 JOBS = ("PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 """Variables of jobs whose nodes are not known from the environment."""
 
@@ -111,6 +113,10 @@ class Run:
         """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""
         text = self.provenance.get(metric, "")
         return text.startswith("sampled") or "(sampled" in text
+
+    def inclusive(self, metric: str) -> bool:
+        """Whether the values of `metric` of a kernel contain those of others, so that no sum of them means anything."""
+        return self.provenance.get(metric, "").startswith(INCLUSIVE)
 
     @property
     def crowded(self) -> bool:

@@ -311,6 +311,8 @@ def assemble(
     )
     if counting is not None:
         application = replace(application, clock_spread=counting.spread)
+    if any(run.inclusive("time") for run in experiment.runs) and (WHOLE, "time") in functions.rows:
+        application = replace(application, nested=True)
     log("the program's time: %s", in_words(application))
     if application.known:
         extras["application"] = application.to_dict()

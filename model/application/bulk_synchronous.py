@@ -80,6 +80,8 @@ class Application(Stored):
         Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law.
     cache : SharedCache or None
         What a cache was seen to hold of what the ranks that share it work on.
+    nested : bool
+        Whether the kernels' times contain each other, so that the program is its own time and no sum of them.
     clock_spread : float
         Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows.
     """
@@ -98,6 +100,7 @@ class Application(Stored):
     imbalances: Imbalances | None = None
     cached: Sharing | None = None
     cache: SharedCache | None = None
+    nested: bool = False
     clock_spread: float = 0.0
 
     @property
@@ -108,10 +111,10 @@ class Application(Stored):
     @property
     def known(self) -> bool:
         """Whether anything but functions is known of the application's time."""
-        return self.imbalance > 1 or any(
+        return self.imbalance > 1 or self.nested or any(
             getattr(self, each.name) is not None
             for each in fields(self)
-            if each.name not in ("weights", "imbalance", "clock_spread")
+            if each.name not in ("weights", "imbalance", "nested", "clock_spread")
         )
 
     @property
@@ -294,7 +297,9 @@ class Application(Stored):
         """
         said, rows = refined.said, functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        if len(timed) > 1:  # kernels other than the whole are its parts
+        if self.nested:
+            timed = {WHOLE: timed[WHOLE]}
+        elif len(timed) > 1:  # kernels other than the whole are its parts
             timed.pop(WHOLE, None)
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
@@ -305,7 +310,7 @@ class Application(Stored):
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
             form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
         exchanged = messages = None
-        if self.communication is not None and self.communication.priced(self.network):
+        if self.communication is not None and not self.nested and self.communication.priced(self.network):
             exchanged = self.communication.exchanged(points, self.network, said.level)
             messages = exchanged.times
         callers = () if messages is None or self.communication is None else self.communication.callers

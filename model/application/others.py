@@ -150,7 +150,7 @@ def overlap(series: Series) -> str:
         return ""
     return (
         f"the kernels' times add up to {times:.2g} times the program's: they hold each other or ran side by side, and "
-        "their sum is not its time; import it again with --total NAME of the timer that holds the others"
+        "their sum is not its time"
     )
 
 
