@@ -30,6 +30,8 @@ IN_FUNCTIONS = {
     # A collector is known before a run starts; its readers load pandas after it.
     "comm.collectors.pmpi": {"comm.tracer.events", "comm.tracer.gathering", "comm.tracer.tables"},
     "core.experiment": {"core.tables"},
+    # Few imports write tables a second time.
+    "campaign.importing": {"core.tables"},
     # Phases are of event traces, which few experiments hold.
     "analysis.observed": {"analysis.phases.analysis"},
     # What a model answers seldom is loaded when it is asked.
