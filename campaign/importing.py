@@ -375,21 +375,16 @@ class Import:
 
     def keep_inclusive(self) -> None:
         """Make the times of all kernels but the whole ``time_inclusive``, which nothing adds up."""
-        from ranksight.core.tables import write_table
-
         if self._experiment is None:
             return
-        experiment = self._experiment
-        for run in experiment.runs:
-            folder = experiment.path / "runs" / run.id
-            table = experiment.table(run, "counters")
+        for run in self._experiment.runs:
+            table = self._experiment.table(run, "counters")
             if table is None or "time" not in table or INCLUSIVE in table:
                 continue
             whole = table["kernel"] == WHOLE
             table[INCLUSIVE], table["time"] = table["time"].where(~whole), table["time"].where(whole)
-            write_table(folder / "counters.parquet", table)
-            said = run.provenance.get("time", "measured")
-            replace(run, provenance={**run.provenance, INCLUSIVE: said}).write(folder)
+            said = {**run.provenance, INCLUSIVE: run.provenance.get("time", "measured")}
+            self._experiment.rewrite(replace(run, provenance=said), table)
 
     def finish(self) -> Experiment:
         """Put the experiment in its place.

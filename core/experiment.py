@@ -282,6 +282,18 @@ class Experiment:
 
         return self._store(run, fill)
 
+    def rewrite(self, run: Run, counters: pd.DataFrame) -> None:
+        """Store `run` and `counters` in the place of those of the same id; only for an experiment under construction,
+        since it is not atomic."""
+        from ranksight.core.tables import write_table
+
+        folder = self.path / "runs" / run.id
+        write_table(folder / "counters.parquet", counters)
+        run.write(folder)
+        self._runs[run.id] = run
+        self._tables.pop((run.id, "counters"), None)
+        self._columns.pop((run.id, "counters"), None)
+
     def adopt(self, run: Run, folder: Path) -> Run:
         """Store a copy of the tables and files in `folder`, another experiment's run, as `run`; see :meth:`add`."""
         return self._store(run, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True, symlinks=True))
