@@ -37,7 +37,7 @@ SPARE = 2
 """Ranks that have to meet it beyond two of each combination of the other parameters, which any do."""
 LIKELY = 3.0
 """Logarithm of the ratio of likelihoods up to which another order is kept."""
-MARGINS = np.concatenate([[0.0], np.geomspace(0.01, 4.0, 600)])
+MARGINS = np.concatenate([[0.0], np.geomspace(1e-3, 4.0, 800)])
 
 
 @dataclass(frozen=True)

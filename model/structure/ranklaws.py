@@ -32,7 +32,7 @@ from ranksight.model.plaindata import reading
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import EXACT
-from ranksight.model.structure.halolaws import find_margins
+from ranksight.model.structure.halolaws import CLOSE, find_margins
 from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, sums, term_values
 from ranksight.model.uncertainty import forecast
@@ -51,6 +51,8 @@ NEARLY = 1.5
 """Difference of costs up to which a sum is nearly as simple."""
 RIVALS = 4
 """Sums that are kept of a series at most."""
+Found = list[tuple[tuple[int, ...], Array]]
+"""Sums that fit a series, the simplest first: terms (q,), and coefficients (g, q) at the other parameters' places."""
 REGULAR = 1e-9
 """Determinant, terms over their largest values, from which on the ranks distinguish the terms."""
 
@@ -214,9 +216,11 @@ def fit_rank_laws(
     scatter = [0.0] * len(rows)
     near = {**(halos or {}), **_near(found, [keys[row] for row in rows])}
     for row, (kernel, name) in enumerate(keys[row] for row in rows):
-        if name == "bytes_sent" and not found[row] and kernel in near:
-            margins, scatter[row] = find_margins(values[row], ranks, near[kernel])
-            found[row] = [(each.terms, each.coefficients) for each in margins]
+        if name == "bytes_sent" and kernel in near and not _everywhere(found[row], values[row], ranks):
+            margins, apart = find_margins(values[row], ranks, near[kernel])
+            # A sum that left ranks out gives way to a halo that meets all of them.
+            if margins and (not found[row] or apart <= CLOSE):
+                found[row], scatter[row] = [(each.terms, each.coefficients) for each in margins], apart
     lawful = [row for row, each in enumerate(found) if each]
     if not lawful:
         return None
@@ -237,6 +241,15 @@ def fit_rank_laws(
     return RankLaws(series.parameters, others, kernels, metrics, said, coefficients, kept)
 
 
+def _everywhere(found: Found, values: Array, ranks: NDArray[np.int64]) -> bool:
+    """Whether the first sum that fits (g, n) values meets them at all numbers of ranks."""
+    if not found:
+        return False
+    terms, coefficients = found[0]
+    missed = np.abs(coefficients @ term_values(ranks)[list(terms)] - values)
+    return bool((np.nan_to_num(missed) <= EXACT * np.nanmax(np.abs(values))).all())
+
+
 def _near(found: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Halo]]:
     """Kernels whose messages go to each neighbour on a grid by a sum found, and the kinds of these grids."""
     texts = list(RANK_TERMS)
@@ -251,10 +264,6 @@ def _near(found: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Hal
 def _rounded(values: Array) -> Array:
     """To twelve digits, so that what differs by rounding is the same; NaN stays."""
     return np.array([[float(f"{x:.12g}") for x in row] for row in values], dtype=np.float64).reshape(values.shape)
-
-
-Found = list[tuple[tuple[int, ...], Array]]
-"""Sums that fit a series, the simplest first: terms (q,), and coefficients (g, q) at the other parameters' places."""
 
 
 def _search(values: Array, ranks: NDArray[np.int64]) -> list[Found]:

@@ -89,6 +89,16 @@ def _chain() -> list[RankTerm]:
     ]  # fmt: skip
 
 
+_ALL_AROUND: dict[Halo, str] = {
+    (d, periodic): f"{3**d} - " + " ".join(f"(3 - 2 [{name} > 1])" for name in "xyz"[:d])
+    if periodic
+    else " ".join(f"(3 - 2/{name})" for name in "xyz"[:d]) + " - 1"
+    for d in (2, 3)
+    for periodic in (True, False)
+}
+"""Names of the neighbours on a grid, those across edges and corners too, but for a rank itself."""
+
+
 def _grid(d: int) -> list[RankTerm]:
     names = "xyz"[:d]
 
@@ -106,9 +116,8 @@ def _grid(d: int) -> list[RankTerm]:
         total("[{0} > 1] {0} / ranks", lambda s, p: (s > 1) * s / p),
         total("({0} - 1)", lambda s, p: s - 1.0),
         total("ceil(log2({0}))", lambda s, p: float(steps(s))),
-        RankTerm(
-            d, " ".join(f"(3 - 2/{name})" for name in names) + " - 1", lambda s: prod(3 - 2 / side for side in s) - 1.0
-        ),
+        RankTerm(d, _ALL_AROUND[d, False], lambda s: prod(3 - 2 / side for side in s) - 1.0),
+        RankTerm(d, _ALL_AROUND[d, True], lambda s: float(3**d - prod(1 if side > 1 else 3 for side in s))),
     ]
     alone: list[tuple[str, Callable[[int, int], float], int]] = [
         ("1/{0}", lambda s, p: 1 / s, 2),
@@ -132,14 +141,27 @@ def _grid(d: int) -> list[RankTerm]:
     return found
 
 
-ORDERS = ("rising", "falling", "")
-"""Sides in the order in which halos are exchanged along them, where those exchanged before are sent on."""
+CORNERS = "with corners"
+ORDERS = {True: ("rising", "falling", ""), False: ("rising", "falling", "", CORNERS)}
+"""Sides in the order in which halos are exchanged along them, where those exchanged before are sent on; or all
+neighbours at once, those across edges and corners too, which is what rising sides send on a periodic grid (True)."""
 
 
 def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
     """Terms of a halo: faces of a block without a margin, with a margin along one side, along two."""
 
+    def around(s: Sides) -> Array:
+        found = np.zeros(d)
+        for way in itertools.product((-1, 0, 1), repeat=d):
+            ahead = [side for step, side in zip(way, s, strict=True) if step]
+            if any(side > 1 for side in ahead):
+                there = prod(1 - 1 / side for side in ahead)
+                found[len(ahead) - 1] += there / prod(side for step, side in zip(way, s, strict=True) if not step)
+        return found
+
     def shares(s: Sides) -> Array:
+        if order == CORNERS:
+            return around(s)
         rising = s[::-1]  # the shortest side first
         ways = rising if order == "rising" else s
         found = np.zeros(d)
@@ -154,7 +176,8 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
             found += (1.0 if periodic else 1 - 1 / side) * face
         return found
 
-    kind = f"{'periodic ' if periodic else ''}halo{f' by {order} sides' if order else ''}"
+    how = f" {order}" if order == CORNERS else f" by {order} sides" if order else ""
+    kind = f"{'periodic ' if periodic else ''}halo{how}"
     margins = ("faces", "faces with a margin", "faces with two margins")[:d]
 
     def one(s: Sides, at: int) -> float:
@@ -165,7 +188,8 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
 
 def _named() -> dict[str, RankTerm]:
     named: dict[str, RankTerm] = {}
-    halos = [term for way in itertools.product((2, 3), (True, False), ORDERS) for term in _halo(*way)]
+    kinds = itertools.product((2, 3), (True, False))
+    halos = [term for d, periodic in kinds for order in ORDERS[periodic] for term in _halo(d, periodic, order)]
     for term in (*_chain(), *_grid(2), *_grid(3), *halos):
         text = term.text if term.dimensions == 1 else f"({term.text} on a {term.dimensions}-d grid)"
         named[text] = term
@@ -176,7 +200,7 @@ RANK_TERMS = _named()
 """All terms by their names, the simplest first."""
 HALOS: dict[Halo, tuple[tuple[str, ...], ...]] = {
     (d, periodic): tuple(
-        tuple(f"({term.text} on a {d}-d grid)" for term in _halo(d, periodic, order)) for order in ORDERS
+        tuple(f"({term.text} on a {d}-d grid)" for term in _halo(d, periodic, order)) for order in ORDERS[periodic]
     )
     for d, periodic in itertools.product((2, 3), (True, False))
 }
@@ -185,7 +209,7 @@ SENT_TO: dict[str, Halo] = {
     f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic)
     for d in (2, 3)
     for text, periodic in (("[{0} > 1]", True), ("(1 - 1/{0})", False))
-}
+} | {f"({text} on a {kind[0]}-d grid)": kind for kind, text in _ALL_AROUND.items()}
 """Terms of messages that go to each neighbour on a grid, and its kind."""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,35 @@ def wrapped(p: int) -> int:
     """Faces with margins of a periodic cube of 840 cells a side; ranks send to themselves along uncut sides."""
     x, y, z = (840 // side + 40 for side in dims_create(p, 3))
     return p * 2 * (x * y + y * z + z * x)
+
+
+def neighbours(p: int, periodic: bool, cells: int | None = None) -> int:
+    """All around, across edges and corners too, none of them a rank itself; or the cells that they get."""
+    sides, found = dims_create(p, 3), 0
+    for at in itertools.product(*map(range, sides)):
+        for step in itertools.product((-1, 0, 1), repeat=3):
+            to = [a + s for a, s in zip(at, step, strict=True)]
+            if periodic:
+                to = [a % side for a, side in zip(to, sides, strict=True)]
+            if tuple(to) != at and all(0 <= a < side for a, side in zip(to, sides, strict=True)):
+                flat = [cells // side for s, side in zip(step, sides, strict=True) if not s] if cells else []
+                found += prod(flat)
+    return found
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_neighbours_across_edges_and_corners(periodic: bool) -> None:
+    ranks, cells = range(2, 9), 840
+    points = np.array([[p, cells] for p in ranks], dtype=float)
+    values = np.array([[neighbours(p, periodic, n) / p for p in ranks] for n in (None, cells)])
+    names = (("main: Send",) * 2, ("messages", "bytes_sent"))
+    law = fit_rank_laws(Series(("ranks", "size"), points, values[:, :, None], *names), set(zip(*names, strict=True)))
+    assert law is not None
+    assert set(law.metrics) == {"messages", "bytes_sent"}
+    said = law.predict(np.array([[p, float(cells)] for p in (16, 27, 64)]))
+    for metric, n in (("messages", None), ("bytes_sent", cells)):
+        true = [neighbours(p, periodic, n) / p for p in (16, 27, 64)]
+        assert said.value[law.metrics.index(metric)] == pytest.approx(true, rel=0.01)
 
 
 def late(p: int) -> int:
