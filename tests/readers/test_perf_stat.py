@@ -164,7 +164,11 @@ def test_rows_of_many_blanks_take_no_long_time(tmp_path: Path) -> None:
     path = tmp_path / "p.txt"
     blanks = " " * 4000
     lines = [f"{blanks}a{blanks}b", f"  12 a{blanks}b", f"  1{blanks}a", f"a{blanks}12 b"]
-    path.write_text(" Performance counter stats for 'a':\n\n" + "\n".join(lines * 20) + "\n\n  100  cycles\n\n  1.5 seconds time elapsed\n")
+    path.write_text(
+        " Performance counter stats for 'a':\n\n"
+        + "\n".join(lines * 20)
+        + "\n\n  100  cycles\n\n  1.5 seconds time elapsed\n"
+    )
     start = time.process_time()
     (found,) = READERS["perf-stat"].read(path)
     assert time.process_time() - start < 5
