@@ -25,14 +25,16 @@ TITLE = "Nothing lost, nothing let in"
 
 
 def kills(folder: Path, count: int, seed: str) -> dict[str, Tally]:
-    """Kills of each command: a half at operations on files, the others, of campaigns, at any time."""
+    """Kills of commands: a half at operations on files, as far as there are so many; the others, of campaigns, at any
+    time."""
     paths = f"{ROOT.parent}{os.pathsep}{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
     words = [sys.executable, "-m", "benchmarks.hostile.kills", str(folder / "operations"), str(count // 2), seed]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
     tallies = {f"{name}, at operations on files": Tally(**of) for name, of in json.loads(done.stdout).items()}
-    tallies["measure, at any time"] = at_any_time(folder / "any", count // 3, seed)
-    tallies["tasks of a batch system, at any time"] = at_any_time(folder / "batch", count // 6, seed, batch=True)
+    left = count - sum(tally.kills for tally in tallies.values())
+    tallies["measure, at any time"] = at_any_time(folder / "any", left - left // 3, seed)
+    tallies["tasks of a batch system, at any time"] = at_any_time(folder / "batch", left // 3, seed, batch=True)
     return tallies
 
 

@@ -23,6 +23,8 @@ _TEXT = re.compile(
     rf"^(?:(?P<where>\S.*?)\s+)??(?P<value>{_NUMBER})\s+(?:(?P<unit>msec|Joules|[KMGT]?i?B|MB|ns|%|C|seconds)\s+)?"
     r"(?P<event>[^\s#][^#]*?)\s*(?:#.*)?$"
 )
+_BLANKS = re.compile(r"\s{2,}")
+"""What no row is searched with: the time would grow with the square of their number. Single ones group digits."""
 _PERCENT = re.compile(r"\(\s*(?P<spread>\+-\s*)?(?P<share>[\d.]+)%\s*\)")
 _INTERVAL = re.compile(r"^\s+(?P<at>\d+[.,]\d{6,9})(?P<rest>\s.*)$")
 _ELAPSED = re.compile(
@@ -85,7 +87,7 @@ def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
             continue
         said_of_row = interval["rest"] if interval else line
         shares = [found["share"] for found in _PERCENT.finditer(said_of_row) if not found["spread"]]
-        row = _TEXT.match(_PERCENT.sub("", said_of_row[:_LONGEST]).strip())
+        row = _TEXT.match(_BLANKS.sub(" ", _PERCENT.sub("", said_of_row[:_LONGEST])).strip())
         if row is None or (row["where"] and not _PLACE.match(row["where"].split()[0])):
             continue
         event, unit = row["event"].strip(), row["unit"] or ""

@@ -17,7 +17,7 @@ from ranksight.counters.readers._delimited import Delimited, columns_of, read_de
 
 CELLS = "value"
 """Name of the column that the cells of molten columns become."""
-_UNIT = re.compile(r"\s*[\[(]\s*(?P<unit>[^\s\[\]()]{1,12})\s*[\])]\s*$")
+_UNIT = re.compile(r"[\[(]\s*(?P<unit>[^\s\[\]()]{1,12})\s*[\])]\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Shape:
             )
         rows, unit = len(table.lines), units.pop()
         columns = {name: [text for text in table.columns[name] for _ in names] for name in others}
-        columns[new] = [_UNIT.sub("", name) for name in names] * rows
+        columns[new] = [_UNIT.sub("", name).rstrip() for name in names] * rows
         columns[CELLS] = [table.columns[name][row] for row in range(rows) for name in names]
         header = (*(name for name in table.header if name not in cells), new, CELLS)
         scale = {CELLS: f"{CELLS} [{unit}]"} if unit else {}

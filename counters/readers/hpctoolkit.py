@@ -33,7 +33,7 @@ from ranksight.counters.readers._threads import reduce_threads
 _FILE = re.compile(r"-(\d{1,9})-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
 _MAGIC = b"HPCPROF-metricdb__"
 _HEADER = 32
-_NAME = re.compile(r"^(?P<name>.*?)\s*(?:\((?P<unit>\w+)\))?(?::\w+)?\s*\((?P<kind>[IE])\)$")
+_UNIT = re.compile(r"(?:\((?P<unit>\w+)\))?(?::\w+)?$")
 _TIMES = {"CPUTIME": "time", "REALTIME": "time", "WALLCLOCK": "time"}
 _PROCEDURES = frozenset({"PF", "Pr", "P"})
 _STATEMENTS = frozenset({"S", "C"})
@@ -96,8 +96,7 @@ def _from_store(folder: Path) -> Reading:
     columns: dict[str, NDArray[np.float64]] = {}
     origin: dict[str, str] = {}
     for full, values in store.columns.items():
-        match = _NAME.match(f"{full} (E)")
-        name, scale = _metric(match) if match is not None else (full, 1.0)
+        name, scale = _metric(_named(full))
         columns[name] = values.ravel() * scale
         origin[name] = f"sampled ({full})"
     reduced = reduce_threads(
@@ -189,7 +188,7 @@ def _stores(folder: Path) -> list[tuple[int, str, Path]]:
 
 def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) -> Reading:
     nodes, kernel = tree.nodes, tree.kernel
-    own = {place: match for place, name in tree.stored.items() if (match := _NAME.match(name)) and match["kind"] == "E"}
+    own = {place: found for place, name in tree.stored.items() if (found := _exclusive(name)) is not None}
     if not own:
         raise InputError(f"{file} has no exclusive metric", "was the profile made with call paths?")
     count = len(tree.kernels)
@@ -200,8 +199,8 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
             raise InputError(
                 f"{store} has {len(values)} nodes, experiment.xml {nodes.max()}", "they do not belong together"
             )
-        for place, match in own.items():
-            name, scale = _metric(match)
+        for place, given in own.items():
+            name, scale = _metric(given)
             added = np.bincount(kernel, weights=values[nodes - 1, place], minlength=count) * scale
             columns.setdefault(name, []).append(np.asarray(added, dtype=np.float64))
     kernels = np.tile(np.array(tree.kernels, dtype=object), len(stores))
@@ -215,7 +214,7 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
     return _assemble.build_reduced(
         file,
         reduced,
-        origin={_metric(match)[0]: f"sampled ({match['name']})" for match in own.values()},
+        origin={_metric(given)[0]: f"sampled ({given[0]})" for given in own.values()},
     )
 
 
@@ -225,10 +224,10 @@ def _summed(file: Path, tree: _Tree) -> Reading:
     order = np.argsort(tree.nodes, kind="stable")
     sorted_nodes = tree.nodes[order]
     for number, full in tree.metrics.items():
-        match = _NAME.match(full)
-        if match is None or match["kind"] != "E":
+        described = _exclusive(full)
+        if described is None:
             continue
-        name, scale = _metric(match)
+        name, scale = _metric(described)
         if (len(columns) + 1) * len(tree.kernels) * 8 > limits.PROFILE_TABLE:
             raise InputError(
                 f"{file} holds more than {len(columns)} metrics of {len(tree.kernels)} call paths",
@@ -242,7 +241,7 @@ def _summed(file: Path, tree: _Tree) -> Reading:
         at = np.arange(len(values)) + np.repeat(first - np.cumsum(last - first) + (last - first), last - first)
         found = np.bincount(tree.kernel[order[at]], weights=values, minlength=len(tree.kernels))
         columns[name] = found.astype(np.float64) * scale
-        origin[name] = f"sampled ({match['name']})"
+        origin[name] = f"sampled ({described[0]})"
     return _assemble.build(
         file,
         tree.kernels,
@@ -254,9 +253,21 @@ def _summed(file: Path, tree: _Tree) -> Reading:
     )
 
 
-def _metric(match: re.Match[str]) -> tuple[str, float]:
-    name = match["name"].strip()
-    scale = unit_scale(match["unit"]) if match["unit"] else None
+def _exclusive(full: str) -> tuple[str, str | None] | None:
+    """Name and unit of an exclusive metric, ``REALTIME (usec):Sum (E)``; None of any other."""
+    return _named(full[:-3].rstrip()) if full.endswith("(E)") else None
+
+
+def _named(full: str) -> tuple[str, str | None]:
+    """Name and unit of a metric, ``REALTIME (usec):Sum``."""
+    found = _UNIT.search(full)
+    assert found is not None  # it matches the empty end
+    return full[: found.start()].strip(), found["unit"]
+
+
+def _metric(described: tuple[str, str | None]) -> tuple[str, float]:
+    name, unit = described
+    scale = unit_scale(unit) if unit else None
     return _TIMES.get(name, name), 1.0 if scale is None else scale
 
 

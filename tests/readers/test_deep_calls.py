@@ -143,3 +143,16 @@ def test_paths_of_caliper_that_are_no_numbers_of_nodes(tmp_path: Path) -> None:
     (found,) = READERS["caliper"].read(path)
     assert found.counters is not None
     assert sorted(found.counters["kernel"]) == ["a", "main", "main->f"]
+
+
+def test_names_of_metrics_of_many_blanks_take_no_long_time(tmp_path: Path) -> None:
+    """Less than a MB; the time of a search that begins anew at each blank grows with the square."""
+    path = hpctoolkit(tmp_path, '<PF i="2" n="f"><S i="9"><M n="0" v="5"/></S></PF>', metrics=2)
+    text = path.read_text()
+    for name in (" " * 200_000 + "x", "(" * 200_000, ":a" * 100_000, "(a" * 100_000 + " (E)", " " * 200_000 + "(E)"):
+        path.write_text(text.replace("REALTIME1 (usec):Sum (E)", name))
+        start = time.process_time()
+        (found,) = READERS["hpctoolkit"].read(path)
+        assert found.counters is not None
+        assert found.counters["time"].tolist() == pytest.approx([5e-6])
+        assert time.process_time() - start < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,20 @@ def test_a_text_report_that_breaks_off(tmp_path: Path) -> None:
     path.write_text("".join(lines[: end - 1]))
     with pytest.raises(InputError, match=rf"cut\.txt:{end}: the report breaks off before its time elapsed"):
         list(READERS["perf-stat"].read(path))
+
+
+def test_rows_of_many_blanks_take_no_long_time(tmp_path: Path) -> None:
+    """Every line as long as one may be; the time of a search that begins anew at each blank grows with the square."""
+    path = tmp_path / "p.txt"
+    blanks = " " * 4000
+    lines = [f"{blanks}a{blanks}b", f"  12 a{blanks}b", f"  1{blanks}a", f"a{blanks}12 b"]
+    path.write_text(
+        " Performance counter stats for 'a':\n\n"
+        + "\n".join(lines * 20)
+        + "\n\n  100  cycles\n\n  1.5 seconds time elapsed\n"
+    )
+    start = time.process_time()
+    (found,) = READERS["perf-stat"].read(path)
+    assert time.process_time() - start < 5
+    assert found.counters is not None
+    assert found.counters["cycles"].tolist() == [100]
