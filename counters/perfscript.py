@@ -3,8 +3,8 @@
 The text is a stream, taken in blocks. Of a call chain only the frames are looked at that decide whose a sample is, the
 innermost ones; each is remembered by its bytes, without the address and the offset, which differ from sample to sample
 and say nothing of the function. Where the innermost one decides, one match of an expression is all that is looked at.
-Samples without chains are one line each: times are cut off, so that those of one place
-in one loop become the same bytes and are counted.
+Samples without chains are one line each: times are cut off, so that those of one place in one loop become the same
+bytes and are counted.
 
 With ``--show-mmap-events`` it holds where files were mapped, so that functions without a symbol get names.
 

@@ -18,7 +18,7 @@ Index = NDArray[np.intp]
 
 FLOOR = -40.0
 """Log-density of a value where a hypothesis has none."""
-HELD = 200_000
+HELD = 100_000
 """Numbers of an array for the candidates of a batch, that the arrays of one stay in a cache."""
 
 

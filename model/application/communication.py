@@ -357,15 +357,21 @@ class Communication(Stored):
         with np.errstate(invalid="ignore", divide="ignore"):
             width = np.where(said.value > 0, (said.upper - said.lower) / said.value, 0.0) ** 2
         form = np.zeros(shape)
+        operations: dict[str, list[int]] = {}
         for at, name in enumerate(self.names):
-            if kind and self.kinds[at] != kind:
-                continue
-            operation = name.rpartition(BETWEEN)[2]
-            count, volume = rows[name, "messages"], rows[name, "bytes_sent"]
-            for target, which in ((value, "value"), (lower, "lower"), (upper, "upper")):
-                calls, size = (np.maximum(np.nan_to_num(getattr(said, which)[row]), 0.0) for row in (count, volume))
-                each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
-                target[at] = calls * price(operation, np.maximum(ranks, 1), each)
+            if not kind or self.kinds[at] == kind:
+                operations.setdefault(name.rpartition(BETWEEN)[2], []).append(at)
+        ends = np.stack([said.value, said.lower, said.upper])
+        for operation, alike in operations.items():  # priced once for all that call it
+            calls, size = (
+                np.maximum(np.nan_to_num(ends[:, [rows[self.names[at], what] for at in alike]]), 0.0)
+                for what in ("messages", "bytes_sent")
+            )
+            each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
+            everywhere = np.broadcast_to(np.maximum(ranks, 1), each.shape)
+            value[alike], lower[alike], upper[alike] = calls * price(operation, everywhere, each)
+        for at in (at for alike in operations.values() for at in alike):
+            count, volume = (rows[self.names[at], what] for what in ("messages", "bytes_sent"))
             form[at] = forecast.form_of(*((width[row], said.form[row]) for row in (count, volume)))
             for row in (count, volume):
                 bad = (said.status[row] != forecast.OK) & (status[at] == forecast.OK)
