@@ -95,9 +95,9 @@ def lines_not_printed(shown: str, printed: str) -> list[str]:
     ]
 
 
-def shown_in_tour() -> list[tuple[list[str], str]]:
-    """Commands of the tour on the measurements that come with the package, and the output that it shows of each."""
-    text = (DOCUMENTS / "docs" / "tour.md").read_text()
+def shown_in_documents() -> list[tuple[list[str], str]]:
+    """Commands on the measurements that come with the package, and the output that documents show of each."""
+    text = "".join((DOCUMENTS / "docs" / f"{name}.md").read_text() for name in ("tour", "plan", "report"))
     found = re.findall(
         r"^    ranksight ([^\n]* ranksight-demo/[^\n]*)\n\n```\n(.*?)^```", text, re.MULTILINE | re.DOTALL
     )
@@ -118,12 +118,14 @@ def test_the_example_predicts_what_was_measured(
     readme = (DOCUMENTS / "README.md").read_text()
     shown = readme[readme.index("demo output -->") :].partition("\n")[2].partition("<!-- end")[0]
     assert lines_not_printed(shown, printed) == []
-    assert len(shown_in_tour()) == 3
+    assert len(shown_in_documents()) == 5
     monkeypatch.setenv("COLUMNS", "80")
-    for words, shown in shown_in_tour():
-        assert main(words) == 0
+    for words, shown in shown_in_documents():
+        assert main([*words, *(["--force"] if words[0] == "report" else [])]) == 0
         lacking = lines_not_printed(shown, capsys.readouterr().out)
-        assert len(lacking) <= 0.1 * len(shown.splitlines()), f"docs/tour.md is not what is printed: {lacking}"
+        assert len(lacking) <= 0.1 * len(shown.splitlines()), (
+            f"{words}: a document shows what is not printed: {lacking}"
+        )
     said = " ".join(printed.split())
     sizes = set(re.findall(r"(?:as ranks|Largest kernels at [0-9]+ ranks), size (\d+)", said))
     assert len(sizes) == 1, "the predicted times and the ranking are of one size"

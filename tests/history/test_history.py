@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +132,26 @@ def test_the_page_is_one_file_and_runs_nothing_of_others(nightly: list[str], tmp
     assert text.count('class="mark"') >= 2
     assert main(["history", *nightly, "-o", str(page), "--quiet"]) == 1, "the file exists"
     assert main(["history", *nightly, "-o", str(page), "--quiet", "--force"]) == 0
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium is found")
+def test_the_page_s_script_runs_without_an_error(nightly: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "h.html"
+    main(["history", *nightly, "-o", str(page), "-q"])
+    words = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+        "--v=0",
+        "--dump-dom",
+    ]
+    words += [f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=2000", page.as_uri()]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "CONSOLE" not in done.stderr
+    assert 'class="take"' in done.stdout
 
 
 def test_bad_input_is_one_line(nightly: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

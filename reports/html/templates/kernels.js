@@ -1,6 +1,6 @@
 // The small plots of a kernel, drawn when it is opened: points, model with its interval, and what the model misses.
 (() => {
-  const holder = document.getElementById("series");
+  const holder = document.querySelector("script#series");
   if (!holder) return;
   const data = JSON.parse(holder.textContent), rows = Numbers.unpack(data.codes, data.scale);
   const space = "http://www.w3.org/2000/svg", count = data.x.length, points = data.points.length;
