@@ -20,13 +20,13 @@ from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import REPEATED
-from ranksight.model.search.terms import ON_GRIDS, Factor
+from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 
-TREE: tuple[Factor, ...] = ((0.0, 1.0, 0.0), ON_GRIDS[-1])
+TREE: tuple[Factor, ...] = ((0.0, 1.0, 0.0), on_a_grid("ceil(log2(x))"))
 """How a collective operation grows with the ranks."""
 SHARES = (0.5, 2 / 3, 1.0)
 """Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""

@@ -26,6 +26,11 @@ ON_GRIDS: tuple[Factor, ...] = tuple((each.power, each.log, -1.0 - at) for at, e
 """The factors of process grids."""
 
 
+def on_a_grid(text: str) -> Factor:
+    """The factor of process grids whose term has this text, of the fewest dimensions where several have it."""
+    return ON_GRIDS[[each.text for each in GRID_TERMS].index(text)]
+
+
 @dataclass(frozen=True)
 class Hypotheses:
     """What a search space offers.

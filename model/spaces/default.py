@@ -24,7 +24,7 @@ from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened, screen
-from ranksight.model.search.terms import ON_GRIDS, ONE, Factor, Hypotheses, hypotheses
+from ranksight.model.search.terms import ON_GRIDS, ONE, Factor, Hypotheses, hypotheses, on_a_grid
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
 
@@ -82,9 +82,7 @@ _COARSE: tuple[Factor, ...] = tuple(
 # A share that is sorted or transformed, and the part of it that others get of it.
 _SHARES: tuple[Factor, ...] = ((-1.0, 1.0, 0.0), (-2.0, 0.0, 0.0))
 # Lengths and faces of a block with what surrounds it: (n/x + 2) (n/y + 2) (n/z + 2).
-_LENGTHS, _FACES = (
-    ON_GRIDS[[each.text for each in GRID_TERMS].index(text)] for text in ("1/x + 1/y + 1/z", "(x + y + z) / ranks")
-)
+_LENGTHS, _FACES = on_a_grid("1/x + 1/y + 1/z"), on_a_grid("(x + y + z) / ranks")
 
 
 @SPACES.register("default")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import ranksight
 from ranksight.cli import fit, measure
 from ranksight.cli._continuing import measure_lines
 from ranksight.cli._lines import options, shell_line
@@ -122,6 +122,6 @@ def test_an_interruption_that_a_library_takes_for_its_own_fault_is_one_line() ->
 def test_the_package_loads_nothing_before_an_interruption_is_answered() -> None:
     text = "import sys; sys.path[:0] = sys.argv[1:]; before = set(sys.modules); import ranksight\n"
     text += "print(sorted(set(sys.modules) - before))\n"
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    done = subprocess.run([sys.executable, "-ISc", text, *paths], capture_output=True, text=True)
+    path = str(Path(ranksight.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-ISc", text, path], capture_output=True, text=True)
     assert done.stdout in ("['__future__', 'ranksight']\n", "['ranksight']\n")

@@ -10,6 +10,7 @@ import pytest
 
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
+from ranksight.model.application.exchange import TREE
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
@@ -145,6 +146,12 @@ def test_work_and_reductions_that_grow_apart_with_the_size_are_met_with_three_si
     )
     assert answer.value[0, 0] == pytest.approx(count(64, 48), rel=1e-6)
     assert answer.lower[0, 0] <= count(64, 48) <= answer.upper[0, 0]
+
+
+def test_collectives_grow_with_the_steps_of_a_tree() -> None:
+    ranks = np.array([[2.0], [5.0], [12.0], [64.0]])
+    for factor, steps in zip(TREE, (np.log2(ranks), np.ceil(np.log2(ranks))), strict=True):
+        assert values(np.array(factor)[None, None], ranks) == pytest.approx(steps.T)
 
 
 def test_work_that_one_rank_deals_out_is_shared_by_the_others() -> None:
