@@ -6,11 +6,10 @@ those of :mod:`benchmarks.real_programs`, with its options.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from benchmarks.programs import PROGRAMS, Program
-from benchmarks.real_programs import FURTHER, QUICK_FURTHER, command, folder_of, sent
+from benchmarks.programs import Program
+from benchmarks.real_programs import FURTHER, QUICK_FURTHER, command, folder_of, installed, sent
 from benchmarks.settings import Settings, Skipped
 from benchmarks.table import markdown
 from ranksight.core.experiment import read
@@ -47,15 +46,9 @@ def measure(program: Program, folder: Path, quick: bool) -> list[object]:
 
 def run(settings: Settings) -> str:
     """The table."""
-    chosen = [name for name in os.environ.get("RANKSIGHT_PROGRAMS", "").split(",") if name]
     rows, skipped, known = [], [], []
     with folder_of(settings) as folder:
-        for program in PROGRAMS:
-            if chosen and program.name not in chosen:
-                continue
-            if missing := program.missing():
-                skipped.append(f"{program.name} ({missing} not installed)")
-                continue
+        for program in installed(skipped):
             try:
                 rows.append(measure(program, folder, settings.quick))
             except Skipped as reason:

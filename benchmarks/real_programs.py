@@ -158,18 +158,24 @@ def attributed(experiment: Experiment) -> float:
     return min(shares, default=float("nan"))
 
 
+def installed(skipped: list[str]) -> Iterator[Program]:
+    """The programs to take; those that are not installed are added to `skipped`, with what they lack."""
+    chosen = [name for name in os.environ.get("RANKSIGHT_PROGRAMS", "").split(",") if name]
+    for program in PROGRAMS:
+        if chosen and program.name not in chosen:
+            continue
+        if missing := program.missing():
+            skipped.append(f"{program.name} ({missing} not installed)")
+        else:
+            yield program
+
+
 def run(settings: Settings) -> str:
     """The tables."""
     ranks, further = (QUICK_RANKS, QUICK_FURTHER) if settings.quick else (RANKS, FURTHER)
-    chosen = [name for name in os.environ.get("RANKSIGHT_PROGRAMS", "").split(",") if name]
     rows, times, skipped, known = [], [], [], []
     with folder_of(settings) as folder:
-        for program in PROGRAMS:
-            if chosen and program.name not in chosen:
-                continue
-            if missing := program.missing():
-                skipped.append(f"{program.name} ({missing} not installed)")
-                continue
+        for program in installed(skipped):
             try:
                 row, each = measure(program, folder, settings.quick)
             except Skipped as reason:
