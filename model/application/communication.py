@@ -362,21 +362,17 @@ class Communication(Stored):
             if not kind or self.kinds[at] == kind:
                 operations.setdefault(name.rpartition(BETWEEN)[2], []).append(at)
         ends = np.stack([said.value, said.lower, said.upper])
-        for operation, alike in operations.items():  # priced once for all that call it
-            calls, size = (
-                np.maximum(np.nan_to_num(ends[:, [rows[self.names[at], what] for at in alike]]), 0.0)
-                for what in ("messages", "bytes_sent")
-            )
+        for operation, places in operations.items():  # priced once for all kernels that call it
+            counted = [[rows[self.names[at], what] for at in places] for what in ("messages", "bytes_sent")]
+            calls, size = (np.maximum(np.nan_to_num(ends[:, index]), 0.0) for index in counted)
             each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
             everywhere = np.broadcast_to(np.maximum(ranks, 1), each.shape)
-            value[alike], lower[alike], upper[alike] = calls * price(operation, everywhere, each)
-        for at in (at for alike in operations.values() for at in alike):
-            count, volume = (rows[self.names[at], what] for what in ("messages", "bytes_sent"))
-            form[at] = forecast.form_of(*((width[row], said.form[row]) for row in (count, volume)))
-            for row in (count, volume):
-                bad = (said.status[row] != forecast.OK) & (status[at] == forecast.OK)
-                status[at] = np.where(bad, said.status[row], status[at])
-                reason[at] = np.where(bad, said.reason[row], reason[at])
+            value[places], lower[places], upper[places] = calls * price(operation, everywhere, each)
+            form[places] = forecast.form_of(*((width[index], said.form[index]) for index in counted))
+            for index in counted:
+                bad = (said.status[index] != forecast.OK) & (status[places] == forecast.OK)
+                status[places] = np.where(bad, said.status[index], status[places])
+                reason[places] = np.where(bad, said.reason[index], reason[places])
         return Forecast(
             value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, 1 - form, said.level
         )
