@@ -190,7 +190,7 @@ def replaced(stage: Stage) -> Iterator[None]:
 
 
 def _parts(place: str) -> tuple[str, str, str]:
-    """Module, name and entry (empty where it is no table) of a place such as ``priors.FORMS[alone]``."""
+    """Module, name and entry of a place such as ``priors.FORMS[alone]``; without brackets the entry is empty."""
     path, _, name = place.rstrip("]").rpartition(".")
     name, _, entry = name.partition("[")
     return path, name, entry

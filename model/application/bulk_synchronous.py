@@ -111,11 +111,9 @@ class Application(Stored):
     @property
     def known(self) -> bool:
         """Whether anything but functions is known of the application's time."""
-        return self.imbalance > 1 or self.nested or any(
-            getattr(self, each.name) is not None
-            for each in fields(self)
-            if each.name not in ("weights", "imbalance", "nested", "clock_spread")
-        )
+        plain = ("weights", "imbalance", "nested", "clock_spread")
+        parts = (getattr(self, each.name) for each in fields(self) if each.name not in plain)
+        return self.imbalance > 1 or self.nested or any(part is not None for part in parts)
 
     @property
     def laws(self) -> tuple[Sharing, ...]:
