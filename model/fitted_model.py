@@ -488,7 +488,7 @@ class Model:
         named = {kernel for law in found.laws for kernel in law.kernels}
         if found.counted is not None:
             named.update(itertools.compress(found.counted.kernels, np.isfinite(found.counted.offset)))
-        series = zip(self.fitted.kernels, self.fitted.metrics, strict=True)
+        series = self.fitted.keys
         timed = {kernel for kernel, name in series if name == "time"}
         if unknown := sorted(named - timed):
             raise InputError(f"'application' names the kernel {unknown[0]!r}, which has no time", "fit the model again")

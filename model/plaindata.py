@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
@@ -111,6 +111,8 @@ def plain(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     return [plain(each) for each in value] if isinstance(value, tuple) else listed(value)
 
 

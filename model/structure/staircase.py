@@ -87,11 +87,8 @@ class Staircase:
             busiest = tuple(map(str, content["busiest"]))
             given = content["fitted"]
         fitted = None if given is None else Fitted.from_dict(given)
-        keys = zip(functions.kernels, functions.metrics, strict=True)
+        keys = functions.keys
         wanted = [key for key in keys if key[1] in busiest]
-        if fitted is not None and (
-            fitted.parameters != functions.parameters
-            or list(zip(fitted.kernels, fitted.metrics, strict=True)) != wanted
-        ):
+        if fitted is not None and (fitted.parameters != functions.parameters or list(fitted.keys) != wanted):
             raise InputError("'units' does not fit the functions", "fit the model again")
         return cls(units, busiest, fitted)
