@@ -293,12 +293,7 @@ def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print(
-    model: Model,
-    series: Series,
-    args: argparse.Namespace,
-    output: Path,
-    checked: dict[str, Any] | None,
-    machine: str,
+    model: Model, series: Series, args: argparse.Namespace, output: Path, checked: dict[str, Any] | None, machine: str
 ) -> None:
     import numpy as np
 

@@ -91,9 +91,7 @@ def _content_options(group: argparse._ArgumentGroup) -> None:
         group, "--period", "METRIC=N", "value of one sample of a sampled metric: occurrences of an event, or seconds"
     )
     group.add_argument(
-        "--total",
-        metavar="KERNEL",
-        help="timer that contains all others, where timers are nested; '' where none does",
+        "--total", metavar="KERNEL", help="timer that contains all others, where timers are nested; '' where none does"
     )
     group.add_argument(
         "--platform",

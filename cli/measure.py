@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options that do not depend on the command; see :func:`parse` for the parameters."""
     parser.usage = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER -- COMMAND"
-    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="folder of the experiment")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="folder of the experiment")
     parser.add_argument(
         "--reps",
         type=int,
@@ -67,7 +67,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--collector",
         action="append",
-        default=None,
         metavar="NAME",
         help="collector to use; may be repeated (default: all that work here)",
     )
@@ -76,20 +75,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--platform",
-        default=None,
         metavar="NAME|FILE",
         help="machine, by name or file: its caches are simulated, its events counted (default: "
         "generic caches, this processor's events)",
     )
     several(parser, "--refine", "KERNEL", "split this kernel into loops or source lines")
-    parser.add_argument(
-        "--workdir", type=Path, default=None, metavar="FOLDER", help="run each time in a fresh copy of this folder"
-    )
+    parser.add_argument("--workdir", type=Path, metavar="FOLDER", help="run each time in a fresh copy of this folder")
     _configure_commands(parser)
-    parser.add_argument("--application", default=None, metavar="NAME", help="name of the program in tables")
-    parser.add_argument(
-        "--timeout", type=float, default=None, metavar="S", help="end runs that take longer, in seconds"
-    )
+    parser.add_argument("--application", metavar="NAME", help="name of the program in tables")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end runs that take longer, in seconds")
     parser.add_argument(
         "--distant",
         action="store_true",

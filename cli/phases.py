@@ -51,12 +51,10 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--time",
         choices=("measured", "simulated"),
-        default=None,
         help="time of computation to use (default: measured; simulated, where ranks shared cores and it is available)",
     )
     parser.add_argument(
         "--admissible",
-        default=None,
         metavar="RULE",
         help="rank counts that the program accepts, such as squares (default: inferred from the "
         "weights); 'list' prints all",

@@ -55,9 +55,7 @@ def configure(parser: Parser) -> None:
         help="compare the first experiment with these expectations, as 'check' does",
     )
     parser.add_argument(
-        "--platform",
-        metavar="NAME",
-        help="machine to describe, by name or file; the model keeps that of 'fit'",
+        "--platform", metavar="NAME", help="machine to describe, by name or file; the model keeps that of 'fit'"
     )
     parser.add_argument("--along", metavar="PARAMETER", help="parameter to draw over (default: ranks, if they varied)")
     parser.add_argument("--title", help="title of the page")
