@@ -449,7 +449,7 @@ def _staircase(
     busiest = tuple(name for name, reduction in how.items() if reduction == "max")
     rows = np.array([name in busiest for name in series.metrics], dtype=bool)
     if not rows.any():
-        return Staircase(units, busiest)
+        return Staircase(units, busiest, None)
     return Staircase(units, busiest, fit_varied(units.series(series.select(rows)), **settings))
 
 

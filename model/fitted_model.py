@@ -466,7 +466,7 @@ class Model:
     def staircase(self) -> Staircase | None:
         """The whole units that the work comes in, where they were stated."""
         given = self.extras.get("units")
-        return None if given is None else Staircase.from_dict(given, self.fitted)
+        return None if given is None else Staircase.from_dict(given).of(self.fitted)
 
     def with_units(self, text: str | None) -> Model:
         """The same model with work in whole units, such as ``elements=6*size^2``
@@ -478,7 +478,7 @@ class Model:
             return self
         units = WholeUnits.read(text, self.parameters)
         busiest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
-        return replace(self, extras={**self.extras, "units": Staircase(units, busiest).to_dict()})
+        return replace(self, extras={**self.extras, "units": Staircase(units, busiest, None).to_dict()})
 
     @cached_property
     def equation(self) -> Application:
