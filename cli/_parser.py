@@ -51,11 +51,10 @@ class Parser(argparse.ArgumentParser):
         """Declare an option; those of :data:`SHORT` have their letter in every verb."""
         return super().add_argument(*(SHORT[name] for name in names if name in SHORT), *names, **settings)
 
-    def add_format(self) -> None:
-        """Declare how answers are printed, as every verb that answers does."""
-        self.add_argument(
-            "--format", choices=("table", "json", "csv"), default="table", help="format of the output (default: table)"
-        )
+    def add_format(self, *kinds: str, of: str = "output") -> None:
+        """Declare how answers are printed, as every verb that answers does; as a table, JSON and CSV, or as `kinds`."""
+        given = kinds or ("table", "json", "csv")
+        self.add_argument("--format", choices=given, default="table", help=f"format of the {of} (default: table)")
 
     def add_level(self, default: float = 0.9, what: str = "probability of the intervals") -> None:
         """Declare the probability that answers are given with."""
