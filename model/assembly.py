@@ -228,9 +228,6 @@ def assemble(
 
     Parameters
     ----------
-    experiment : Experiment
-    metrics : sequence of str, optional
-        All when not given.
     platform : Platform, optional
         Gives latencies and clock to the resource equation, and the network to the messages; without it kernels' times
         are functions alone and messages have no time.
@@ -242,19 +239,10 @@ def assemble(
         Parameters computed from those of the runs, which functions are then of.
     volumes : sequence of str
         How what a kernel sends grows, ``KERNEL=FORMULA`` (:mod:`ranksight.model.structure.stated`).
-    equation : str
-        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
-    clock : float, optional
-        Cycles a second of runs that counted cycles and measured no time, in Hz
-        (:mod:`ranksight.model.resource.cycle_times`); the platform's when not given.
-    over_ranks
-        See :func:`ranksight.model.series.reducing.series_from_experiment`.
-    all_kernels : bool
-        Keep every kernel; otherwise those that are too small to matter are summed into one.
     keep : collection of str
         Kernels to keep whatever their size; those that `volumes` names are among them.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    experiment, metrics, equation, clock, over_ranks, all_kernels, **settings
+        As in :func:`fit`.
 
     Returns
     -------

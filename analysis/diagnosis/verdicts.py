@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -13,9 +11,7 @@ from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Cau
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.experiment import WHOLE
 
-if TYPE_CHECKING:
-    Array = NDArray[np.float64]
-
+Array = NDArray[np.float64]
 _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
 FEW = 100.0
 """Samples below which a verdict states how many it rests on."""
