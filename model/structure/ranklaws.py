@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.core.errors import InputError
 from ranksight.model import priors
 from ranksight.model.fitting.fit_series import fit_series
@@ -106,7 +106,7 @@ class RankLaws:
                         status[row] = np.where(bad, status_of[index], status[row])
                         reason[row] = np.where(bad, reason_of[index], reason[row])
                 lower[row], upper[row] = np.fmin(lower[row], found[1]), np.fmax(upper[row], found[2])
-        reach = float(ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
+        reach = float(special.ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
