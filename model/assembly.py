@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-from scipy.special import stdtrit
 
+from ranksight.core import special
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.core.leftout import warning
@@ -413,7 +413,7 @@ def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
     if count < 2:
         return ratio, 0.0
     apart = np.log(exact[known] / (ratio * said[known]))
-    return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * stdtrit(count - 1, 0.95) / TAIL)
+    return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * special.stdtrit(count - 1, 0.95) / TAIL)
 
 
 def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> Stated | None:

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.plaindata import Stored, reading
@@ -90,7 +90,7 @@ class Levels(Stored, Keyed):
         given = bridge(self.levels, middle, at, counted, self.steepest[:, None])
         value, low, high = self._by_terms(points, middle, given)
         low, high = self._scattered(value, (low, high), (middle, lower, upper), at)
-        jobs = np.exp(float(ndtri((1 + level) / 2)) * between_jobs(self.metrics))[:, None]
+        jobs = np.exp(float(special.ndtri((1 + level) / 2)) * between_jobs(self.metrics))[:, None]
         low, high = np.fmin(low, value / jobs), np.fmax(high, value * jobs)
 
         below = [f"{self.parameter} is {x:g}, and was above zero in all runs" for x in asked.tolist()]
@@ -127,7 +127,7 @@ class Levels(Stored, Keyed):
             ends = np.broadcast_to(self.constants[:, None, :], (len(self.kernels), len(points), 2))
             if self.errors is None:
                 return [], (ends, ends, ends)
-            reach = np.exp(float(ndtri((1 + level) / 2)) * self.errors)[:, None, :]
+            reach = np.exp(float(special.ndtri((1 + level) / 2)) * self.errors)[:, None, :]
             return [], (ends, ends / reach, ends * reach)
         columns = [self.parameters.index(name) for name in self.others]
         parts = [fitted.predict(points[:, columns], level) for fitted in self.fitted]

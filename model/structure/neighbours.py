@@ -23,9 +23,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
+from ranksight.core import special
 from ranksight.model.plaindata import Stored, reading
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
@@ -159,7 +159,7 @@ class Neighbours(Stored, Keyed):
         value, lower, upper = (np.where(broken, np.nan, end) for end in (value, lower, upper))
         status = np.where(broken, forecast.NOT_POSITIVE, status)
         reason = np.where(broken, forecast.REASONS[forecast.NOT_POSITIVE], reason)
-        reach = float(ndtri((1 + level) / 2)) * self.residual[:, :, None] * np.abs(value)
+        reach = float(special.ndtri((1 + level) / 2)) * self.residual[:, :, None] * np.abs(value)
         # Bytes that no law meets exactly leave the faces by more with every doubling of the ranks.
         with np.errstate(divide="ignore", invalid="ignore"):
             doublings = np.fmax(np.log2(ranks / self.measured[-1]), 0.0)

@@ -22,8 +22,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored, rounded
 from ranksight.model.series.keyed import Keyed
@@ -104,7 +104,7 @@ class RankLaws(Stored, Keyed):
                         status[row] = np.where(bad, given.status[index], status[row])
                         reason[row] = np.where(bad, given.reason[index], reason[row])
                 lower[row], upper[row] = np.fmin(lower[row], found[1]), np.fmax(upper[row], found[2])
-        reach = float(ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
+        reach = float(special.ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
