@@ -268,7 +268,9 @@ class Neighbours:
             "parameters": list(self.parameters),
             "others": list(self.others),
             "grids": [
-                {"periodic": list(grid.periodic), "rising": grid.rising, "ring": grid.ring} for grid in self.grids
+                {"periodic": list(grid.periodic), "rising": grid.rising, "ring": grid.ring}
+                | ({"domain": list(grid.domain)} if grid.domain else {})
+                for grid in self.grids
             ],
             "measured": list(self.measured),
             "kernels": list(self.kernels),
@@ -291,7 +293,13 @@ class Neighbours:
                 for key in ("parameters", "others", "kernels", "metrics", "over_ranks")
             }
             grids = tuple(
-                Cartesian(len(each["periodic"]), tuple(map(bool, each["periodic"])), bool(each["rising"]), each["ring"])
+                Cartesian(
+                    len(each["periodic"]),
+                    tuple(map(bool, each["periodic"])),
+                    bool(each["rising"]),
+                    each["ring"],
+                    tuple(map(float, each.get("domain", ()))),
+                )
                 for each in content["grids"]
             )
             measured = tuple(int(x) for x in content["measured"])
