@@ -42,6 +42,7 @@ from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
+from ranksight.model.series.turnover import turnover
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.indivisible import indivisible
@@ -264,6 +265,7 @@ def assemble(
     counting = Clock.of(clock, platform, experiment)
     experiment = experiment if counting is None else Timed(experiment, counting)
     kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
+    changing = turnover(experiment)
     selection = Selection() if all_kernels else select(experiment, chosen, kept)
     experiment = selection.view(experiment)
     series = without_sums(series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks)))
@@ -299,6 +301,8 @@ def assemble(
     whole_units = indivisible(experiment) if units is None else ""
     if lacking := warning(experiment):
         extras["left_out"] = lacking
+    if changing:
+        extras["turnover"] = changing
     if selection.folded:
         extras["folded"] = selection.to_dict()
     times = "" if counting is None else counting.remark()
