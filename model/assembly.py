@@ -43,6 +43,7 @@ from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
+from ranksight.model.series.turnover import turnover
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions
@@ -254,6 +255,7 @@ def assemble(
     counting = Clock.of(clock, platform, experiment)
     experiment = experiment if counting is None else Timed(experiment, counting)
     kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
+    changing = turnover(experiment)
     selection = Selection() if all_kernels else select(experiment, chosen, kept)
     experiment = selection.view(experiment)
     how = means_of_samples(experiment, over_ranks)
@@ -285,6 +287,7 @@ def assemble(
         "structures": functions.structures(),
         "units": None if steps is None else steps.to_dict(),
         "left_out": warning(experiment),
+        "turnover": changing,
         "folded": selection.to_dict() if selection.folded else None,
         "clock": None if counting is None else counting.to_dict(),
         "notes": [text for text in (times, remark, whole_units, overlap(series), sometimes(series)) if text],

@@ -40,6 +40,7 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         *notes_of(model.contradictions),
         _outgrown(model, points),
         _crowded(model, points),
+        _changing(model, points),
         _teams(model, points),
         partners(model, points),
         _assumed(model, points),
@@ -90,6 +91,15 @@ def _crowded(model: Model, points: Array) -> str:
     at_work = cores(points, model.parameters)
     _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, at_work)
     return cache.remark(at_work, worth)
+
+
+def _changing(model: Model, points: Array) -> str:
+    """Kernels that come and go with the ranks, at points of more ranks than measured."""
+    if "ranks" not in model.parameters:
+        return ""
+    at = model.parameters.index("ranks")
+    further = bool((points[:, at] > model.training[:, at].max()).any())
+    return str(model.extras.get("turnover", "")) if further else ""
 
 
 def _teams(model: Model, points: Array) -> str:
