@@ -11,7 +11,6 @@ from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Cau
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.experiment import WHOLE
 
-Array = NDArray[np.float64]
 _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
 FEW = 100.0
 """Samples below which a verdict states how many it rests on."""
