@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
@@ -68,7 +68,7 @@ class Others(Stored):
             deviation = self.scatter * np.nan_to_num(total)[None]
         else:
             mean, deviation = self.times.at(points)
-        half = float(ndtri((1 + level) / 2)) * deviation
+        half = float(special.ndtri((1 + level) / 2)) * deviation
         low = mean - half if self.times is None else np.maximum(mean - half, 0.0)
         fine = np.zeros(mean.shape, dtype=np.intp)
         empty = np.full(mean.shape, "", dtype=object)

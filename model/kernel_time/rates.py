@@ -20,8 +20,8 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
+from ranksight.core import special
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import (
     CHANGE,
@@ -168,7 +168,7 @@ class Rates(Stored):
     @cached_property
     def evidence(self) -> Array:
         """Logarithm of each kernel's likelihood over all hypotheses, (K,)."""
-        return np.asarray(logsumexp(self.likelihood + np.log(self.prevalence), axis=1))
+        return np.asarray(special.logsumexp(self.likelihood + np.log(self.prevalence), axis=1))
 
     def at(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) of the logarithms of new configurations at `inputs` (k, d), with the
@@ -401,4 +401,4 @@ def _factor(full: Array) -> Array:
 
 
 def _normalised(logarithms: Array) -> Array:
-    return np.asarray(np.exp(logarithms - logsumexp(logarithms, axis=-1, keepdims=True)))
+    return np.asarray(np.exp(logarithms - special.logsumexp(logarithms, axis=-1, keepdims=True)))

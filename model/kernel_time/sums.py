@@ -21,8 +21,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
+from ranksight.core import special
 from ranksight.model.kernel_time.rates import Hypotheses as Departures
 from ranksight.model.kernel_time.rates import unseen
 from ranksight.model.plaindata import Stored, reading
@@ -257,13 +257,13 @@ def _cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
     below = np.isfinite(z) & (z < ENOUGH)
     z = np.where(below, z, 0.0)
     # The density over the probability above zero, from logarithms as both may vanish.
-    ratio = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
+    ratio = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - special.log_ndtr(z))
     moved = np.where(below, np.sqrt(own) * ratio, 0.0)
     kept = np.where(below, np.clip(1 - ratio * (ratio + z), 0.0, 1.0), 1.0)
     column = np.take_along_axis(covariance, at[..., None], axis=3)[..., 0]
     held = held + column * (moved / own)[..., None]
     covariance = covariance - (column[..., :, None] * column[..., None, :]) * ((1 - kept) / own)[..., None, None]
-    return held, covariance, np.where(below, log_ndtr(z), 0.0)
+    return held, covariance, np.where(below, special.log_ndtr(z), 0.0)
 
 
 def _design(terms: Array, members: NDArray[np.intp], points: Array) -> Array:
