@@ -48,7 +48,7 @@ def test_the_script_runs_without_an_error(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert "CONSOLE" not in done.stderr
     dom = done.stdout
-    assert re.search(r'<html[^>]*class="script"', dom)
+    assert re.search(r'<html[^>]*class="script drawn"', dom)
     opened = re.search(r'<details class="kernel" id="k1"[^>]*>(.*?)</details>', dom, re.DOTALL)
     assert opened is not None
     assert 'open=""' in opened[0][:80]
@@ -78,7 +78,7 @@ def driven(page: Path) -> Iterator[Any]:
 
 def names(tab: Any) -> list[str]:
     rows = tab.locator("#kernels-table tbody tr:visible th")
-    return [rows.nth(at).inner_text() for at in range(rows.count())]
+    return [text.strip() for text in rows.all_text_contents()]
 
 
 def test_tables_sort_and_filter(driven: Any) -> None:
