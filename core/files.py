@@ -104,13 +104,8 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file under another name, sync it, and move it to its place: the file there is always complete."""
-    new = file.with_name(f".{file.name}.new")
-    with new.open("w", encoding="utf-8") as sink:
-        sink.write(json_text(content))
-        sink.flush()
-        os.fsync(sink.fileno())
-    os.replace(new, file)
-    sync(file.absolute().parent)
+    with _replacing(file) as sink:
+        sink.write(json_text(content).encode("utf-8"))
 
 
 def check_output(path: Path, force: bool = False) -> None:
@@ -151,20 +146,26 @@ def output(path: Path) -> Iterator[BinaryIO]:
         When it cannot be written.
     """
     try:
-        _remove_left(path)
-        with _unfinished(path) as file:
-            try:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-                size = file.tell()
-                os.replace(file.name, path)
-            finally:
-                Path(file.name).unlink(missing_ok=True)
-        sync(path.absolute().parent)
-        log("wrote %s, %d bytes", path, size)
+        with _replacing(path) as file:
+            yield file
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file of a name that nobody can know before, which takes the place of `path` once it is on disk; OSError."""
+    _remove_left(path)
+    with _unfinished(path) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            log("wrote %s, %d bytes", path, file.tell())
+            os.replace(file.name, path)
+        finally:
+            Path(file.name).unlink(missing_ok=True)
+    sync(path.absolute().parent)
 
 
 def _unfinished(path: Path) -> BinaryIO:

@@ -129,6 +129,22 @@ def test_the_head_of_an_experiment_is_on_disk_before_it_is_in_place(
     assert (place, folder) == (str(tmp_path / "head.json"), str(tmp_path))
 
 
+def test_a_link_in_a_strangers_folder_leads_no_writing_out_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    names = iter([b"\0\0\0\0", b"\0\0\0\1"])
+    monkeypatch.setattr(os, "urandom", lambda size: next(names))
+    (tmp_path / ".head.json.00000000").symlink_to(mine)
+    with pytest.raises(FileExistsError):  # the name is random, and one that exists is not written through
+        write_json(tmp_path / "head.json", {"a": 1})
+    (tmp_path / "head.json").symlink_to(mine)
+    write_json(tmp_path / "head.json", {"a": 1})
+    assert mine.read_text() == "mine"
+    assert not (tmp_path / "head.json").is_symlink()
+
+
 @pytest.fixture(params=[0o077, 0o022, 0o002])
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
