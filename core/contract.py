@@ -37,7 +37,7 @@ def check_values(
     for name, values in columns.items():
         if (at := impossible(name, values)) is not None:
             raise InputError(
-                f"{where}: kernel {kernels[at]!r} on rank {ranks[at]} has {values[at]:g} of {name}",
+                f"{where}: kernel {kernels[at]!r} on rank {ranks[at]:g} has {values[at]:g} of {name}",
                 "no counter or clock holds this: the file is damaged, or a counter overflowed",
             )
 

@@ -115,8 +115,7 @@ def check_output(path: Path, force: bool = False) -> None:
     ------
     InputError
     """
-    if path.is_dir():
-        raise InputError(f"{path} is a folder", "name a file with -o")
+    _check_kind(path)
     if path.exists() and not force:
         raise InputError(f"{path} exists already", "name another file with -o, or give --force to replace it")
     try:
@@ -124,6 +123,21 @@ def check_output(path: Path, force: bool = False) -> None:
         tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.absolute().parent).close()
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse to put a file where a folder, a link, a device or a pipe is.
+
+    A link would be replaced, or followed to what may be anybody's.
+    """
+    with contextlib.suppress(OSError):  # there is none, or who writes it says why
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            raise InputError(f"{path} is a link and is not replaced", "name what it leads to, or another file, with -o")
+        if not stat.S_ISREG(mode):
+            raise InputError(
+                f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}", "name a file with -o"
+            )
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
@@ -146,6 +160,7 @@ def output(path: Path) -> Iterator[BinaryIO]:
         When it cannot be written.
     """
     try:
+        _check_kind(path)
         with _replacing(path) as file:
             yield file
     except OSError as error:
