@@ -105,6 +105,9 @@ MESSAGE_ROWS = 5_000_000
 MESSAGE_PEERS = 50_000_000
 """Peers of all rows of a message table."""
 
+CORES = 1 << 16
+"""Physical cores of a node that a platform describes; what cores share is worked out for each number of them."""
+
 # ---- time, in seconds of a processor --------------------------------------------------------------------------------
 
 READING = 60.0
