@@ -39,7 +39,7 @@ SHARES = (0.5, 2 / 3, 1.0)
 """Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""
 SCATTERED = on_a_grid("1 - 1/x")
 """What a rank sends of a whole that all hold a share of, as reductions of long messages do."""
-FEWEST = 4
+FEWEST = 3
 """Numbers of ranks above one that a sum of three terms needs."""
 
 
