@@ -96,7 +96,10 @@ def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
 
 def numbers(table: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:
     """A column as numbers, NaN where it has none; InputError where a value is something else."""
+    column = table[name]
+    if column.dtype == np.float64:
+        return column.to_numpy()
     try:
-        return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: {name} holds a value that is not a number", "the file is damaged") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +112,8 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """Write the run's file into `folder`, which is nobody else's yet and is synced as a whole."""
-        (folder / FILE).write_text(json_text({"schema_version": SCHEMA_VERSION, **asdict(self)}), encoding="utf-8")
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        (folder / FILE).write_text(json_text({"schema_version": SCHEMA_VERSION, **content}), encoding="utf-8")
 
     def sampled(self, metric: str) -> bool:
         """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""
