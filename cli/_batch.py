@@ -27,17 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     batch.add_argument(
         "--job-ranks-per-node",
         type=int,
-        default=None,
         metavar="N",
         help="ranks on each node of a job; determines the number of nodes",
     )
     several(batch, "--job-option", "OPTION", "directive of every job, such as --account=abc")
     batch.add_argument(
-        "--job-at-once",
-        type=int,
-        default=None,
-        metavar="N",
-        help="largest number of tasks of a job that run at the same time",
+        "--job-at-once", type=int, metavar="N", help="largest number of tasks of a job that run at the same time"
     )
     batch.add_argument(
         "--job-shared", action="store_true", help="do not request whole nodes; other jobs may then disturb the times"

@@ -33,7 +33,6 @@ last job that joins their parts. --submit slurm submits and follows them; the sa
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shlex
 from collections.abc import Sequence
@@ -42,6 +41,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import WRITE, values
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the command; see :func:`parse` for the parameters."""
     parser.usage = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER -- COMMAND"
-    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="folder of the experiment")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="folder of the experiment")
     parser.add_argument(
         "--reps",
         type=int,
@@ -74,7 +74,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--collector",
         action="append",
-        default=None,
         metavar="NAME",
         help="collector to use; may be repeated (default: all that work here)",
     )
@@ -83,29 +82,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--platform",
-        default=None,
         metavar="NAME|FILE",
         help="machine, by name or file: its caches are simulated, its events counted (default: "
         "generic caches, this processor's events)",
     )
     several(parser, "--refine", "KERNEL", "split this kernel into loops or source lines")
-    parser.add_argument(
-        "--workdir", type=Path, default=None, metavar="FOLDER", help="run each time in a fresh copy of this folder"
-    )
+    parser.add_argument("--workdir", type=Path, metavar="FOLDER", help="run each time in a fresh copy of this folder")
     _configure_commands(parser)
-    parser.add_argument("--application", default=None, metavar="NAME", help="name of the program in tables")
-    parser.add_argument(
-        "--timeout", type=float, default=None, metavar="S", help="end runs that take longer, in seconds"
-    )
+    parser.add_argument("--application", metavar="NAME", help="name of the program in tables")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end runs that take longer, in seconds")
     parser.add_argument(
         "--distant",
         action="store_true",
         help="run a smaller workload at growing numbers of ranks until its cycles per instruction stop falling",
     )
     parser.add_argument("--quiet", action="store_true", help="print no progress")
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="format of the summary (default: table)"
-    )
+    parser.add_format("table", "json", of="summary")
     _batch.configure(parser)
 
 
@@ -269,7 +261,7 @@ def run(chosen: argparse.Namespace) -> int:
     with Runs([run for run, _, _ in plan.runs()], chosen.quiet) as progress:
         outcome = (measure_parts if kernels else measure)(experiment, plan, progress)
     if chosen.format == "json":
-        print(json.dumps(_as_data(experiment, outcome), indent=1))
+        print_document(_as_data(experiment, outcome))
     return report(experiment, outcome, chosen.quiet or chosen.format == "json")
 
 
