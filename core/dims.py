@@ -1,8 +1,13 @@
-"""Ranks along the dimensions of a process grid, as ``MPI_Dims_create`` gives them."""
+"""Ranks along the dimensions of a process grid, as ``MPI_Dims_create`` gives them or for blocks of least surface."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ranksight.core.errors import InputError
+
+EQUAL = 1e-9
+"""Relative difference of two surfaces up to which they are the same."""
 
 
 def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
@@ -23,6 +28,38 @@ def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
     for factor in sorted(_primes(ranks), reverse=True):
         extents[extents.index(min(extents))] *= factor
     return tuple(sorted(extents, reverse=True))
+
+
+@lru_cache(maxsize=4096)
+def factorisations(ranks: int, dimensions: int) -> tuple[tuple[int, ...], ...]:
+    """All ordered ways to write `ranks` as a product of as many factors as there are dimensions, in rising order."""
+    if dimensions == 1:
+        return ((ranks,),)
+    first = sorted(small for n in range(1, int(ranks**0.5) + 1) if ranks % n == 0 for small in {n, ranks // n})
+    return tuple((n, *rest) for n in first for rest in factorisations(ranks // n, dimensions - 1))
+
+
+@lru_cache(maxsize=4096)
+def least_surface(ranks: int, edges: tuple[float, ...], rising: bool = False) -> tuple[int, ...]:
+    """Extents of the process grid on which the blocks of a domain have the least surface.
+
+    Molecular dynamics cuts boxes so (Plimpton 1995, section 5). Of grids with the same surface it is the first in
+    rising order where `rising`, else the last.
+
+    Raises
+    ------
+    InputError
+        When `ranks` is below 1, or an edge is not positive.
+    """
+    if ranks < 1 or not edges or not all(0 < edge < float("inf") for edge in edges):
+        raise InputError(
+            f"a domain of edges {edges} cannot be cut for {ranks} ranks", "edges are positive, ranks from 1"
+        )
+    ways = factorisations(ranks, len(edges))
+    # A block's surface over twice its volume.
+    cost = {way: sum(n / edge for n, edge in zip(way, edges, strict=True)) for way in ways}
+    bound = min(cost.values()) * (1 + EQUAL)
+    return next(way for way in (ways if rising else ways[::-1]) if cost[way] <= bound)
 
 
 def _primes(number: int) -> list[int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.columns import Columns
-from ranksight.core.contract import check_messages, check_ranks
+from ranksight.core.contract import check_messages, check_ranks, check_values, impossible, numbers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.files import regular_file
@@ -38,7 +38,18 @@ _WRONG = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, OverflowE
 
 
 def write_table(file: Path, table: pd.DataFrame) -> None:
-    """Write a table to a parquet file."""
+    """Write a table to a parquet file.
+
+    Raises
+    ------
+    InputError
+        When it holds counters that nothing can have measured, which :func:`read_table` would refuse.
+    """
+    if file.stem == "counters":
+        values = {
+            str(name): numbers(table, str(name), "the counters") for name in table.columns if name not in COUNTER_KEYS
+        }
+        check_values(values, table["kernel"].array, table["rank"].array, "the counters")
     import pandas as pd
 
     columns = {}
@@ -115,6 +126,11 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
             if table.column("rank").null_count:
                 raise ValueError("a row has no rank")
             check_ranks(table.column("rank").to_numpy(), f"the rows of {file}")
+        if file.stem == "counters":
+            for name in (name for name in names if name not in COUNTER_KEYS):
+                values = table.column(name).to_numpy()
+                if (at := impossible(name, values)) is not None:
+                    raise ValueError(f"row {at + 1} has {values[at]:g} of {name}, which no counter or clock holds")
         return table
     except _WRONG as error:
         raise _damaged(file, error) from error
@@ -157,6 +173,8 @@ def _kernels(table: pa.Table) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     listed = pa.types.is_dictionary(column.type)
     column = column if listed else column.dictionary_encode()
     names = tuple(map(str, column.dictionary.to_pylist()))
+    if len(set(names)) < len(names):
+        raise ValueError("it lists a kernel twice")
     code = column.indices.to_numpy(zero_copy_only=False).astype(np.intp)
     if listed:
         return names, code

@@ -467,7 +467,7 @@ class Model:
     def staircase(self) -> Staircase | None:
         """The whole units that the work comes in, where they were stated."""
         given = self.extras.get("units")
-        return None if given is None else Staircase.from_dict(given, self.fitted)
+        return None if given is None else Staircase.from_dict(given).of(self.fitted)
 
     def with_units(self, text: str | None) -> Model:
         """The same model with work in whole units, such as ``elements=6*size^2``
@@ -479,7 +479,7 @@ class Model:
             return self
         units = WholeUnits.read(text, self.parameters)
         busiest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
-        return replace(self, extras={**self.extras, "units": Staircase(units, busiest).to_dict()})
+        return replace(self, extras={**self.extras, "units": Staircase(units, busiest, None).to_dict()})
 
     @cached_property
     def equation(self) -> Application:
@@ -489,7 +489,7 @@ class Model:
         named = {kernel for law in found.laws for kernel in law.kernels}
         if found.counted is not None:
             named.update(itertools.compress(found.counted.kernels, np.isfinite(found.counted.offset)))
-        series = zip(self.fitted.kernels, self.fitted.metrics, strict=True)
+        series = self.fitted.keys
         timed = {kernel for kernel, name in series if name == "time"}
         if unknown := sorted(named - timed):
             raise InputError(f"'application' names the kernel {unknown[0]!r}, which has no time", "fit the model again")

@@ -40,6 +40,9 @@ NEGATIVE = 2.0
 CANCELLING = 2.0
 """Power with which the density of coefficients falls beyond shares of the whole, 1: Cauchy's tails. Terms many times
 larger than their sum cancel, and what they leave is an accident of the points."""
+RARE_TERM = -2.0
+"""Logarithm of the odds, 1, of what messages and the start of a program rarely do with the ranks: a message to each of
+them, or shares that get smaller, where a tree is usual, and at the start one rank after the other."""
 ANOTHER_REGIME = -3.0
 """Logarithm of the odds, 1, that the first value is of another regime: one series in twenty."""
 FORMS_WORTH = 20.0
@@ -48,10 +51,11 @@ FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
 REQUIREMENT = 2.0
 """Logarithm of the odds, 1, by which a time's form with the terms of one of its requirements is preferred."""
-NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5}
+NEIGHBOURS: Mapping[str, float] = {"mixed": 0.5, "unequal": 0.05, "once": 0.5, "edges": 0.5}
 """Weights of grids of neighbours, 1: of all that are periodic in some dimensions only, where one that is in all or none
 has 1; factor of one on which directions cost differently, where on another they cost the same; of sending once to a
-neighbour that is met both ways, where sending both ways has 1."""
+neighbour that is met both ways, where sending both ways has 1; of all domains together whose edges differ more than
+those of another that fits."""
 RANK_SUMS: Mapping[str, float] = {"term": 2.0, "fewest ranks": 1.0, "other ranks": 1.5, "dimension": 0.25}
 """Costs of an exact sum over the ranks, logarithms of odds: of a term, of leaving the fewest ranks out, of leaving
 another number out, and of a grid's dimension."""

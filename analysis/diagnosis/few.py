@@ -37,7 +37,7 @@ def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
     """The evidence with the fewest samples behind it, and drawn as often as there are :data:`PLACES`, as its
     samples may have fallen."""
     kernels, points = evidence.kernels, evidence.points
-    rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
+    rows = fitted.rows
 
     def number(name: str, value: Array) -> Array:
         """Samples (K, k) of a metric of such values; infinite where it was not sampled."""

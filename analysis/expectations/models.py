@@ -202,7 +202,7 @@ def fit_models(
     over_repetitions : str
         How repetitions become one value.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     groups: dict[Growth, list[Key]] = {}
     for key, growth in around.items():
         groups.setdefault(growth, []).append(key)

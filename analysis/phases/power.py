@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ranksight.core import special
 from ranksight.core.errors import InsufficientError
+from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+@dataclass(frozen=True)
+class Power(Stored):
     """``a p^b``.
 
     Attributes

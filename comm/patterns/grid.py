@@ -8,18 +8,23 @@ and 4 at 32 ranks, not 5.
 
 Few ranks do not decide the grid: with two ranks along a dimension a ring is a line, and grids of two and three
 dimensions are the same below eight ranks. :func:`cartesian_grids` gives all grids that fit.
+
+Programs that know the edges of their domain cut a long one into slabs before they cut it along other sides. Bytes along
+two directions have the ratio of the faces of a block, and so show the ratio of its edges.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.dims import dims_create
+from ranksight.core.dims import dims_create, factorisations, least_surface
 from ranksight.core.errors import InputError
 
 RINGS = ("others", "peers", "shift")
@@ -42,14 +47,20 @@ class Cartesian:
         Neighbours of a rank in a periodic dimension of one and of two ranks, one of :data:`RINGS`. ``others``: none
         and two, a rank sends both ways but not to itself. ``peers``: none and one, every other rank is sent to once.
         ``shift``: two and two, a rank sends both ways whoever is there. From three ranks on each has two.
+    domain : tuple of float
+        Edges of the domain, where blocks of the least surface decide the extents
+        (:func:`ranksight.core.dims.least_surface`); empty where ``MPI_Dims_create`` does.
     """
 
     dimensions: int
     periodic: tuple[bool, ...]
     rising: bool = False
     ring: str = "others"
+    domain: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        if len(self.domain) not in (0, self.dimensions) or not all(0 < edge < np.inf for edge in self.domain):
+            raise InputError(f"there is no domain of {self.dimensions} dimensions with edges {self.domain}")
         if self.dimensions < 1 or len(self.periodic) != self.dimensions or self.ring not in RINGS:
             raise InputError(
                 f"there is no grid of {self.dimensions} dimensions with {len(self.periodic)} periodicities "
@@ -57,7 +68,9 @@ class Cartesian:
             )
 
     def extents(self, ranks: int) -> tuple[int, ...]:
-        """Ranks along each dimension, by :func:`ranksight.core.dims.dims_create`."""
+        """Ranks along each dimension."""
+        if self.domain:
+            return least_surface(ranks, self.domain, self.rising)
         found = dims_create(ranks, self.dimensions)
         return found[::-1] if self.rising else found
 
@@ -84,28 +97,18 @@ class Cartesian:
         return replace(self, ring="others") if self.ring == "peers" else self
 
     def faces(self, ranks: int) -> NDArray[np.float64]:
-        """Face of a block towards its neighbours in every dimension, in faces of the whole domain, (dimensions,).
+        """Face of a block towards its neighbours in every dimension, (dimensions,).
 
-        A block is cut along all other dimensions: 1 / (y z) is its face in x.
+        A block is cut along all other dimensions: 1 / (y z) is its face in x, in faces of the whole domain; where its
+        edges are known, in faces of their product.
         """
-        return np.array(self.extents(ranks), dtype=np.float64) / ranks
+        faces = np.array(self.extents(ranks), dtype=np.float64) / ranks
+        return faces * np.prod(self.domain) / np.array(self.domain) if self.domain else faces
 
     def pairs(self, ranks: int) -> set[tuple[int, int]]:
         """Ordered pairs of distinct ranks that are neighbours."""
-        extents = np.array(self.extents(ranks))
-        place = np.stack(np.unravel_index(np.arange(ranks), tuple(extents)), axis=1)
-        found: set[tuple[int, int]] = set()
-        for d, ring in enumerate(self.periodic):
-            if extents[d] == 1:
-                continue
-            for step in (-1, 1):
-                there = place.copy()
-                there[:, d] += step
-                inside = np.full(ranks, True) if ring else (there[:, d] >= 0) & (there[:, d] < extents[d])
-                there[:, d] %= extents[d]
-                peer = np.ravel_multi_index(tuple(there.T), tuple(extents))
-                found.update(zip(np.flatnonzero(inside).tolist(), peer[inside].tolist(), strict=True))
-        return found
+        along = _pairs(self.extents(ranks), self.periodic)
+        return set().union(*along)
 
     def classes(self, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Distinct rows of :meth:`neighbours` and how many ranks have each, without listing the ranks.
@@ -128,6 +131,9 @@ class Cartesian:
         """As people read it: ``3-d grid``, ``2-d grid, periodic in x``."""
         axes = "".join(axis for axis, ring in zip("xyz", self.periodic, strict=False) if ring)
         how = "" if not axes else ", periodic" if all(self.periodic) else f", periodic in {' and '.join(axes)}"
+        if self.domain:
+            edges = " x ".join(f"{edge:.3g}" for edge in self.domain)
+            return f"{self.dimensions}-d grid{how}, blocks of least surface in {edges}"
         return f"{self.dimensions}-d grid{how}{', extents rising' if self.rising else ''}"
 
 
@@ -139,9 +145,37 @@ def _line(extent: int) -> dict[int, int]:
 
 
 MOST_DIMENSIONS = 3
+NEAR = 0.02
+"""Relative difference up to which a ratio of edges is taken for that of small whole numbers."""
+SMALL = 6
+"""Largest denominator of such a ratio."""
+EDGES = tuple(2.0 ** (k / 4) for k in range(-12, 13))
+"""Edges that are tried along a dimension that no run cuts, in those of another."""
+SHOWN = (12, 16, 18, 24, 27, 32, 36, 48, 64, 96, 128, 256)
+"""Numbers of ranks at which domains are compared: of those that are cut into the same grids the simplest is kept."""
+Sent = Collection[tuple[int, int]] | Mapping[tuple[int, int], float]
 
 
-def cartesian_grids(edge_sets: Sequence[tuple[int, Collection[tuple[int, int]]]]) -> tuple[Cartesian, ...]:
+@lru_cache(maxsize=1024)
+def _pairs(extents: tuple[int, ...], periodic: tuple[bool, ...]) -> tuple[frozenset[tuple[int, int]], ...]:
+    """Ordered pairs of distinct ranks that are neighbours along each dimension."""
+    ranks = int(np.prod(extents))
+    place = np.stack(np.unravel_index(np.arange(ranks), extents), axis=1)
+    along: list[frozenset[tuple[int, int]]] = []
+    for d, ring in enumerate(periodic):
+        found: set[tuple[int, int]] = set()
+        for step in (-1, 1) if extents[d] > 1 else ():
+            there = place.copy()
+            there[:, d] += step
+            inside = np.full(ranks, True) if ring else (there[:, d] >= 0) & (there[:, d] < extents[d])
+            there[:, d] %= extents[d]
+            peer = np.ravel_multi_index(tuple(there.T), extents)
+            found.update(zip(np.flatnonzero(inside).tolist(), peer[inside].tolist(), strict=True))
+        along.append(frozenset(found))
+    return tuple(along)
+
+
+def cartesian_grids(edge_sets: Sequence[tuple[int, Sent]]) -> tuple[Cartesian, ...]:
     """All grids whose neighbours are exactly the pairs of distinct ranks that exchange messages.
 
     Pairs of a rank with itself decide nothing but :attr:`Cartesian.ring`: a program may copy what it has for itself,
@@ -150,28 +184,89 @@ def cartesian_grids(edge_sets: Sequence[tuple[int, Collection[tuple[int, int]]]]
     Parameters
     ----------
     edge_sets : sequence of (ranks, pairs)
-        For each run its number of ranks and the pairs (sender, receiver).
+        For each run its number of ranks and the pairs (sender, receiver), or the bytes of a message by pair.
 
     Returns
     -------
     tuple of Cartesian
         The fewest dimensions first; empty where no grid fits or no two ranks exchange messages. Extents rise where
-        falling ones explain nothing.
+        falling ones explain nothing, and follow the edges of the domain where neither does and bytes show these.
     """
     wanted = [(ranks, {pair for pair in pairs if pair[0] != pair[1]}) for ranks, pairs in sorted(edge_sets, key=_ranks)]
     if not any(pairs for _, pairs in wanted) or any(len(pairs) > 2 * MOST_DIMENSIONS * p for p, pairs in wanted):
         return ()
     alone = {ranks: all((rank, rank) in pairs for rank in range(ranks)) for ranks, pairs in edge_sets}
-    for rising in (False, True):
-        candidates = [
+    falling, rising = (
+        [
             Cartesian(dimensions, periodic, rising)
             for dimensions in range(1 + rising, MOST_DIMENSIONS + 1)
             for periodic in itertools.product((False, True), repeat=dimensions)
         ]
+        for rising in (False, True)
+    )
+    for candidates in (falling, rising, _of_domains(wanted, edge_sets)):
         fitting = [grid for grid in candidates if all(grid.pairs(ranks) == pairs for ranks, pairs in wanted)]
         if fitting:
             return tuple(replace(grid, ring=ring) for grid in fitting for ring in _rings(grid, alone))
     return ()
+
+
+def _of_domains(
+    wanted: Sequence[tuple[int, set[tuple[int, int]]]], edge_sets: Sequence[tuple[int, Sent]]
+) -> Iterator[Cartesian]:
+    """Grids of domains whose edges have the ratios that bytes show in the run with the most cuts."""
+    sent = {ranks: pairs for ranks, pairs in edge_sets if isinstance(pairs, Mapping)}
+    for dimensions in range(2, MOST_DIMENSIONS + 1):
+        for periodic in itertools.product((False, True), repeat=dimensions):
+            ways: dict[int, list[tuple[int, ...]]] = {}
+            for ranks, pairs in reversed(wanted):  # most grids fail at the most ranks
+                every = factorisations(ranks, dimensions)
+                ways[ranks] = [way for way in every if set().union(*_pairs(way, periodic)) == pairs]
+                if not ways[ranks]:
+                    break
+            if not all(ways.values()):
+                continue
+            most = max((ranks for ranks in ways if ranks in sent), key=lambda p: _cuts(ways[p][0]), default=0)
+            domains = {domain for way in ways.get(most, ()) for domain in _domains(way, periodic, sent[most])}
+            seen = set()
+            for domain, rising in itertools.product(sorted(domains, key=_simplicity), (False, True)):
+                grid = Cartesian(dimensions, periodic, rising, domain=domain)
+                shown = tuple(map(grid.extents, SHOWN))
+                if shown not in seen and all(grid.extents(ranks) in ways[ranks] for ranks in ways):
+                    seen.add(shown)
+                    yield grid
+
+
+def _simplicity(domain: tuple[float, ...]) -> tuple[int, tuple[float, ...]]:
+    return len(set(domain)), domain
+
+
+def _cuts(extents: tuple[int, ...]) -> int:
+    return sum(n > 1 for n in extents)
+
+
+def _domains(
+    extents: tuple[int, ...], periodic: tuple[bool, ...], sent: Mapping[tuple[int, int], float]
+) -> Iterator[tuple[float, ...]]:
+    """Edges of the domains whose blocks have faces as the bytes of messages along each dimension; the first cut is 1.
+
+    Nothing is known of a dimension that is not cut: its edge is that of another, or one of :data:`EDGES`.
+    """
+    along = _pairs(extents, periodic)
+    means = [float(np.mean([sent[pair] for pair in pairs])) if pairs else 0.0 for pairs in along]
+    cut = [d for d, n in enumerate(extents) if n > 1]
+    if len(cut) < 2 or any(means[d] <= 0 for d in cut):
+        return
+    # A block's edge is its volume over its face, so that the domain's goes as ranks over bytes.
+    edge = {d: _simple(extents[d] / means[d] / (extents[cut[0]] / means[cut[0]])) for d in cut}
+    others = sorted({*edge.values(), *(factor * unit for factor in EDGES for unit in edge.values())})
+    yield from itertools.product(*([edge[d]] if d in edge else others for d in range(len(extents))))
+
+
+def _simple(ratio: float) -> float:
+    """A ratio, or that of small whole numbers that it is close to."""
+    near = Fraction(ratio).limit_denominator(SMALL) if ratio >= 1 else 1 / Fraction(1 / ratio).limit_denominator(SMALL)
+    return float(near) if abs(float(near) - ratio) <= NEAR * ratio else ratio
 
 
 def _ranks(edges: tuple[int, Collection[tuple[int, int]]]) -> int:

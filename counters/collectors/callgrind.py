@@ -192,8 +192,10 @@ def _join(small: Attributed, large: Attributed, line: int) -> tuple[pd.DataFrame
     heavy = top > _DIFFERENT * max(float(top.sum()), 1.0)
     change = np.where(heavy, np.abs(one - other) / np.maximum(top, 1.0), 0.0)
     difference = (str(names[int(change.argmax())]), float(change.max())) if len(names) else ("", 0.0)
-    # the larger cache may lose a line that the smaller kept (sets and ways differ): levels never turn negative
-    missed_l2 = np.minimum(a["DLmr"], b["D1mr"])
+    # A library's loads and its misses are shared out among callers each by themselves, and the larger cache may lose a
+    # line that the smaller kept (sets and ways differ): levels never turn negative.
+    missed_l1 = np.minimum(b["D1mr"], b["Dr"])
+    missed_l2 = np.minimum(a["DLmr"], missed_l1)
     memory = np.minimum(b["DLmr"], missed_l2)
     stores_l2 = np.minimum(a["DLmw"], b["D1mw"])
     stores_l3 = np.minimum(b["DLmw"], stores_l2)
@@ -205,8 +207,8 @@ def _join(small: Attributed, large: Attributed, line: int) -> tuple[pd.DataFrame
             "instructions": b["Ir"],
             "loads": b["Dr"],
             "stores": b["Dw"],
-            "loads_l1": b["Dr"] - b["D1mr"],
-            "loads_l2": b["D1mr"] - missed_l2,
+            "loads_l1": b["Dr"] - missed_l1,
+            "loads_l2": missed_l1 - missed_l2,
             "loads_l3": missed_l2 - memory,
             "loads_mem": memory,
             "store_misses_l1": b["D1mw"],

@@ -88,7 +88,7 @@ def fit_resources(
     Resources or None
         None where no kernel has the counters.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     values = reduce(series.values, over_repetitions, axis=2)
     number = series.samples
     parts = []

@@ -37,7 +37,7 @@ def with_unsampled(sampled: Sampled) -> Sampled:
     Nothing is added where nothing was sampled: a time that is missing there was not asked for.
     """
     series = sampled.series
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     counted = [kernel for kernel, name in rows if name == "instructions" and kernel != WHOLE]
     timed = [kernel for kernel in counted if (kernel, "time") in rows]
     none = np.zeros(len(series.points))

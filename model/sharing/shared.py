@@ -225,7 +225,7 @@ class Sharing(Stored):
 
     def _of(self, said: Forecast, name: str, which: str) -> Array:
         """An array of the forecast of one count of all kernels (K, k), zero where a kernel has none."""
-        rows = {key: i for i, key in enumerate(zip(self.counts.kernels, self.counts.metrics, strict=True))}
+        rows = self.counts.rows
         index = np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
         return np.where(index[:, None] >= 0, getattr(said, which)[index], 0.0)
 

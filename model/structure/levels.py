@@ -21,6 +21,7 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.plaindata import Stored, reading
 from ranksight.model.search.terms import values
+from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -46,7 +47,7 @@ EXACT = 1e-6
 
 
 @dataclass(frozen=True)
-class Levels(Stored):
+class Levels(Stored, Keyed):
     """Functions of the other parameters at two levels of one, and the bridge between and beyond.
 
     Attributes
@@ -217,12 +218,9 @@ class Levels(Stored):
         value, last : (s, k)
             Of all series, asked and at the upper level.
         """
-        rows = {key: i for i, key in enumerate(zip(self.kernels, self.metrics, strict=True))}
+        rows = self.rows
         whole = np.array(
-            [
-                rows.get((kernel, "stores" if name.startswith("store") else "loads"), -1)
-                for kernel, name in zip(self.kernels, self.metrics, strict=True)
-            ]
+            [rows.get((kernel, "stores" if name.startswith("store") else "loads"), -1) for kernel, name in self.keys]
         )
         with np.errstate(invalid="ignore", divide="ignore"):
             growth = np.where((whole >= 0)[:, None], value[whole] / last[whole], np.nan)

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.patterns.grid import Cartesian, cartesian_grids
+from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian, cartesian_grids
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.model import priors
-from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.series.reducing import Series
+from ranksight.model.plaindata import rounded
+from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import Group, solve
-from ranksight.model.structure.levels import COUNTS, Levels, fit_levels
+from ranksight.model.structure.levels import COUNTS
 from ranksight.model.structure.neighbours import TERMS, Neighbours
 
 if TYPE_CHECKING:
@@ -31,39 +30,49 @@ LEADING = frozenset({"visits", "instructions", "messages", "bytes_sent"})
 def grids_of(experiment: Experiment) -> tuple[tuple[Cartesian, ...], tuple[int, ...]]:
     """The process grids that fit who sends to whom in all runs, by their table ``peers``, and the ranks of these runs.
 
-    Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program, and ``kernel`` where it is known.
+    Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program, and ``kernel``, ``bytes`` and
+    ``count`` where they are known.
     One operation, of all kernels or of one, whose pairs are those of a grid is enough: a program may send other
     messages besides. Of several the grids are those that fit most of them.
     """
-    talks: dict[int, dict[tuple[str, ...], set[tuple[int, int]]]] = {}
+    talks: dict[int, dict[tuple[str, ...], dict[tuple[int, int], float]]] = {}
     for run in experiment.runs:
         ranks = int(run.configuration["ranks"])
         if ranks in talks or (table := experiment.table(run, "peers")) is None:
             continue
         here = talks[ranks] = {}
+        table = table.assign(**{name: 0 for name in ("bytes", "count") if name not in table})
         for columns in (["operation"], ["kernel", "operation"]):
             if set(columns) <= set(table.columns):
                 for name, part in table.groupby(columns, observed=True):
-                    pairs = zip(part["rank"].tolist(), part["peer"].tolist(), strict=True)
-                    here[tuple(map(str, name if isinstance(name, tuple) else (name,)))] = set(pairs)
+                    pairs = part.groupby(["rank", "peer"])[["bytes", "count"]].sum()
+                    sizes = (pairs["bytes"] / pairs["count"].clip(lower=1)).tolist()
+                    sent = dict(zip(pairs.index.tolist(), sizes, strict=True))
+                    here[tuple(map(str, name if isinstance(name, tuple) else (name,)))] = sent
     # An operation that a run lacks was not used there: one rank has nobody to send to.
     names = sorted(set().union(*talks.values()))
-    distinct = {tuple(frozenset(said.get(name, ())) for said in talks.values()) for name in names}
-    each = [cartesian_grids(list(zip(talks, pairs, strict=True))) for pairs in distinct]
+    # Of those that go between the same ranks the one that sends most has the faces of the domain.
+    names.sort(key=lambda name: sum(sum(said.get(name, {}).values()) for said in talks.values()))
+    every = [[said.get(name, {}) for said in talks.values()] for name in names]
+    distinct = {tuple(map(frozenset, each)): each for each in every}
+    each = [cartesian_grids(list(zip(talks, pairs, strict=True))) for pairs in distinct.values()]
     fitting = Counter(grid for grids in each for grid in grids)
     most = max(fitting.values(), default=0)
     found = sorted((grid for grid, count in fitting.items() if count == most), key=_order)
     return tuple(found), tuple(sorted(talks))
 
 
-def _order(grid: Cartesian) -> tuple[int, tuple[bool, ...], bool, str]:
-    return grid.dimensions, grid.periodic, grid.rising, grid.ring
+def _order(grid: Cartesian) -> tuple[int, tuple[bool, ...], bool, str, tuple[float, ...]]:
+    return grid.dimensions, grid.periodic, grid.rising, grid.ring, grid.domain
 
 
 def _priors(grids: Sequence[Cartesian]) -> Array:
     """Weights of grids before their counts are looked at; domains are periodic in all dimensions or none, mostly."""
     mixed = np.array([len(set(grid.periodic)) > 1 for grid in grids])
     size = np.where(mixed, priors.NEIGHBOURS["mixed"] / np.maximum([2**grid.dimensions - 2 for grid in grids], 1), 1.0)
+    edges = np.array([len(set(grid.domain)) for grid in grids])
+    more = edges > edges.min(initial=MOST_DIMENSIONS)
+    size = size * np.where(more, priors.NEIGHBOURS["edges"] / max(int(more.sum()), 1), 1.0)
     once = np.where([grid.ring == "peers" for grid in grids], priors.NEIGHBOURS["once"], 1.0)
     return np.asarray(size * once, dtype=np.float64)
 
@@ -136,15 +145,10 @@ def fit_neighbours(
         [np.where(faced[:, g, None, None], both[1].solved, both[0].solved) for g, both in enumerate(laws)], axis=1
     )
     solved = np.where(fits[..., None, None], solved, 0.0)[np.ix_(rows, columns)]
-    flat = _rounded(solved.reshape(-1, len(groups)))
+    flat = rounded(solved.reshape(-1, len(groups)), 12)
     distinct, first, index = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-    coefficients: Fitted | Levels | Array = distinct[:, 0]
-    if len(groups) > 1:
-        each = [shared[rows[at // (len(columns) * TERMS)]] for at in first]
-        points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
-        kernels_of, metrics_of = zip(*each, strict=True)
-        series = Series(others, points, distinct[:, :, None], kernels_of, metrics_of)
-        coefficients = fit_levels(series, **settings) or fit_series(series, **settings)
+    owner = [shared[rows[at // (len(columns) * TERMS)]] for at in first]
+    points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
     kept = tuple(grids[g] for g in columns)
     return Neighbours(
         parameters=experiment.parameters,
@@ -154,19 +158,12 @@ def fit_neighbours(
         kernels=tuple(shared[i][0] for i in rows),
         metrics=tuple(shared[i][1] for i in rows),
         over_ranks=tuple(metric(shared[i][1]).over_ranks for i in rows),
-        coefficients=coefficients,
+        coefficients=Coefficients.fit(others, points, distinct, owner, **settings),
         index=index.reshape(len(rows), len(columns), TERMS),
         weight=(fits * np.where(same, 1.0, priors.NEIGHBOURS["unequal"]))[np.ix_(rows, columns)] * _priors(kept),
         residual=residual[np.ix_(rows, columns)],
         faces=faced[np.ix_(rows, columns)],
     )
-
-
-def _rounded(values: Array) -> Array:
-    """To twelve digits, so that what differs by rounding is the same."""
-    with np.errstate(divide="ignore"):
-        unit = 10.0 ** np.where(values == 0, 0, np.floor(np.log10(np.abs(values))) - 11)
-    return np.asarray(np.round(values / unit) * unit)
 
 
 _ADDED = ("mean", "max", "sum", "min")

@@ -393,3 +393,50 @@ def test_a_chain_of_calls_of_any_depth_serves_the_program(tmp_path):
             lines += [f"cfn=f{level + 1}", "calls=1 0", f"1 {10 * (depth - level - 1)}"]
     found = attribute(read(write(tmp_path, "\n".join([*lines, f"totals: {10 * depth + 1}", ""]))))
     assert found.kernels["Ir"].sum() == 10 * depth + 1
+
+
+MISSED = """events: Ir Dr Dw D1mr D1mw DLmr DLmw DLdmr DLdmw ILdmr
+
+ob=/bin/program
+fl=p.c
+fn=main
+1 10 5 0 0 0 0 0 0 0 0
+cob=/lib/libx.so
+cfi=x.c
+cfn=copy
+calls=1 1
+1 100 50 0 90 0 20 0 0 0 0
+cob=/lib/libmpi.so.40
+cfi=m.c
+cfn=MPI_Send
+calls=1 1
+1 150 60 0 0 0 0 0 0 0 0
+
+ob=/lib/libmpi.so.40
+fl=m.c
+fn=MPI_Send
+1 50 10 0 0 0 0 0 0 0 0
+cob=/lib/libx.so
+cfi=x.c
+cfn=copy
+calls=1 1
+1 100 50 0 0 0 0 0 0 0 0
+
+ob=/lib/libx.so
+fl=x.c
+fn=copy
+1 200 100 0 90 0 20 0 0 0 0
+"""
+
+
+def test_misses_of_a_shared_library_are_no_more_than_its_loads(tmp_path: Path) -> None:
+    from ranksight.counters.collectors.callgrind import _join
+
+    (tmp_path / "callgrind.out").write_text(MISSED)
+    each = attribute(read(tmp_path / "callgrind.out"))
+    table, _ = _join(each, each, 64)
+    levels = table[["loads_l1", "loads_l2", "loads_l3", "loads_mem"]]
+    copy = next(name for name in table.index if "copy" in name)
+    assert table.loc[copy, "loads"] == pytest.approx(50)
+    assert (levels >= 0).all(axis=None)
+    assert levels.sum(axis=1).to_numpy() == pytest.approx(table["loads"].to_numpy())
