@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.experiment import COUNTER_KEYS
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -44,7 +42,7 @@ class Columns:
             tuple(kernel.categories.astype(str)),
             kernel.codes.to_numpy().astype(np.intp),
             table["rank"].to_numpy(),
-            {name: table[name].to_numpy(dtype=np.float64) for name in table.columns if name not in COUNTER_KEYS},
+            {name: table[name].to_numpy(dtype=np.float64) for name in table.columns if name not in ("kernel", "rank")},
         )
 
     def select(self, rows: NDArray[np.bool_]) -> Columns:
