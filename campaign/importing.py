@@ -206,7 +206,11 @@ class Import:
         self.place, self.application, self.naming = place, application, naming
         recover(place)
         self._complete = complete
-        if place.exists() or place.is_symlink():
+        if place.is_symlink():
+            raise InputError(
+                f"{place} is a link and is not replaced", "name what it leads to, or another folder, with -o"
+            )
+        if place.exists():
             empty = place.is_dir() and not any(place.iterdir())
             if not force and not empty:
                 raise InputError(f"{place} exists already", "name another with -o, or give --force to replace it")

@@ -24,7 +24,7 @@ from ranksight.cli._parser import Parser, several
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
-from ranksight.core.errors import InputError, UsageError
+from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.units import counted, in_full
 from ranksight.reports.terminal import Column, Table, next_step, show
 
@@ -151,6 +151,9 @@ def run(chosen: argparse.Namespace) -> int:
         return _join([Path(word) for word in words[1:]], chosen)
     if not words:
         raise UsageError("ranksight import: no file is given", "--list-formats lists what can be read")
+    if named is None and len(words) > 1 and not Path(words[0]).exists():
+        near = meant(words[0], (TABLE, JOINED, *READERS))
+        raise InputError(f"{words[0]} is neither a format nor a file", near or "--list-formats lists the formats")
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)

@@ -65,6 +65,13 @@ def configure(parser: Parser) -> None:
         help="repetitions of measurements that are not deterministic (default: 1)",
     )
     parser.add_argument(
+        "--repetition",
+        type=int,
+        default=None,
+        metavar="N",
+        help="make this repetition only, from 0, as a job of its own does; deterministic measurements belong to 0",
+    )
+    parser.add_argument(
         "--collector",
         action="append",
         metavar="NAME",
@@ -176,6 +183,10 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
         raise UsageError("ranksight measure: no folder is given", "name one with -o FOLDER")
     if chosen.reps < 1:
         raise UsageError(f"ranksight measure: --reps {chosen.reps}", "give 1 or more")
+    if chosen.repetition is not None and not 0 <= chosen.repetition < chosen.reps:
+        raise UsageError(
+            f"ranksight measure: --repetition {chosen.repetition} of {chosen.reps}", "they count from 0 to --reps - 1"
+        )
     chosen.grid = {name: getattr(chosen, f"parameter_{name}") for name in template.parameters}
     missing = [name for name, listed in chosen.grid.items() if listed is None]
     if missing:
@@ -240,7 +251,7 @@ def run(chosen: argparse.Namespace) -> int:
         chosen.collector = ["pmpi-events", "callgrind-intervals"]
     collectors = choose_collectors(chosen.collector, aside)
     collectors = adapt(collectors, platform, kernels, named=chosen.collector is not None, say=aside)
-    plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir)
+    plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir, chosen.repetition)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template, chosen.workdir)
     check_alike(experiment, collectors, kernels)
     if chosen.distant:
@@ -362,8 +373,7 @@ def _list_collectors() -> int:
 
 
 def _name(plan: Plan) -> str:
-    first = next(iter(plan.runs()))
-    return Path(first[1].program).name
+    return Path(plan.template.fill({name: values[0] for name, values in plan.grid.items()}).program).name
 
 
 def _say(line: str) -> None:

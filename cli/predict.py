@@ -92,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
                 f"--plot {args.plot}: the kind of picture is unknown", f"end the name in {', '.join(DRAWN)}"
             )
         check_output(args.plot, args.force)
-    model = _placing.placed(Model.load(args.model), args).with_units(args.units)
+    # What is asked of the whole program, or stated of it, needs all kernels.
+    few = not (args.plot or args.units or args.messages or args.terms) and args.kernel
+    model = _placing.placed(Model.load(args.model, few or None), args).with_units(args.units)
     if args.messages is not None:
         from ranksight.cli._messages import print_messages
 

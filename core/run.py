@@ -67,8 +67,13 @@ class Run:
         for name, value in self.configuration.items():
             if not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
                 raise InputError(f"parameter {name} has the value {str(value)[:40]}", "parameters are finite numbers")
-        if (ranks := self.configuration.get("ranks", 1)) > limits.RANKS:
-            raise InputError(f"a run of {ranks:g} ranks was measured", f"no machine has more than {limits.RANKS}")
+        ranks = self.configuration.get("ranks", 1)
+        if not (1 <= ranks <= limits.RANKS and float(ranks).is_integer()):
+            raise InputError(
+                f"a run of {ranks:g} ranks was measured", f"ranks are whole numbers from 1 to {limits.RANKS}"
+            )
+        if self.wall_time is not None and not 0 <= self.wall_time < limits.VALUE:
+            raise InputError(f"a run that takes {str(self.wall_time)[:40]} s was measured", "no clock says this")
         if not self.id:
             values = "-".join(f"{name}{_number(value)}" for name, value in sorted(self.configuration.items()))
             object.__setattr__(self, "id", _safe(f"{values}-{self.collector}-r{self.repetition}"))

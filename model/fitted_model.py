@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,7 @@ from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known, whole_ranks
+from ranksight.model.selecting import selected
 from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import ARRAYS, Functions, join, rows_of
@@ -550,17 +551,24 @@ class Model:
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Model:
+    def load(cls, path: str | os.PathLike[str], kernels: Collection[str] | None = None) -> Model:
         """Read a model from its file; see :func:`ranksight.model.modelfile.read`.
+
+        Parameters
+        ----------
+        path : path
+        kernels : collection of str, optional
+            The kernels that will be asked for: where they do not depend on others, few more are read
+            (:mod:`ranksight.model.selecting`). A model that is read so knows nothing of the whole program.
 
         Raises
         ------
         InputError
             When the file is not a model, is damaged, or was written by an older or a newer version.
         """
-        content = read(Path(path))
+        content: Mapping[str, Any] = read(Path(path))
         try:
-            model = cls(**parts(content))
+            model = cls(**parts(content if kernels is None else selected(content, kernels)))
             # Read here, where the file is known.
             _ = model.coordinates, model.functions, model.staircase, model.equation
         except InputError as error:
@@ -572,10 +580,10 @@ class Model:
         return model
 
 
-def load(path: str | os.PathLike[str]) -> Model:
+def load(path: str | os.PathLike[str], kernels: Collection[str] | None = None) -> Model:
     """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`.
 
     >>> rs.load("heat.model.json")
     <Model heat: 4 functions of ranks, size; .table() shows them>
     """
-    return Model.load(path)
+    return Model.load(path, kernels)

@@ -9,8 +9,9 @@ A sum is accepted where it meets the counts to rounding, at every combination of
 least two numbers of ranks that it need not have met: as many as terms decide the coefficients, and no coefficient may
 hang on one number of ranks alone. Programs do otherwise at some numbers of ranks: two ranks are a special case, and a
 prime number of them cuts a domain into slabs thinner than a cut-off. Up to two are left out, each of which has to be
-outweighed by another that the sum met. Of several sums the one with the fewest terms and exceptions is the answer, the
-others that are nearly as simple are within its interval.
+outweighed by another that the sum met, and the others show more different values than the sum has terms. Of several
+sums the one with the fewest terms and exceptions is the answer, the others that are nearly as simple are within its
+interval.
 """
 
 from __future__ import annotations
@@ -325,6 +326,10 @@ class _Solver:
         inverse = np.einsum("heqr,henr->heqn", np.linalg.inv(safe), masked)
         leverage = np.einsum("henq,heqn->hen", masked, inverse)
         sound = regular & (leverage < 1 - EXACT).all(axis=2)
+        # Any terms meet as many plateaus as they are: where ranks are left out, the others have to show one more.
+        same = np.tril((np.abs(basis[:, :, None] - basis[:, None]) <= EXACT).all(axis=3), -1)
+        before = (same[:, None] & kept[None, :, None]).any(axis=3)
+        sound &= ((~before & kept).sum(axis=2) > size) | (size == 1) | kept.all(axis=1)
         terms = list(RANK_TERMS.values())
         grid = np.array([max(terms[i].dimensions for i in one) - 1 for one in members])
         costs = priors.RANK_SUMS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -94,7 +94,7 @@ def late(p: int) -> int:
     return 739 if p == 2 else 7 * p * (p - 1) + 12
 
 
-def series(total: Callable[[int], float], ranks: range, sizes: tuple[float, ...] = (32.0,)) -> Series:
+def series(total: Callable[[int], float], ranks: Sequence[int], sizes: tuple[float, ...] = (32.0,)) -> Series:
     """Mean over ranks of what a function counts, times the size cubed."""
     points = np.array([[p, n] for n in sizes for p in ranks], dtype=float)
     values = np.array([total(int(p)) / p * (n / sizes[0]) ** 3 if p > 1 else np.nan for p, n in points])
@@ -141,6 +141,16 @@ def test_no_coefficient_hangs_on_one_number_of_ranks() -> None:
     assert law is not None
     assert all("z" not in name for name, _ in law.sums[0][0])
     assert law.predict(np.array([[64.0, 32.0]])).value[0, 0] == pytest.approx(4.0)
+
+
+def test_two_plateaus_are_no_tree() -> None:
+    """Three to eight ranks take two or three steps of a tree; with two ranks as an exception nothing else shows it."""
+    keys = {("main: Send", "messages")}
+    assert fit_rank_laws(series(lambda p: p * (14 + 3 * (p > 4)), range(1, 9)), keys) is None
+    special = series(lambda p: p * (8 + 3 * (p - 1).bit_length() + 3 * (p == 2)), [*range(1, 9), 16])
+    law = fit_rank_laws(special, keys)
+    assert law is not None
+    assert law.predict(np.array([[64.0, 32.0]])).value[0, 0] == pytest.approx(26.0)
 
 
 def test_terms_are_means_over_whole_ranks() -> None:
