@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.balance import observe_balance
 from ranksight.analysis.diagnosis.ceilings import Ceilings
@@ -15,6 +14,7 @@ from ranksight.analysis.diagnosis.exchanges import observe_exchanges
 from ranksight.analysis.diagnosis.teams import observe_teams
 from ranksight.analysis.diagnosis.waits import observe_waits
 from ranksight.analysis.phases.calls import traced
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.assembly import OBSERVERS
@@ -22,8 +22,6 @@ from ranksight.model.resource.equation import LEVELS, Machine
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.platforms import Platform, load
-
-Array = NDArray[np.float64]
 
 
 @OBSERVERS.register("diagnosis")

@@ -18,17 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 
 COLUMNS = ("rank", "thread", "kernel", "operation", "comm_size", "begin", "end", "bytes", "peer", "tag")
 BLOCKING_SENDS = ("send", "ssend", "rsend", "sendrecv")
 SENDS = ("send", "isend", "ssend", "issend", "bsend", "ibsend", "rsend", "irsend", "sendrecv", "sendrecv_replace")
 RECEIVES = ("recv", "irecv", "mrecv", "imrecv", "sendrecv_recv", "sendrecv_replace_recv", "isendrecv_recv")
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def waiting(events: pd.DataFrame) -> Waiting:
     return Waiting(summed, unmatched)
 
 
-def _messages(rows: pd.DataFrame, is_call: NDArray[np.bool_], call: NDArray[np.intp], waits: dict[str, Floats]) -> int:
+def _messages(rows: pd.DataFrame, is_call: Mask, call: Index, waits: dict[str, Array]) -> int:
     """Add late senders and receivers to the calls that waited; the number of transfers without a partner."""
     moved = rows[~is_call]
     sides = []
@@ -118,7 +116,7 @@ def _messages(rows: pd.DataFrame, is_call: NDArray[np.bool_], call: NDArray[np.i
     return len(sides[0]) + len(sides[1]) - 2 * len(both)
 
 
-def _collectives(rows: pd.DataFrame, is_call: NDArray[np.bool_], wait: Floats) -> None:
+def _collectives(rows: pd.DataFrame, is_call: Mask, wait: Array) -> None:
     """Add the time until the last rank enters to the calls of collectives of all ranks."""
     ranks = rows["rank"].nunique()
     whole = is_call & rows["kind"].isin(OPERATIONS).to_numpy() & (rows["comm_size"] == ranks).to_numpy()

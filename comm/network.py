@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +57,17 @@ class Piecewise:
                     "times of messages are positive and do not fall with size; calibrate again",
                 )
 
-    def piece(self, size: ArrayLike) -> NDArray[np.intp]:
+    def piece(self, size: ArrayLike) -> Index:
         """Index of the piece that holds each size; shape of `size`."""
         return np.maximum(np.searchsorted(self.first, np.asarray(size, dtype=float), side="right") - 1, 0)
 
-    def __call__(self, size: ArrayLike) -> Floats:
+    def __call__(self, size: ArrayLike) -> Array:
         """Value at each size (B) in seconds; shape of `size`."""
         size = np.asarray(size, dtype=float)
         at = self.piece(size)
         return np.asarray(np.maximum(np.asarray(self.alpha)[at] + np.asarray(self.beta)[at] * size, 0.0))
 
-    def slope(self, size: ArrayLike) -> Floats:
+    def slope(self, size: ArrayLike) -> Array:
         """Slope at each size in seconds per byte; shape of `size`."""
         return np.asarray(self.beta, dtype=float)[self.piece(size)]
 
@@ -154,14 +153,14 @@ class NetworkParameters:
         """Hockney's model: ``T(s) = alpha + beta * s`` at all sizes."""
         return cls(Piecewise((0,), (alpha,), (beta,)), **others)
 
-    def transfer_time(self, size: ArrayLike, pairs: ArrayLike = 1) -> Floats:
+    def transfer_time(self, size: ArrayLike, pairs: ArrayLike = 1) -> Array:
         """One-way time of a message of `size` bytes while `pairs` pairs share the link; broadcast shape, seconds."""
         size = np.asarray(size, dtype=float)
         occupied = self._occupied(size)
         alone = np.maximum(occupied, self.transfer.slope(size) * size)
         return np.asarray(self.transfer(size) + np.maximum(self._slower(pairs) * occupied - alone, 0.0))
 
-    def spacing(self, size: ArrayLike, pairs: ArrayLike = 1) -> Floats:
+    def spacing(self, size: ArrayLike, pairs: ArrayLike = 1) -> Array:
         """Time from one send to the next of one sender, in seconds, broadcast shape.
 
         ``max(o_s(s), g(s) + w)`` after LogGP, ``w`` what sharing the link adds; where no train was measured, ``s G``
@@ -177,11 +176,11 @@ class NetworkParameters:
         busy = self.send_overhead(size) if self.send_overhead is not None else np.zeros(())
         return np.asarray(np.minimum(np.maximum(busy, wire), whole))
 
-    def _occupied(self, size: Floats) -> Floats:
+    def _occupied(self, size: Array) -> Array:
         """Seconds that a message keeps the link from others: of its gap what its bytes make, or ``s G``."""
         return self.transfer.slope(size) * size if self.gap is None else np.maximum(self.gap(size) - self.gap(0.0), 0.0)
 
-    def _slower(self, pairs: ArrayLike) -> Floats:
+    def _slower(self, pairs: ArrayLike) -> Array:
         """How many times as long a message keeps a link that `pairs` pairs share."""
         part = self.contention
         if self.node_bandwidth is not None:

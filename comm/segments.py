@@ -17,13 +17,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.network import Piecewise
 from ranksight.comm.sizes import SizeTable
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
-
-Floats = NDArray[np.float64]
 
 SMALLEST = 4
 """Sizes in the shortest piece: two coefficients, and two that can contradict them."""
@@ -52,7 +50,7 @@ class Fit:
     function: Piecewise
     starts: tuple[int, ...]
     errors: tuple[float, ...]
-    draws: Floats
+    draws: Array
 
     def interval(self, piece: int, coefficient: int, confidence: float = 0.95) -> tuple[float, float]:
         """Bootstrap percentile interval of a piece's intercept (0) or slope (1)."""
@@ -60,7 +58,7 @@ class Fit:
         low, high = np.quantile(self.draws[:, piece, coefficient], [tail, 1 - tail])
         return float(low), float(high)
 
-    def draws_at(self, size: float) -> Floats:
+    def draws_at(self, size: float) -> Array:
         """Bootstrap replicates of the function's value at one size, shape (draws,)."""
         piece = int(self.function.piece(size))
         return np.asarray(np.maximum(self.draws[:, piece, 0] + self.draws[:, piece, 1] * size, 0.0))
@@ -97,14 +95,14 @@ def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400, seed: int =
     return Fit(_function(table, starts), starts, tuple(mean.tolist()), _bootstrap(table, starts, draws, seed))
 
 
-def _sums(table: SizeTable, weight: Floats) -> Floats:
+def _sums(table: SizeTable, weight: Array) -> Array:
     """Terms of the weighted normal equations; `weight` (..., n) gives shape (..., n, 6)."""
     s, t = table.size, table.time
     v = weight / t**2
     return np.stack([v, v * s, v * s * s, v * t, v * s * t, v * t * t], axis=-1)
 
 
-def _solve(total: Floats, first: Floats) -> tuple[Floats, Floats, Floats]:
+def _solve(total: Array, first: Array) -> tuple[Array, Array, Array]:
     """Least squares of ``a + b (s - first)`` with both not negative, from summed terms; value at first, slope, cost."""
     n, s, ss, t, st, tt = np.moveaxis(total, -1, 0)
     # Sums of x = s - first instead of s.
@@ -147,7 +145,7 @@ def _partition(table: SizeTable, most: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _out_of_sample(table: SizeTable, most: int) -> Floats:
+def _out_of_sample(table: SizeTable, most: int) -> Array:
     """Mean absolute log ratio on sizes left out, shape (pieces, folds); interleaved folds, so no range is missing."""
     n = len(table)
     folds = min(FOLDS, n // SMALLEST)
@@ -167,7 +165,7 @@ def _out_of_sample(table: SizeTable, most: int) -> Floats:
     return np.array([row[:shared] for row in by_fold]).T
 
 
-def _coefficients(table: SizeTable, starts: tuple[int, ...], weight: Floats) -> Floats:
+def _coefficients(table: SizeTable, starts: tuple[int, ...], weight: Array) -> Array:
     """Intercept at 0 and slope of each piece; `weight` (..., n) gives shape (..., pieces, 2)."""
     sums = np.add.reduceat(_sums(table, weight), list(starts), axis=-2)
     first = table.size[list(starts)]
@@ -193,7 +191,7 @@ def _function(table: SizeTable, starts: tuple[int, ...]) -> Piecewise:
     return Piecewise(tuple(first), tuple(found[:, 0].tolist()), tuple(found[:, 1].tolist()))
 
 
-def _bootstrap(table: SizeTable, starts: tuple[int, ...], draws: int, seed: int) -> Floats:
+def _bootstrap(table: SizeTable, starts: tuple[int, ...], draws: int, seed: int) -> Array:
     rng = np.random.default_rng(seed)
     times = np.zeros((draws, len(table)))
     for begin, end in zip(starts, (*starts[1:], len(table)), strict=True):

@@ -12,11 +12,9 @@ from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
-
-Floats = NDArray[np.float64]
 
 QUANTILE = 0.25
 _NEIGHBOURS = 7
@@ -39,15 +37,15 @@ class SizeTable:
         Weight of a squared relative residual: ``1 / error^2``, less for a size far off its neighbours.
     """
 
-    size: Floats
-    time: Floats
-    error: Floats
-    weight: Floats
+    size: Array
+    time: Array
+    error: Array
+    weight: Array
 
     def __len__(self) -> int:
         return len(self.size)
 
-    def take(self, index: NDArray[np.bool_]) -> SizeTable:
+    def take(self, index: Mask) -> SizeTable:
         """The sizes where `index` is true."""
         return SizeTable(self.size[index], self.time[index], self.error[index], self.weight[index])
 
@@ -111,7 +109,7 @@ def summarise(timings: pd.DataFrame, quantile: float = QUANTILE) -> SizeTable:
     return SizeTable(sizes, time, error, np.minimum(1.0, 1.345 / np.maximum(far, 1e-9)) / error**2)
 
 
-def _running_median(values: Floats) -> Floats:
+def _running_median(values: Array) -> Array:
     half = _NEIGHBOURS // 2
     if len(values) <= _NEIGHBOURS:
         return np.full(len(values), np.median(values)) if len(values) < 3 else _short_median(values)
@@ -119,6 +117,6 @@ def _running_median(values: Floats) -> Floats:
     return np.asarray(np.median(windows, axis=1))
 
 
-def _short_median(values: Floats) -> Floats:
+def _short_median(values: Array) -> Array:
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(values, 1, mode="reflect"), 3)
     return np.asarray(np.median(windows, axis=1))

@@ -24,11 +24,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 
-Values = NDArray[np.float64]
 LONGEST = 1200
 """Characters of a formula; nobody writes more, and nesting is bounded by it."""
 DEEPEST = 20
@@ -250,24 +249,24 @@ def _logarithm(tokens: list[Token], at: int, functions: Collection[str], remedy:
     return [first, Token("sign", "(", first.at), of, *more, Token("sign", ")", of.at)], at + opened
 
 
-def _power(base: Values, exponent: Values) -> Values:
+def _power(base: Array, exponent: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return np.asarray(np.power(base, exponent), dtype=np.float64)
 
 
-def _quotient(above: Values, below: Values) -> Values:
+def _quotient(above: Array, below: Array) -> Array:
     above, below = np.broadcast_arrays(above, below)
     return np.divide(above, below, out=np.zeros(below.shape), where=below != 0)
 
 
-_OPERATIONS: Mapping[type[ast.operator], Callable[[Values, Values], Values]] = {
+_OPERATIONS: Mapping[type[ast.operator], Callable[[Array, Array], Array]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
     ast.Mult: np.multiply,
     ast.Div: _quotient,
     ast.Pow: _power,
 }
-_FUNCTIONS: Mapping[str, Callable[[Values, Values], Values]] = {"min": np.minimum, "max": np.maximum}
+_FUNCTIONS: Mapping[str, Callable[[Array, Array], Array]] = {"min": np.minimum, "max": np.maximum}
 _REMEDY = "write sums, products, powers, min(a, b) and max(a, b)"
 
 
@@ -287,7 +286,7 @@ class Formula:
     names: tuple[str, ...]
     _tree: Tree = field(compare=False, repr=False)
 
-    def __call__(self, values: Mapping[str, Values]) -> Values:
+    def __call__(self, values: Mapping[str, Array]) -> Array:
         """Evaluate on arrays of one shape; NaN where a number that is needed is not known (NaN).
 
         Raises
@@ -296,7 +295,7 @@ class Formula:
             When one of :attr:`names` is not among `values`.
         """
 
-        def value(node: ast.expr) -> Values:
+        def value(node: ast.expr) -> Array:
             match node:
                 case ast.Constant():
                     return np.asarray(float(self._tree.token(node).text))

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from ranksight.core.experiment import Experiment, Run
 
-Array = NDArray[np.float64]
 
 TABLE = "sampling"
 """Name of the table."""

@@ -17,9 +17,9 @@ from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array
 
 CENTRAL, FAR = 0.425, 5.0
 """Distance from the median, as a probability, and square root of the logarithm of the tail where the next ratio of

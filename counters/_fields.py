@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from ranksight.core.arrays import Ints
+
 Bytes = NDArray[np.uint8]
 
 DIGITS = 15

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints
 
 PENDING = 1 << 18
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Names:
@@ -58,7 +55,7 @@ class Table:
     def __init__(self, columns: int) -> None:
         self._sums = np.zeros((64, columns))
 
-    def add(self, indices: Ints, costs: Floats) -> None:
+    def add(self, indices: Ints, costs: Array) -> None:
         """Add each row of `costs` to the sum at its index."""
         if not len(indices):
             return
@@ -69,7 +66,7 @@ class Table:
             self._sums = larger
         np.add.at(self._sums, indices, costs)
 
-    def rows(self, count: int) -> Floats:
+    def rows(self, count: int) -> Array:
         """The sums at indices 0 to `count` - 1."""
         if count > len(self._sums):
             return np.vstack((self._sums, np.zeros((count - len(self._sums), self._sums.shape[1]))))
@@ -81,12 +78,12 @@ class Arcs:
 
     def __init__(self, columns: int) -> None:
         self._keys: list[Ints] = []
-        self._costs: list[Floats] = []
+        self._costs: list[Array] = []
         self._columns = columns
         self._pending = 0
         self._limit = PENDING
 
-    def add(self, caller: Ints, callee: Ints, calls: Floats, costs: Floats) -> None:
+    def add(self, caller: Ints, callee: Ints, calls: Array, costs: Array) -> None:
         """Add one row a call site."""
         if not len(caller):
             return
@@ -98,7 +95,7 @@ class Arcs:
             self._keys, self._costs, self._pending = [keys], [sums], len(keys)
             self._limit = max(PENDING, 2 * len(keys))
 
-    def _merged(self) -> tuple[Ints, Floats]:
+    def _merged(self) -> tuple[Ints, Array]:
         if not self._keys:
             return np.zeros(0, np.int64), np.zeros((0, self._columns + 1))
         keys, costs = np.concatenate(self._keys), np.concatenate(self._costs)
@@ -107,7 +104,7 @@ class Arcs:
         first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
         return keys[first], np.add.reduceat(costs, first, axis=0)
 
-    def merged(self) -> tuple[Ints, Ints, Floats, Floats]:
+    def merged(self) -> tuple[Ints, Ints, Array, Array]:
         """Caller, callee, calls and costs of each distinct pair."""
         keys, sums = self._merged()
         return keys >> np.int64(32), keys & np.int64(0xFFFFFFFF), sums[:, 0], sums[:, 1:]

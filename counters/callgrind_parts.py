@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.counters.mpi_calls import CALLS, END
 
@@ -45,7 +45,7 @@ def read_parts(path: Path) -> pd.DataFrame:
         When the file cannot be read, a line is damaged, or there is no call.
     """
     operations: list[str] = []
-    rows: list[NDArray[np.float64]] = []
+    rows: list[Array] = []
     events: tuple[str, ...] = ()
     trigger, pending = "", None
     try:
@@ -90,7 +90,7 @@ def _events(known: tuple[str, ...], line: bytes, where: str) -> tuple[str, ...]:
     return found
 
 
-def _cost(line: bytes, width: int, where: str) -> NDArray[np.float64]:
+def _cost(line: bytes, width: int, where: str) -> Array:
     try:
         numbers = [float(int(word)) for word in line.split()[1:]]
     except ValueError:

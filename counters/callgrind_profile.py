@@ -12,18 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_blocks import Parser
 from ranksight.counters._callgrind_sites import Sites
 
 BLOCK = 2 << 20
 _WITH_NEXT = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd=")
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -58,16 +55,16 @@ class Profile:
     functions: tuple[str, ...]
     objects: tuple[str, ...]
     files: tuple[str, ...]
-    self_cost: Floats
+    self_cost: Array
     caller: Ints
     callee: Ints
-    calls: Floats
-    arc_cost: Floats
+    calls: Array
+    arc_cost: Array
     sites: Sites
     site_files: tuple[str, ...]
 
     @property
-    def visits(self) -> Floats:
+    def visits(self) -> Array:
         """Calls of each function, recursive ones too."""
         return np.bincount(self.callee, self.calls, len(self.functions)).astype(np.float64, copy=False)
 

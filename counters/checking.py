@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment
 from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE, metric
@@ -26,7 +26,6 @@ from ranksight.core.units import counted, format_si
 if TYPE_CHECKING:
     from ranksight.platforms import Platform
 
-Values = NDArray[np.float64]
 
 VAGUE = 1 / 8
 """Relative standard error of values from samples whose number is not known: 64 of them."""
@@ -60,19 +59,19 @@ class _Look:
     table: pd.DataFrame
     platform: Platform | None
 
-    def column(self, name: str) -> Values:
+    def column(self, name: str) -> Array:
         """A metric's values, NaN where it was not measured."""
         if name not in self.table.columns:
             return np.full(len(self.table), np.nan)
         return self.table[name].to_numpy(np.float64)
 
     @property
-    def whole(self) -> NDArray[np.bool_]:
+    def whole(self) -> Mask:
         """Rows of the whole program."""
         return np.asarray(self.table["kernel"] == WHOLE)
 
     @cached_property
-    def parts(self) -> NDArray[np.bool_]:
+    def parts(self) -> Mask:
         """Rows that add up to the program: those of kernels, or of the program where there are none."""
         return self.whole if self.whole.all() else ~self.whole
 
@@ -92,12 +91,12 @@ class _Look:
         return max(float(self.reading.configuration.get("ranks", 1.0)), most, 1.0)
 
     @cached_property
-    def traffic(self) -> Values:
+    def traffic(self) -> Array:
         """Bytes to and from memory of each row."""
         both = self.column("bytes_mem_read") + self.column("bytes_mem_written")
         return np.where(np.isfinite(both), both, self.column("bytes_mem"))
 
-    def variance(self, name: str) -> Values:
+    def variance(self, name: str) -> Array:
         """What samples leave open of a metric's values; a good deal where nobody knows how many there were."""
         samples = self.reading.tables.get(TABLE)
         if samples is not None and {"metric", "samples", "worth"} <= set(samples.columns):
@@ -397,7 +396,7 @@ def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     They lie a counter's width above those of half of the ranks or more, which are small against it.
     """
     said: list[str] = []
-    fresh: dict[str, Values] = {}
+    fresh: dict[str, Array] = {}
     ranked = (counters["rank"] != ALL_RANKS).to_numpy()
     if not ranked.any():
         return counters, said

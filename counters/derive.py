@@ -11,14 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.formula import Formula
 from ranksight.core.sampled import effective
 from ranksight.counters.names import fold
 from ranksight.platforms.events import EventTable
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,17 +35,17 @@ class Derived:
         What a sample is worth in the metrics whose events were sampled (:mod:`ranksight.core.sampled`).
     """
 
-    columns: Mapping[str, Values]
+    columns: Mapping[str, Array]
     provenance: Mapping[str, str]
     missing: Mapping[str, tuple[str, ...]]
-    worth: Mapping[str, Values]
+    worth: Mapping[str, Array]
 
 
 def derive(
-    events: Mapping[str, Values],
+    events: Mapping[str, Array],
     table: EventTable,
     origin: Mapping[str, str] | str = "measured",
-    periods: Mapping[str, Values] | None = None,
+    periods: Mapping[str, Array] | None = None,
 ) -> Derived:
     """Form every metric of `table` whose events are all among `events`.
 
@@ -69,10 +67,10 @@ def derive(
         give, are set to zero.
     """
     given = {fold(name): name for name in events}
-    columns: dict[str, Values] = {}
+    columns: dict[str, Array] = {}
     provenance: dict[str, str] = {}
     missing: dict[str, tuple[str, ...]] = {}
-    worth: dict[str, Values] = {}
+    worth: dict[str, Array] = {}
     for name, metric in table.metrics.items():
         wanted = {event: given.get(fold(event)) for event in metric.formula.names}
         absent = tuple(event for event, source in wanted.items() if source is None)
@@ -97,7 +95,7 @@ def derive(
     return Derived(columns, provenance, missing, worth)
 
 
-def _worth(formula: Formula, counts: Mapping[str, Values], value: Values, periods: Mapping[str, Values]) -> Values:
+def _worth(formula: Formula, counts: Mapping[str, Array], value: Array, periods: Mapping[str, Array]) -> Array:
     """What a sample is worth in a metric formed from sampled counts."""
     variance, one = np.zeros(value.shape), np.zeros(value.shape)
     for event, period in periods.items():

@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import COUNTER_KEYS
 from ranksight.core.formula import read_formula
 from ranksight.core.reading import Reading
@@ -32,7 +32,6 @@ from ranksight.platforms.events.tables import Metric
 if TYPE_CHECKING:
     import pandas as pd
 
-Values = NDArray[np.float64]
 
 ALL, CACHES = "loads", ("loads_l1", "loads_l2", "loads_l3")
 """Loads served by memory, where no event counts them, are all loads less those that caches served,"""
@@ -48,9 +47,9 @@ class _Found:
 
     table: str
     formula: str
-    values: Values
+    values: Array
     provenance: str
-    worth: Values | None
+    worth: Array | None
 
 
 class _Columns:
@@ -180,7 +179,7 @@ def _with(reading: Reading, made: Mapping[str, _Found]) -> Reading:
     return replace(reading, counters=counters, tables=tables, provenance={**reading.provenance, **said})
 
 
-def _worth(reading: Reading, counters: pd.DataFrame) -> dict[str, Values]:
+def _worth(reading: Reading, counters: pd.DataFrame) -> dict[str, Array]:
     """What a sample is worth in each row of the columns that are made of samples; NaN where that is unknown."""
     table = reading.tables.get(TABLE)
     if table is None or not {"metric", "worth"} <= set(table.columns):

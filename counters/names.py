@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.metrics import METRICS
 
 CACHE_LINE = 64.0
@@ -198,7 +198,7 @@ class Translated:
         The columns that each metric is the sum of, with their factors.
     """
 
-    columns: dict[str, NDArray[np.float64]]
+    columns: dict[str, Array]
     provenance: dict[str, str]
     notes: tuple[str, ...]
     parts: dict[str, tuple[tuple[str, float], ...]]
@@ -211,7 +211,7 @@ class Translated:
 
 
 def translate(
-    columns: Mapping[str, NDArray[np.float64]],
+    columns: Mapping[str, Array],
     origin: str | Mapping[str, str] = "measured",
     aliases: Mapping[str, str] | None = None,
 ) -> Translated:
@@ -249,7 +249,7 @@ def translate(
         for _, name in names
         if name not in winner
     ]
-    result: dict[str, NDArray[np.float64]] = {}
+    result: dict[str, Array] = {}
     provenance: dict[str, str] = {}
     made: dict[str, tuple[tuple[str, float], ...]] = {}
     for name, values in columns.items():
@@ -263,8 +263,8 @@ def translate(
 
 
 def _form_sums(
-    columns: Mapping[str, NDArray[np.float64]],
-    result: dict[str, NDArray[np.float64]],
+    columns: Mapping[str, Array],
+    result: dict[str, Array],
     provenance: dict[str, str],
     notes: list[str],
     made: dict[str, tuple[tuple[str, float], ...]],
@@ -303,10 +303,10 @@ def _form_sums(
 def _parts(
     weights: Mapping[str, float],
     place: Mapping[str, str],
-    columns: Mapping[str, NDArray[np.float64]],
-    result: Mapping[str, NDArray[np.float64]],
-) -> list[tuple[str, float, NDArray[np.float64]]]:
-    found: Sequence[tuple[str, float, NDArray[np.float64] | None]] = [
+    columns: Mapping[str, Array],
+    result: Mapping[str, Array],
+) -> list[tuple[str, float, Array]]:
+    found: Sequence[tuple[str, float, Array | None]] = [
         (place.get(name, name), weight, columns[place[name]] if name in place else result.get(name))
         for name, weight in weights.items()
     ]

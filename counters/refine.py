@@ -13,15 +13,14 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Ints, Mask
 from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import Sites
 from ranksight.counters.callgrind_profile import Profile
 from ranksight.counters.objects import kernel_name, owner_of
 
 By = Literal["loops", "lines"]
-Ints = NDArray[np.int64]
 
 
 def wanted(kernels: Collection[str], function: str, path: str) -> bool:
@@ -70,7 +69,7 @@ def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.Da
     return pd.concat(tables, ignore_index=True)
 
 
-def _parts(profile: Profile, kernel: str, functions: Ints, inside: NDArray[np.bool_], by: By) -> pd.DataFrame:
+def _parts(profile: Profile, kernel: str, functions: Ints, inside: Mask, by: By) -> pd.DataFrame:
     sites = profile.sites
     address, line = sites.address[inside], sites.line[inside]
     file = np.array([name.rsplit("/", 1)[-1] for name in profile.site_files], dtype=object)[sites.file[inside]]

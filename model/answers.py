@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.units import finite, whole
 from ranksight.model.evidence import codes_of
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ class Answers(Sequence[Answer]):
             yield self[at]
 
     @property
-    def ok(self) -> NDArray[np.bool_]:
+    def ok(self) -> Mask:
         """Whether the data suffice for each answer."""
         return np.asarray(_flat(self.said.status) == OK)
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula
-
-Array = NDArray[np.float64]
 
 
 def check_names(formula: Formula, known: Sequence[str], what: str, constant: bool = False) -> None:

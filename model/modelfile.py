@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from ranksight import __version__
 from ranksight.core import limits
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.files import check_output, opened, output, read_bytes
 from ranksight.model.application.whole import Correlation
@@ -350,7 +351,7 @@ def _intact(path: Path, content: Mapping[str, Any]) -> bool:
     return bool(content["digest"] == hashlib.sha256(text.encode()).hexdigest())
 
 
-def _possible(values: NDArray[np.float64]) -> bool:
+def _possible(values: Array) -> bool:
     """Whether parameters have values that sums, products and ratios of them do not overflow."""
     size = np.abs(values)
     return bool(((size == 0) | ((size <= limits.PARAMETER) & (size >= 1 / limits.PARAMETER))).all())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import notes_of
@@ -15,7 +15,6 @@ from ranksight.model.series.computation import THREADS, cores
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
-Array = NDArray[np.float64]
 
 HELD = 1e-4
 """E, loads that memory serves over all loads, up to which caches hold what kernels work on and their times follow their

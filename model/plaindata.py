@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, msgspec.ValidationError)
@@ -40,13 +41,13 @@ def listed(content: Any) -> Any:
     return content
 
 
-def rounded(numbers: ArrayLike, digits: int) -> NDArray[np.float64]:
+def rounded(numbers: ArrayLike, digits: int) -> Array:
     """Numbers of any shape to so many significant digits, which makes a file short."""
     array = np.asarray(numbers, dtype=np.float64)
     return np.asarray(np.char.mod(f"%.{digits}g", array).astype(np.float64)).reshape(array.shape)
 
 
-def from_gaps(content: Any) -> NDArray[np.float64]:
+def from_gaps(content: Any) -> Array:
     """Numbers from :func:`with_gaps`'s nested lists, NaN where one is missing.
 
     Raises

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ranksight.core.arrays import Array
 from ranksight.core.html import drawn, table
 from ranksight.core.metrics import metric
 from ranksight.core.units import counted, in_full
@@ -34,7 +32,7 @@ class Prediction:
     parameters: tuple[str, ...]
     answers: Answers
     notes: tuple[str, ...] = ()
-    parts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    parts: Mapping[str, Array] = field(default_factory=dict)
     communication: Sequence[Mapping[str, Any]] = ()
     terms: EquationTerms | None = None
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, meant
 
 MOST_ANSWERS = 10_000_000
@@ -17,9 +17,7 @@ NO_CLOCK = "fit with --clock HZ, or with --platform NAME of the machine that was
 """What helps where cycles were counted, no time was measured, and no clock is known."""
 
 
-def combinations(
-    parameters: Sequence[str], training: NDArray[np.float64], values: Mapping[str, float | Sequence[float]]
-) -> NDArray[np.float64]:
+def combinations(parameters: Sequence[str], training: Array, values: Mapping[str, float | Sequence[float]]) -> Array:
     """All combinations of the parameters' values, (k, m); a value given twice is asked once.
 
     A parameter that took one value in `training` (n, m) may be left out.
@@ -51,7 +49,7 @@ def combinations(
     return np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(parameters))
 
 
-def above_zero(parameters: Sequence[str], training: NDArray[np.float64], points: NDArray[np.float64]) -> None:
+def above_zero(parameters: Sequence[str], training: Array, points: Array) -> None:
     """InputError where a parameter that was above zero in all runs, `training` (n, m), is asked at zero or below in
     `points` (k, m): no program runs there."""
     for name, measured, asked in zip(parameters, training.min(axis=0), points.min(axis=0), strict=True):
@@ -59,7 +57,7 @@ def above_zero(parameters: Sequence[str], training: NDArray[np.float64], points:
             raise InputError(f"{name} is asked at {asked:g}, and was above zero in all runs", "give a value above zero")
 
 
-def whole_ranks(parameters: Sequence[str], points: NDArray[np.float64], what: str, remedy: str) -> None:
+def whole_ranks(parameters: Sequence[str], points: Array, what: str, remedy: str) -> None:
     """InputError where `points` (n, m) have no whole number of ranks from 1 on; `what` has a place for the first such
     number."""
     if "ranks" not in parameters:

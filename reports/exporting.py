@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
@@ -115,7 +115,7 @@ def extrap(what: Exported) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _completed(series: Series) -> NDArray[np.float64]:
+def _completed(series: Series) -> Array:
     """Values of series (s, k, r), with 0 where a kernel did not run while an additive metric was measured of others."""
     values = np.array(series.values)
     names = np.array(series.metrics)

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.scaling import is_strong
+from ranksight.core.arrays import Array
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.sweep import RANKS, Sweep
-
-Array = NDArray[np.float64]
 
 SMALL = 0.05
 """Share of the time below which what is lost is not worth a word."""

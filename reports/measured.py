@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.fitted_model import Model
@@ -15,8 +15,6 @@ from ranksight.model.resource.sampled_times import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
-
-Array = NDArray[np.float64]
 
 WHOLLY, COMPUTED, SUMMED = "measured", "measured computation", "measured sum of kernels"
 """What the measured time of a program is: its own; its kernels' where messages are modelled apart; all kernels'."""
@@ -40,13 +38,13 @@ class Measured:
     """
 
     points: Array
-    trained: NDArray[np.bool_]
+    trained: Mask
     value: Array
     low: Array
     high: Array
-    repetitions: NDArray[np.intp]
+    repetitions: Index
 
-    def along(self, model: Model, along: str, held: dict[str, float]) -> NDArray[np.bool_]:
+    def along(self, model: Model, along: str, held: dict[str, float]) -> Mask:
         """Which configurations (n,) have the held values of the other parameters."""
         keep = np.ones(len(self.points), dtype=bool)
         for name, value in held.items():

@@ -11,16 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis, diagnose
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, meant
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK, Forecast
-
-Array = NDArray[np.float64]
 
 RANKS = "ranks"
 REACH, ELSE = (1.0, 2.0, 4.0, 8.0, 16.0), (1.0, 2.0)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.names import printable, short_names
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.sweep import Sweep
-
-Array = NDArray[np.float64]
 
 MOST_CELLS = 96
 """Rows of a matrix of ranks; more ranks are put together."""

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from ranksight.analysis.comparison.sides import Key, Side
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
-
-Array = NDArray[np.float64]
 
 SAME, CHANGED, UNSURE, NEW, GONE = range(5)
 """Within the noise; more than that; insufficient data on a side; only after; only before."""
@@ -47,7 +46,7 @@ class Changes:
     ratio: Array
     lower: Array
     upper: Array
-    verdict: NDArray[np.intp]
+    verdict: Index
     level: float
 
     @property
@@ -104,16 +103,16 @@ def _aligned(side: Side, keys: tuple[Key, ...], which: str | None, fill: float |
     return np.where(index[:, None] >= 0, getattr(side, which)[index], fill)
 
 
-def _known(side: Side, keys: tuple[Key, ...]) -> NDArray[np.bool_]:
+def _known(side: Side, keys: tuple[Key, ...]) -> Mask:
     """Where (s, k) a side has the kernel of each key by some metric: one on which no sample fell is not gone."""
-    there: dict[str, NDArray[np.bool_]] = {}
+    there: dict[str, Mask] = {}
     for (kernel, _), row in side.rows.items():
         there[kernel] = there.get(kernel, False) | np.isfinite(side.value[row])
     nowhere = np.zeros(side.value.shape[1], dtype=bool)
     return np.array([there.get(kernel, nowhere) for kernel, _ in keys]).reshape(len(keys), -1)
 
 
-def _discovered(chance: Array, known_both: NDArray[np.bool_], rate: float) -> NDArray[np.bool_]:
+def _discovered(chance: Array, known_both: Mask, rate: float) -> Mask:
     """Which series (s, k) differ by more than chance at each configuration, with false ones at most at `rate`."""
     ordered = np.sort(np.where(known_both, chance, 2.0), axis=0)
     count = np.maximum(known_both.sum(axis=0), 1)

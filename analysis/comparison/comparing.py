@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.comparison.change import CHANGED, Changes, changes
 from ranksight.analysis.comparison.crossover import Crossover, Onset, axis, crossovers, onsets
@@ -21,14 +20,13 @@ from ranksight.analysis.comparison.sides import (
     same_kernels,
     time_metric,
 )
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Run
 from ranksight.core.metrics import metric
 from ranksight.model.application.laws import Terms
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.reducing import Series
-
-Array = NDArray[np.float64]
 
 PLACED = ("host", "SLURM_", "PBS_", "LSB_")
 """Prefixes of environment entries that name the place or the job of a run, not the machine."""

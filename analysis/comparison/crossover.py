@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.comparison.sides import Side
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty.forecast import TAIL
-
-Array = NDArray[np.float64]
 
 STEPS = 25
 """Numbers of ranks at which both sides are asked, about evenly apart in their logarithm."""

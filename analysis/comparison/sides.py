@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
@@ -23,7 +23,6 @@ from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
-Array = NDArray[np.float64]
 Key = tuple[str, str]
 
 ONCE = 0.05
@@ -65,7 +64,7 @@ class Side:
     value: Array
     error: Array
     freedom: Array
-    sound: NDArray[np.bool_]
+    sound: Mask
 
     def of(self, kernel: str, name: str) -> Array:
         """Values (k,) of a kernel's metric; NaN where it has none."""

@@ -18,15 +18,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.execution import Execution
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.evidence import Evidence
 
-Array = NDArray[np.float64]
 
 CAUSES = ("compute", "L2", "L3", "memory", "communication", "imbalance", "unknown")
 """What a kernel's time is spent for; ``unknown`` is time of kernels whose counters do not show it."""
@@ -70,8 +69,8 @@ class Causes:
     share: Array
     low: Array
     high: Array
-    verdict: NDArray[np.intp]
-    level: NDArray[np.intp]
+    verdict: Index
+    level: Index
     used: Array
     flight: Array
     chance: Array
@@ -86,8 +85,8 @@ def judge(
     exposed: Array,
     used: Array,
     slack: Array,
-    counted: NDArray[np.bool_],
-    stalled: NDArray[np.bool_] | None = None,
+    counted: Mask,
+    stalled: Mask | None = None,
 ) -> Causes:
     """Shares and verdicts.
 
@@ -159,7 +158,7 @@ def judge(
     return Causes(share, low, high, verdict.astype(np.intp), level, fill, flight, chance, ahead)
 
 
-def over_the_roof(evidence: Evidence, found: Causes) -> NDArray[np.bool_]:
+def over_the_roof(evidence: Evidence, found: Causes) -> Mask:
     """Kernels and configurations (K, k) at which more bytes pass through a level than it delivers in the kernel's time.
 
     The time, the bytes or the bandwidth is then wrong, and which of them is not known.
@@ -215,9 +214,9 @@ def _decide(
     least: Array,
     floor: Array,
     wide: Array,
-    counted: NDArray[np.bool_],
+    counted: Mask,
     unknown: Array,
-) -> tuple[NDArray[np.intp], Array, Array]:
+) -> tuple[Index, Array, Array]:
     """The side that leads: execution, memory (as CACHE), communication, imbalance, or none; and how likely."""
     ahead = _memory_leads(known, floor, wide)
     behind = 1 - ahead

@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.plaindata import from_gaps, reading, with_gaps
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-
-Array = NDArray[np.float64]
 
 METRICS = (*LEVELS, "store_misses_l1", "store_misses_l2", "store_misses_l3",
            "bytes_l2", "bytes_l3", "bytes_mem_read", "bytes_mem")  # fmt: skip

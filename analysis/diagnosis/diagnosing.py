@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis import (
     advice,
@@ -32,6 +31,7 @@ from ranksight.analysis.diagnosis.evidence import Evidence, gather
 from ranksight.analysis.diagnosis.execution import execution
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.units import counted, format_si, in_full
 from ranksight.model.application.equation_terms import TERMS, EquationTerms
@@ -41,7 +41,6 @@ from ranksight.model.resource.contradiction import CONTRADICT
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
-Array = NDArray[np.float64]
 Read = TypeVar("Read")
 SCHEMA_VERSION = 1
 FEWEST = 4

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis import counted, few, topdown
 from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.bulk_synchronous import Application
@@ -22,7 +23,6 @@ from ranksight.model.uncertainty.forecast import IMPUTED, INSUFFICIENT, OK, Fore
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
-Array = NDArray[np.float64]
 FARTHEST = 100.0
 """Ratio of the ends of an interval up to which it can still be compared with another."""
 MEMORY = ("memory_pss", "memory_peak")
@@ -100,10 +100,10 @@ class Evidence:
     shared: Array
     low: Array
     high: Array
-    ok: NDArray[np.bool_]
+    ok: Mask
     reason: NDArray[np.object_]
-    sufficient: NDArray[np.bool_]
-    counted_ok: NDArray[np.bool_]
+    sufficient: Mask
+    counted_ok: Mask
     instructions: Array
     flops: Array
     fetched: Array
@@ -114,7 +114,7 @@ class Evidence:
     minimum_wait: Array
     factor: Array
     factor_error: Array
-    counted: NDArray[np.bool_]
+    counted: Mask
     source: tuple[str, ...]
     ceilings: Ceilings | None
     memory: Array | None = None
@@ -166,7 +166,7 @@ class Evidence:
         return np.asarray(self.whole.sum(axis=0) + self.others)
 
     @property
-    def bounded(self) -> NDArray[np.bool_]:
+    def bounded(self) -> Mask:
         """Whether a kernel's time is predicted, or lies between two ends that can be compared, (K, k)."""
         ends = (self.low > 0) & (self.high <= FARTHEST * self.low)
         return np.asarray(self.ok | ends)
@@ -303,7 +303,7 @@ class _Answers:
             return np.where(np.isfinite(measured), measured, learned)
         return np.asarray(learned)
 
-    def state(self, name: str) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+    def state(self, name: str) -> tuple[Index, NDArray[np.object_]]:
         """Status of a metric (K, k) and the reason for it; OK where a kernel has no such metric."""
         index = self._index(name)
         if not len(self.said.value):
@@ -313,14 +313,14 @@ class _Answers:
         status = np.where(there, self.said.status[index], OK)
         return status, np.where(there & (status != OK), self.said.reason[index], "").astype(object)
 
-    def sufficient(self, name: str) -> NDArray[np.bool_]:
+    def sufficient(self, name: str) -> Mask:
         """Whether the data suffice for a metric (K, k); not where a kernel has no such metric."""
         index = self._index(name)
         if not len(self.said.status):
             return np.zeros((len(index), len(self.points)), dtype=bool)
         return np.asarray((self.said.status[index] == OK) & (index >= 0)[:, None])
 
-    def _index(self, name: str) -> NDArray[np.intp]:
+    def _index(self, name: str) -> Index:
         """Row of each kernel's metric, -1 where it has none."""
         return np.array([self.rows.get((kernel, name), -1) for kernel in self.kernels], dtype=np.intp)
 
@@ -390,7 +390,7 @@ class _EquationTerms:
     minimum_wait: Array
     factor: Array
     factor_error: Array
-    counted: NDArray[np.bool_]
+    counted: Mask
     source: tuple[str, ...]
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.fitted import fit_collective, fit_point_to_point
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.waiting import shares_cores
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.application.communication import EXCHANGED
@@ -27,7 +27,6 @@ from ranksight.model.application.communication import EXCHANGED
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
-Array = NDArray[np.float64]
 
 FITTED = ("operation", "formula", "scatter", "points", "reason")
 KEYS = ["operation", "comm_size", "size_class"]

@@ -20,11 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
-
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array
 
 WIDTH = 8.0
 """Instructions that a core retires a cycle at most; the widest of today's cores rename or retire six to eight."""

@@ -14,20 +14,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.causes import REACH
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.execution import WIDTH
 from ranksight.analysis.diagnosis.places import PLACES
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.resource.equation import LEVELS
 
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.evidence import Evidence
 
-Array = NDArray[np.float64]
 STORES = ("store_misses_l1", "store_misses_l2", "store_misses_l3")
 SMALL = 0.05
 """Part of a kernel's time that memory stalls up to which its samples are not mentioned."""

@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.patterns.grid import Cartesian
+from ranksight.core.arrays import Array
 from ranksight.model.structure.stated import BETWEEN
 
 if TYPE_CHECKING:
     from ranksight.model.application.communication import Communication
     from ranksight.model.messages.times import Choice
-
-Array = NDArray[np.float64]
 
 
 def layouts(grid: Cartesian, ranks: int, cubic: bool = True) -> pd.DataFrame:

@@ -12,13 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 
-Array = NDArray[np.float64]
 MOST = 24
 """Kernels whose crossovers are reported: those with the largest share anywhere on the line."""
 FINE = 32
@@ -76,7 +75,7 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     index = index[np.argsort(-weight, kind="stable")[:MOST]]
     ranks, times, spread, share = _fine(line, index, sums, level)
     names = np.array(line.kernels, dtype=object)[index]
-    sure: NDArray[np.bool_] = np.asarray(line.ok[index].all(axis=1))
+    sure: Mask = np.asarray(line.ok[index].all(axis=1))
 
     ahead = np.log(times)
     first, second = np.triu_indices(len(index), 1)
@@ -115,7 +114,7 @@ def clear(crossings: pd.DataFrame) -> pd.DataFrame:
     return crossings[(ends == 2) | ((ends == 1) & ~pair.duplicated(keep=False))]
 
 
-def _fine(line: Evidence, index: NDArray[np.intp], sums: Array, level: float) -> tuple[Array, Array, Array, Array]:
+def _fine(line: Evidence, index: Index, sums: Array, level: float) -> tuple[Array, Array, Array, Array]:
     """Ranks, times, standard deviations of their logarithms and shares between the points of the line."""
     x = np.log(line.ranks)
     fine = np.unique(np.concatenate([np.linspace(a, b, FINE) for a, b in pairwise(x)]))

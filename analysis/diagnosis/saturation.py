@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application.laws import BUSY
 from ranksight.model.series.computation import cores
@@ -20,7 +20,6 @@ from ranksight.model.series.computation import cores
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
-Array = NDArray[np.float64]
 COLUMNS = ["kernel", "ranks", "cores", "share"]
 FULL = 0.95
 """Part of the time that the interface is at work from which on more ranks hardly bring more."""

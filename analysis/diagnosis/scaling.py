@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 
-Array = NDArray[np.float64]
 HALF = -0.5
 """Slope s above which a kernel of a strongly scaling program saturates."""
 COUNTED = "instructions"
@@ -124,7 +124,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     return found.sort_values("last", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> NDArray[np.bool_]:
+def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> Mask:
     """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not predicted.
 
     A kernel grows if the least that it may take at the most ranks exceeds the most that it took at its least, by more
@@ -151,7 +151,7 @@ def _rounds(ranks: Array, node: int) -> Array:
     return np.asarray(np.where(ranks > node, np.log2(np.maximum(ranks / node, 1.0)), 1e-9 * np.log2(ranks)))
 
 
-def _proven(line: Evidence, start: NDArray[np.intp]) -> NDArray[np.bool_]:
+def _proven(line: Evidence, start: Index) -> Mask:
     """Whether what was counted grows faster than the logarithm from `start` on; or messages take the time."""
     if line.whole.shape[1] < 2:
         return np.zeros(len(line.kernels), dtype=bool)
@@ -184,7 +184,7 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     return np.where(use[:, None], np.maximum(each * work, 0.0), times), line.ranks, by
 
 
-def _trailing(holds: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _trailing(holds: Mask) -> Index:
     """Index where the unbroken run of `holds` (K, k - 1) that reaches the end begins; k - 1 where there is none."""
     run = np.logical_and.accumulate(holds[:, ::-1], axis=1).sum(axis=1)
     return np.asarray(holds.shape[1] - run, dtype=np.intp)

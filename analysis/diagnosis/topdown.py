@@ -17,11 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-
-Array = NDArray[np.float64]
 
 FIRST = ("retiring", "frontend_bound", "bad_speculation")
 THIRD = ("l1_bound", "l2_bound", "l3_bound", "ext_mem_bound")

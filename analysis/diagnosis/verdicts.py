@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ranksight.analysis.diagnosis import whatif
 from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes, over_the_roof
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.arrays import Index
 from ranksight.core.experiment import WHOLE
 
 _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
@@ -91,7 +92,7 @@ def _sources(evidence: Evidence) -> NDArray[np.object_]:
     return found
 
 
-def _reasons(evidence: Evidence, causes: Causes, verdict: NDArray[np.intp]) -> NDArray[np.object_]:
+def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.object_]:
     """Why a kernel is undecided: the largest cause and the next, or what was not counted."""
     reason = np.where(evidence.ok | (verdict == UNDECIDED), evidence.reason, "").astype(object)
     open_ = (verdict == UNDECIDED) & evidence.ok

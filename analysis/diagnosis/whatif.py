@@ -7,11 +7,9 @@ execution twice as fast, bytes still take their time at the bandwidth of their l
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.causes import Causes
-
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array, Index
 
 CHANGES = ("execution", "caches", "memory", "network", "balance")
 """What is twice as fast (execution, caches of the second and third level, memory, messages), or perfect (balance)."""
@@ -41,7 +39,7 @@ def savings(causes: Causes, computing: Array, whole: Array) -> Array:
     return np.stack([execution, (share[1] + share[2]) / 2, share[3] / 2, share[4] / 2, share[5]])
 
 
-def best(saved: Array) -> tuple[NDArray[np.intp], Array]:
+def best(saved: Array) -> tuple[Index, Array]:
     """The change that saves most, and what it saves, (K, k) each."""
     which = saved.argmax(axis=0)
     return which, np.take_along_axis(saved, which[None], 0)[0]

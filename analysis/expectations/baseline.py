@@ -11,21 +11,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ranksight.analysis.expectations.document import Expectation, Study
 from ranksight.analysis.expectations.judging import judge
 from ranksight.analysis.expectations.match import limit_of
 from ranksight.analysis.expectations.measured import measured
 from ranksight.analysis.expectations.models import Key, Model, fit_models
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.model.search.growth import Growth, Order
 from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import Ruler
 
-Array = NDArray[np.float64]
 STEP = Fraction(1, 4)
 QUARTERS = tuple(Fraction(n, 4) for n in range(-8, 13))
 """Powers from 1/x^2 to x^3."""

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.expectations.baseline import status_quo, status_quo_rulers
 from ranksight.analysis.expectations.deviation import costs, doubled, fit_expected, forecasts, usual_targets
@@ -20,14 +19,13 @@ from ranksight.analysis.expectations.judging import Finding, judge
 from ranksight.analysis.expectations.measured import functions_of, measured, nearest, resolve
 from ranksight.analysis.expectations.models import Key, Model, fit_models
 from ranksight.analysis.expectations.rules import RuleFinding, check_rule
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import metric
 from ranksight.model.search.growth import Growth
 from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import MPI, UNIT, Ruler
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

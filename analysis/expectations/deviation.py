@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.expectations.models import Key, Model, one
+from ranksight.core.arrays import Array
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.search.growth import NONE, Growth
@@ -22,7 +22,6 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import stated
 from ranksight.model.uncertainty.forecast import Forecast
 
-Array = NDArray[np.float64]
 TWICE = 2.0
 FARTHEST = 20
 """Doublings of a parameter beyond what was measured within which the doubled cost is looked for."""

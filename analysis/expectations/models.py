@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.search.growth import Growth, leading
@@ -18,7 +18,6 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.spaces.rulers import Ruler, offer, terms, wider
 from ranksight.model.uncertainty.forecast import FEW_POINTS, NO_DATA
 
-Array = NDArray[np.float64]
 Key = tuple[str, str]
 LITTLE = 0.9
 """Adjusted R2 below which a model explains so little that a wider space is tried."""
@@ -130,16 +129,16 @@ class Model:
             used &= self._certain(hypothesis)
         return leading(self._growths(used, hypothesis))
 
-    def _used(self, hypothesis: int) -> NDArray[np.bool_]:
+    def _used(self, hypothesis: int) -> Mask:
         members = self.fitted.members[self.row, hypothesis]
         return np.asarray((members >= 0) & (self.fitted.coefficient[self.row, hypothesis] != 0))
 
-    def _growths(self, used: NDArray[np.bool_], hypothesis: int) -> list[Growth]:
+    def _growths(self, used: Mask, hypothesis: int) -> list[Growth]:
         """Of the terms in use; a constant where there is none."""
         terms = self.fitted.terms[self.fitted.members[self.row, hypothesis][used]]
         return [Growth.of_term(term, self.fitted.parameters) for term in terms] or [Growth()]
 
-    def _certain(self, hypothesis: int) -> NDArray[np.bool_]:
+    def _certain(self, hypothesis: int) -> Mask:
         """Whether each coefficient of a hypothesis differs from zero by more than its error."""
         root, variance = self.fitted.root[self.row, hypothesis], float(self.fitted.variance[self.row, hypothesis])
         error = np.sqrt(variance * (root**2).sum(axis=1))

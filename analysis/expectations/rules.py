@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.expectations.document import Rule, Study
 from ranksight.analysis.expectations.inequality import Sum
 from ranksight.analysis.expectations.judging import AGREEMENT, weakness
 from ranksight.analysis.expectations.models import Key, Model
+from ranksight.core.arrays import Array
 from ranksight.model.search.growth import Growth
 from ranksight.model.series.noise import locate
 
-Array = NDArray[np.float64]
 TOLERANCE = 0.05
 """Share by which the smaller side may exceed the larger one in measurements, beyond their scatter."""
 ERRORS = 3.0

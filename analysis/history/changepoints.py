@@ -14,11 +14,9 @@ The penalty is the quantile that the largest of all places and series exceeds wi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
-
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array, Mask
 
 ENOUGH = 6
 """Values from which on their scatter from one to the next is estimated."""
@@ -53,7 +51,7 @@ def noise(values: Array, errors: Array, scatter: float = 0.0) -> Array:
     return np.asarray(np.maximum(np.where(known, errors, np.inf), daily[:, None]))
 
 
-def changepoints(values: Array, errors: Array, level: float = 0.95) -> NDArray[np.bool_]:
+def changepoints(values: Array, errors: Array, level: float = 0.95) -> Mask:
     """Where (s, n) a segment begins, apart from the first of each series.
 
     Parameters
@@ -94,7 +92,7 @@ def changepoints(values: Array, errors: Array, level: float = 0.95) -> NDArray[n
     return _at_values(begins, known)
 
 
-def _at_values(begins: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _at_values(begins: Mask, known: Mask) -> Mask:
     """Each begin at the first value of its segment, where values are missing in front of it."""
     n = begins.shape[1]
     if not n:
@@ -109,7 +107,7 @@ def _at_values(begins: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[n
     return moved
 
 
-def levels(values: Array, errors: Array, begins: NDArray[np.bool_]) -> Array:
+def levels(values: Array, errors: Array, begins: Mask) -> Array:
     """Weighted mean (s, n) of the segment that each value is in; NaN of segments without one."""
     known = np.isfinite(values) & np.isfinite(errors)
     weight = np.where(known, 1 / np.where(known, errors, 1.0) ** 2, 0.0)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.comparison.sides import Key, Side, measured_side, time_metric
 from ranksight.analysis.history.changepoints import changepoints, levels, noise
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
@@ -18,8 +18,6 @@ from ranksight.model.resource.sampled_times import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.uncertainty.forecast import TAIL
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,9 @@ class Target:
     value: Array
     lower: Array
     upper: Array
-    ok: NDArray[np.bool_]
+    ok: Mask
     reason: tuple[str, ...]
-    begins: NDArray[np.bool_]
+    begins: Mask
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ class History:
     keys: tuple[Key, ...]
     value: Array
     error: Array
-    begins: NDArray[np.bool_]
+    begins: Mask
     level_of: Array
     timer: str | None
     level: float
@@ -277,9 +275,7 @@ def _stacked(sides: Sequence[Side], keys: Sequence[Key], which: str) -> Array:
     return found
 
 
-def _changes(
-    keys: Sequence[Key], value: Array, error: Array, scatter: float, level: float
-) -> tuple[NDArray[np.bool_], Array]:
+def _changes(keys: Sequence[Key], value: Array, error: Array, scatter: float, level: float) -> tuple[Mask, Array]:
     """Where levels begin, and the levels, each metric with its own probability of a false one."""
     begins, level_of = np.zeros(value.shape, dtype=bool), np.full(value.shape, np.nan)
     names = np.array([name for _, name in keys], dtype=object)

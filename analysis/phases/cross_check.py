@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.phases.pet import Pet
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.units import finite
 from ranksight.model.application.breakdown import Breakdown
@@ -22,7 +22,6 @@ from ranksight.model.uncertainty import forecast
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
-Array = NDArray[np.float64]
 AGREE = 0.1
 """Relative difference up to which the two agree in any case."""
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.analysis.phases.weights import Weight, displacement
+from ranksight.core.arrays import Array
 
-Array = NDArray[np.float64]
 CONSTANT = 0.05
 """Largest spread of totals that still counts as constant: similarity within 95 % holds for groups and totals."""
 

@@ -12,14 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.network import Network
 from ranksight.model.plaindata import Stored
 from ranksight.model.structure.stated import BETWEEN
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.analysis.phases.messages import Messages
 from ranksight.analysis.phases.power import Power
 from ranksight.analysis.phases.weights import RULES, Weight, admits
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.plaindata import Stored
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.analysis.phases.distant import DistantPoint, distant_point
 from ranksight.analysis.phases.instructions import CONSTANT, InstructionTable
 from ranksight.analysis.phases.power import Power, fit_power
 from ranksight.analysis.phases.weights import Weight, fit_weight
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError, InsufficientError
-
-Array = NDArray[np.float64]
 
 SIMILARITY = 0.95
 """Ranks are similar where the smaller of their instruction counts is at least this part of the larger."""
@@ -226,7 +225,7 @@ def _logarithm(ranks: Array, seconds: Array) -> tuple[float, float]:
     return float(found[0] * scale), float(found[1] * scale)
 
 
-def instruction_groups(instructions: ArrayLike) -> NDArray[np.intp]:
+def instruction_groups(instructions: ArrayLike) -> Index:
     """Group of each rank, 0 for those with most instructions.
 
     A group reaches from its largest count down to :data:`SIMILARITY` times that, so any two of its ranks are similar.

@@ -12,13 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.model.plaindata import Stored
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.analysis.phases.calls import Calls
 from ranksight.analysis.phases.repeats import Phases, find_phases
+from ranksight.core.arrays import Array, Ints
 
-Ints = NDArray[np.int64]
 Token = tuple[str, str]
 UNRELATED = -1
 
@@ -50,7 +49,7 @@ def relate(given: Sequence[Calls]) -> Related:
     The reference is the sequence that most ranks have; of those equally frequent, that of the largest rank count.
     """
     symbols: dict[Token, int] = {}
-    sequences: dict[bytes, tuple[Ints, list[NDArray[np.float64]]]] = {}
+    sequences: dict[bytes, tuple[Ints, list[Array]]] = {}
     places: list[dict[int, bytes]] = []
     holders: dict[bytes, int] = {}
     for calls in given:

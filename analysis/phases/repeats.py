@@ -15,10 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from ranksight.core.arrays import Array, Ints
+
 _COST = 2
 """Symbols that it takes to write a loop, its mark and its number of turns: shorter repetitions are no loops."""
 _AHEAD = 4
@@ -72,7 +71,7 @@ class Phases:
         return found
 
 
-def find_phases(symbols: Ints, work: Floats | None = None) -> Phases:
+def find_phases(symbols: Ints, work: Array | None = None) -> Phases:
     """Find the phases of a trace.
 
     Parameters
@@ -119,7 +118,7 @@ def _stretches(nodes: list[Node]) -> list[tuple[int, int]]:
     return found
 
 
-def _fold(symbols: Ints, work: Floats, loops: dict[tuple[int, ...], int]) -> list[Node]:
+def _fold(symbols: Ints, work: Array, loops: dict[tuple[int, ...], int]) -> list[Node]:
     """Fold a sequence; the nodes' places are those of `symbols`. Symbols from ``-1`` down are those of `loops`."""
     nodes = [Node(symbol, at, at + 1) for at, symbol in enumerate(symbols.tolist())]
     total = np.concatenate([[0.0], np.cumsum(work)])
@@ -158,7 +157,7 @@ def _apply(structure: list[Node], turn: list[Node]) -> list[Node]:
     ]
 
 
-def _cut(nodes: list[Node], runs: list[tuple[int, int]], period: int, total: Floats) -> list[tuple[int, int, Floats]]:
+def _cut(nodes: list[Node], runs: list[tuple[int, int]], period: int, total: Array) -> list[tuple[int, int, Array]]:
     """Turns of each run, where the first begins, and the work of each turn's places, (turns, period).
 
     A run that holds a few places more than whole turns can be cut at several. It is cut where turns take equal times,
@@ -168,7 +167,7 @@ def _cut(nodes: list[Node], runs: list[tuple[int, int]], period: int, total: Flo
         np.array([total[node.last] - total[node.first] for node in nodes[begin : begin + length]])
         for begin, length in runs
     ]
-    off: dict[tuple[int, ...], Floats] = {}
+    off: dict[tuple[int, ...], Array] = {}
     keys: list[tuple[int, ...]] = []
     for (begin, length), work in zip(runs, works, strict=True):
         turns, spare = divmod(length, period)

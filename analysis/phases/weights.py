@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.plaindata import Stored
 
-Array = NDArray[np.float64]
 PLAIN = "ranks"
 _EXACT = 1e-9
 _SQUARE_FREE = (2, 3, 5, 6, 7, 10)
@@ -51,11 +51,11 @@ def displacement(ranks: ArrayLike, rule: str) -> Array:
     return np.asarray(RULES[rule][0](np.asarray(ranks, dtype=np.float64)), dtype=np.float64)
 
 
-def admits(ranks: ArrayLike, rule: str) -> NDArray[np.bool_]:
+def admits(ranks: ArrayLike, rule: str) -> Mask:
     """Which rank counts `rule` admits."""
     index = displacement(ranks, rule)
     whole = np.round(index)
-    found: NDArray[np.bool_] = (np.abs(index - whole) < 1e-6) & (whole >= 0)
+    found: Mask = (np.abs(index - whole) < 1e-6) & (whole >= 0)
     return found
 
 

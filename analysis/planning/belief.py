@@ -24,17 +24,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.search.terms import values
 from ranksight.model.series.noise import SMALLEST
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import WIDEST
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 SLOPE = 1.0
 """Standard deviation of the exponent along a parameter that never varied: nothing is known but that exponents are
@@ -75,7 +72,7 @@ class Belief:
 
     weight: Array
     centre: Array
-    alive: NDArray[np.bool_]
+    alive: Mask
     feature: Array
     prior: Array
     noise: Array

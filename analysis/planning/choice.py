@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.planning.candidates import Candidates
 from ranksight.analysis.planning.cost import Cost
 from ranksight.analysis.planning.designs import GAIN, ROUNDING, Means, best
 from ranksight.analysis.planning.goal import REACH, Goal
 from ranksight.analysis.planning.prospect import Prospect
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.model.uncertainty.forecast import OK, WIDE, Forecast
-
-Array = NDArray[np.float64]
 
 WORLDS = 48
 SETTLED = 0.02

@@ -16,17 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.planning.goal import total_of
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
-
-Array = NDArray[np.float64]
 
 TIMES = ("wall_time", "time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
 """Metrics for the duration of a run, the best first."""

@@ -24,12 +24,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.planning.prospect import Prospect
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from ranksight.core.arrays import Array, Index
 
 WORTH = 0.01
 """Least part of the interval that runs for the whole budget must be expected to take away; a cheaper run is worth a

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
@@ -23,8 +23,6 @@ from ranksight.model.resource.equation import LEVELS
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import WIDEST, Forecast
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Found = dict[int, tuple[Array, Array]]
 """Share of the goal (t,) and distances to the ends (2, t) of series, by row."""
 

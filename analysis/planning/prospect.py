@@ -5,15 +5,12 @@ from __future__ import annotations
 from copy import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.planning.belief import Belief
 from ranksight.analysis.planning.goal import REACH, Goal
 from ranksight.analysis.planning.worlds import Worlds
 from ranksight.core import special
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from ranksight.core.arrays import Array, Index
 
 
 class Prospect:

@@ -14,12 +14,10 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import read_formula
-
-Array = NDArray[np.float64]
 
 NAMED = {"cubes": "n^3", "squares": "n^2", "powers-of-two": "2^(n-1)", "even": "2*n", "any": "n"}
 """Rules that have a name."""

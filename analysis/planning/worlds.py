@@ -8,13 +8,10 @@ from __future__ import annotations
 from copy import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.planning.belief import LARGEST, Belief
 from ranksight.core import special
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from ranksight.core.arrays import Array, Index
 
 FLOOR = -40.0
 """Log-density of a value where a hypothesis has none."""

@@ -6,11 +6,12 @@ import numpy as np
 
 from ranksight.comm.costs import gather, trees
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2, floor_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
+from ranksight.core.arrays import Array, Ints
 
 
 @algorithm("allgather/ring", "allgatherv/ring", equation="(p - 1) (a + m G)")
-def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def ring(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """``(p - 1) T(m)``: the blocks go around, each rank passing on what it got (:meth:`Fabric.ring` on two levels).
 
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.1.
@@ -19,7 +20,7 @@ def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("allgather/recursive_doubling", "allgatherv/recursive_doubling", equation="log2 p a + (p - 1) m G")
-def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def recursive_doubling(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """``sum_j T(2^j m)``; source as for the ring.
 
     Where ``p`` is not a power of two, Open MPI takes Bruck's algorithm instead and MPICH does not choose this one: a
@@ -34,7 +35,7 @@ def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("allgather/bruck", "allgatherv/bruck", equation="ceil(log2 p) a + (p - 1) m G")
-def bruck(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def bruck(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """``sum_j T(min(2^j, p - 2^j) m)``, any number of ranks.
 
     Source: Bruck et al., IEEE TPDS 8 (1997) 1143; Thakur, Rabenseifner and Gropp 2005, section 4.1. The final local
@@ -48,7 +49,7 @@ def bruck(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("allgather/neighbor_exchange", "allgatherv/neighbor_exchange", equation="T(m) + (p/2 - 1) T(2 m)")
-def neighbor_exchange(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def neighbor_exchange(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Neighbours exchange, from the second round on two blocks at once; an odd number of ranks takes the ring.
 
     Source: Chen et al., "Performance evaluation of allgather algorithms on terascale Linux cluster", HPCS 2005.
@@ -58,18 +59,18 @@ def neighbor_exchange(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("allgather/linear", equation="(p - 2) spacing(m) + T(m) + ceil(log2 p) T(p m)")
-def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Gather at one rank, then broadcast the whole; source: Open MPI coll/base (allgather_intra_basic_linear)."""
     return gather.linear(ranks, size, fabric) + trees.binomial(ranks, ranks * size, fabric, size * 0.0)
 
 
 @algorithm("allgatherv/default", equation="(p - 2) spacing(m) + T(m) + ceil(log2 p) T(p m)")
-def default(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def default(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Gatherv at one rank, then broadcast; source: Open MPI coll/base (allgatherv_intra_basic_default)."""
     return linear(ranks, size, fabric)
 
 
 @algorithm("allgather/two_proc", "allgatherv/two_proc", equation="T(m)")
-def two_proc(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def two_proc(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Two ranks exchange once; it is never chosen for more, where the ring stands in for it."""
     return ring(ranks, size, fabric)

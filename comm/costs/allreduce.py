@@ -7,17 +7,18 @@ import numpy as np
 from ranksight.comm.costs import allgather, reduce, reduce_scatter, trees
 from ranksight.comm.costs.barrier import recursive_exchange
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints, floor_log2
+from ranksight.comm.costs.fabric import Fabric, floor_log2
+from ranksight.core.arrays import Array, Ints
 
 
 @algorithm("allreduce/recursive_doubling", equation="log2 p (a + m G + y m)")
-def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def recursive_doubling(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """See :func:`ranksight.comm.costs.barrier.recursive_exchange`; Thakur et al. 2005, section 4.5."""
     return recursive_exchange(ranks, size, fabric)
 
 
 @algorithm("allreduce/ring", "allreduce/ring_segmented", equation="2 (p - 1) a + 2 (p-1)/p m G + (p-1)/p y m")
-def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def ring(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Reduce-scatter and allgather around the ring, ``m / p`` a step.
 
     Source: Thakur and Gropp, EuroPVM/MPI 2003, LNCS 2840, 257; Patarasuk and Yuan, JPDC 69 (2009) 117. Without a
@@ -28,7 +29,7 @@ def ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("allreduce/rabenseifner", equation="2 log2 p a + 2 (p-1)/p m G + (p-1)/p y m")
-def rabenseifner(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def rabenseifner(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Reduce-scatter by halving the vector at doubling distance, allgather back along the same steps.
 
     Source: Rabenseifner, ICCS 2004, LNCS 3036, 1; Thakur, Rabenseifner and Gropp 2005, section 4.5. Where ``p`` is no
@@ -43,7 +44,7 @@ def rabenseifner(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("allreduce/reduce_bcast", equation="2 ceil(log2 p) (a + m G) + ceil(log2 p) y m")
-def reduce_bcast(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def reduce_bcast(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Binomial reduce, then binomial broadcast; Open MPI's nonoverlapping.
 
     The library takes its own reduce and broadcast there, as :func:`ranksight.comm.costs.cost.cost` does.
@@ -52,6 +53,6 @@ def reduce_bcast(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("allreduce/linear", equation="2 ((p - 2) spacing(m) + T(m)) + (p - 1) y m")
-def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Everyone to the root, which combines and sends to everyone; source: Open MPI coll/base."""
     return reduce.linear(ranks, size, fabric) + fabric.fan(ranks, size, ranks - 1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2
+from ranksight.core.arrays import Array, Ints
 
 
 @algorithm("alltoall/pairwise", "alltoallv/pairwise", "alltoall/two_proc", equation="(p - 1) (a + m G)")
-def pairwise(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def pairwise(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """``p - 1`` rounds, each with another partner: ``sum_d T(m)``, on nodes with the border each round crosses.
 
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.6 (long messages).
@@ -18,7 +19,7 @@ def pairwise(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("alltoall/bruck", equation="ceil(log2 p) a + p/2 log2 p m G")
-def bruck(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def bruck(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Round ``j`` sends, packed in one message, the blocks whose index has bit ``j`` set: ``sum_j T(n_j m)``.
 
     ``n_j`` counts them exactly: ``floor(p / 2^(j+1)) 2^j + max(0, p mod 2^(j+1) - 2^j)``, ``p / 2`` on a power of two.
@@ -33,7 +34,7 @@ def bruck(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("alltoall/linear", "alltoallv/linear", "alltoall/scattered", equation="(p - 2) spacing(m) + T(m)")
-def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """All sends and receives are posted at once; a rank's own train of messages bounds it, and its node's link.
 
     All ranks of a node send to all outside at the same time, so their bytes share the border:
@@ -50,7 +51,7 @@ def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("alltoall/linear_sync", equation="(p - 1) (a + m G)")
-def linear_sync(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear_sync(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """As linear with few requests open at a time; with none to spare it is pairwise, which bounds it.
 
     Source: Open MPI coll/base (alltoall_intra_linear_sync).

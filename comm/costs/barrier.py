@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2, floor_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
+from ranksight.core.arrays import Array, Ints
 
 
 @algorithm("barrier/dissemination", "barrier/bruck", equation="ceil(log2 p) a")
-def dissemination(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def dissemination(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """In round ``j`` every rank signals rank ``+ 2^j``: ``ceil(log2 p) T(0)``.
 
     Source: Hensgen, Finkel and Manber, Int. J. Parallel Programming 17 (1988) 1. Open MPI calls it bruck.
@@ -21,7 +22,7 @@ def dissemination(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("barrier/recursive_doubling", equation="log2 p' a, and 2 a where p is not a power of two")
-def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def recursive_doubling(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Pairwise exchanges at doubling distance; surplus ranks report before and are released after.
 
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.5 (the scheme of allreduce, without data).
@@ -29,7 +30,7 @@ def recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     return recursive_exchange(ranks, size * 0.0, fabric)
 
 
-def recursive_exchange(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def recursive_exchange(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Exchange the whole vector at doubling distance and combine: ``log2 p' (T(m) + y m)``, ``p' = 2^floor(log2 p)``.
 
     Where ``p`` is not a power of two, ``p - p'`` ranks first send theirs to a neighbour and get the result at the end:
@@ -44,13 +45,13 @@ def recursive_exchange(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("barrier/linear", equation="2 ((p - 2) g + a)")
-def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """All report to the root, which then releases all: two trains of ``p - 1`` empty messages."""
     return 2 * fabric.fan(ranks, size * 0.0, ranks - 1)
 
 
 @algorithm("barrier/double_ring", equation="2 p a")
-def double_ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def double_ring(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """A token goes around the ring twice, one rank after the other: ``2 p T(0)``; source: Open MPI coll/base."""
     near = ranks - fabric.nodes(ranks)
     far = ranks - near
@@ -61,7 +62,7 @@ def double_ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("barrier/tree", equation="2 ceil(log2 p) a")
-def tree(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def tree(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Up a binomial tree and down again: ``2 ceil(log2 p) T(0)``."""
     rounds, time = ceil_log2(ranks), np.zeros(size.shape)
     for j in range(int(rounds.max(initial=0))):

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 from ranksight.comm.costs import allgather, gather, trees
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.core.arrays import Array, Ints
 
 
 @algorithm("bcast/linear", equation="(p - 2) spacing(m) + T(m)")
-def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """The root sends to everyone in turn."""
     return fabric.fan(ranks, size, ranks - 1)
 
 
 @algorithm("bcast/binomial", equation="ceil(log2 p) (a + m G)")
-def binomial(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def binomial(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """See :func:`ranksight.comm.costs.trees.binomial`."""
     return trees.binomial(ranks, size, fabric, size * 0.0)
 
 
 @algorithm("bcast/knomial", equation="ceil(log4 p) (T(m) + 2 spacing(m))")
-def knomial(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def knomial(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """See :func:`ranksight.comm.costs.trees.k_nomial`."""
     return trees.k_nomial(ranks, size, fabric, size * 0.0)
 
 
 @algorithm("bcast/binary", equation="floor(log2 p) (T(m) + spacing(m))")
-def binary(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def binary(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """See :func:`ranksight.comm.costs.trees.binary`."""
     return trees.binary(ranks, size, fabric, size * 0.0)
 
 
 @algorithm("bcast/split_binary", equation="floor(log2 p) (T(m/2) + spacing(m/2)) + T(m/2)")
-def split_binary(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def split_binary(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Each half of the vector goes down one side of a binary tree, then the sides exchange halves.
 
     Source: Pjesivac-Grbovic et al., Cluster Computing 10 (2007) 127.
@@ -42,13 +43,13 @@ def split_binary(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("bcast/chain", "bcast/pipeline", equation="(p - 1) T(m)")
-def chain(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def chain(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Rank after rank, unsegmented, as the fixed rules of Open MPI ask for it; see :func:`trees.chain`."""
     return trees.chain(ranks, size, fabric, size * 0.0)
 
 
 @algorithm("bcast/scatter_recursive_doubling", equation="(2 log2 p) a + 2 (p-1)/p m G")
-def scatter_recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def scatter_recursive_doubling(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Binomial scatter of ``m / p``, then allgather by recursive doubling.
 
     Source: van de Geijn's algorithm in Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.2.
@@ -58,7 +59,7 @@ def scatter_recursive_doubling(ranks: Ints, size: Floats, fabric: Fabric) -> Flo
 
 
 @algorithm("bcast/scatter_ring", equation="(log2 p + p - 1) a + 2 (p-1)/p m G")
-def scatter_ring(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def scatter_ring(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Binomial scatter of ``m / p``, then allgather around the ring; source as above."""
     part = size / ranks
     return gather.binomial(ranks, part, fabric) + allgather.ring(ranks, part, fabric)

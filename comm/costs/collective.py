@@ -19,13 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.core.registry import Registry
 
-Algorithm = Callable[[Ints, Floats, Fabric], Floats]
+Algorithm = Callable[[Ints, Array, Fabric], Array]
 
 OPERATIONS = (
     "allgather",
@@ -60,7 +61,7 @@ class Collective:
     equation: str
     steps: Algorithm
 
-    def __call__(self, ranks: ArrayLike, size: ArrayLike, fabric: Fabric) -> Floats:
+    def __call__(self, ranks: ArrayLike, size: ArrayLike, fabric: Fabric) -> Array:
         """Seconds for each of the broadcast `ranks` and `size` (B, see the module); 0 at one rank.
 
         Raises
@@ -102,7 +103,7 @@ def operation_name(text: str) -> str:
     return ALIASES.get(name, name)
 
 
-def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Floats]:
+def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Array]:
     """Broadcast and check ranks and sizes; InputError where one is not a rank count or size."""
     ranks, size = np.broadcast_arrays(np.asarray(ranks, dtype=float), np.asarray(size, dtype=float))
     bad = ~np.isfinite(ranks) | (ranks < 1) | (ranks != np.floor(ranks))
@@ -114,11 +115,11 @@ def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Floats]:
     return ranks.astype(np.int64), np.array(size)
 
 
-def block(operation: str, ranks: ArrayLike, handed_over: ArrayLike) -> Floats:
+def block(operation: str, ranks: ArrayLike, handed_over: ArrayLike) -> Array:
     """Convert the bytes that one rank hands over in one call into the ``size`` of this module; broadcast shape.
 
     Scatter is not converted: its root hands over all blocks and the others none, so the block is what the others get.
     """
     ranks, handed_over = np.asarray(ranks, dtype=float), np.asarray(handed_over, dtype=float)
-    spread: NDArray[np.float64] = handed_over / ranks
+    spread: Array = handed_over / ranks
     return spread if operation_name(operation) in SPREAD else handed_over + 0.0 * ranks

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike
 
 from ranksight.comm.costs import pointtopoint
 from ranksight.comm.costs.collective import OPERATIONS, checked, collective, operation_name
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints
+from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.hierarchical import HIERARCHICAL, hierarchical
 from ranksight.comm.costs.selection import Selector, forced, selector
 from ranksight.comm.network import NetworkParameters
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 
 
@@ -22,7 +23,7 @@ def cost(
     size: ArrayLike,
     network: Fabric | NetworkParameters,
     choice: str | Selector | Mapping[str, str] = "openmpi-5.0",
-) -> Floats:
+) -> Array:
     """Seconds of one call of an operation.
 
     Parameters
@@ -60,7 +61,7 @@ def cost(
     if name not in OPERATIONS:
         raise InputError(f"no cost is known for the operation {operation!r}", f"known: {', '.join(OPERATIONS)}, send")
 
-    def flat(part: str, p: Ints, m: Floats, on: Fabric) -> Floats:
+    def flat(part: str, p: Ints, m: Array, on: Fabric) -> Array:
         p, m = np.broadcast_arrays(p, m)
         kinds = rules.choose(part, p, m)
         time = np.zeros(m.shape)

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.comm.network import NetworkParameters
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 DISTRIBUTIONS = ("block", "cyclic")
 """How ranks are dealt out to nodes: a node is filled before the next one is used, or the nodes take turns."""
 
@@ -105,12 +104,12 @@ class Fabric:
             return np.asarray(rank // self.ranks_per_node)
         return np.asarray(rank % int(self.nodes(ranks)))
 
-    def _turns(self, ranks: Ints, size: ArrayLike, distance: ArrayLike, senders: ArrayLike) -> Floats:
+    def _turns(self, ranks: Ints, size: ArrayLike, distance: ArrayLike, senders: ArrayLike) -> Array:
         """A step to `distance` where the nodes take turns: inside a node at multiples of their number alone."""
         inside = np.asarray(distance, dtype=np.int64) % self.nodes(ranks) == 0
         return self._slowest(size, np.where(inside, 0, senders), inside)
 
-    def _slowest(self, size: ArrayLike, crossing: ArrayLike, inside: ArrayLike) -> Floats:
+    def _slowest(self, size: ArrayLike, crossing: ArrayLike, inside: ArrayLike) -> Array:
         """Time of a step in which `crossing` pairs of a node cross its border and others, if `inside`, stay within."""
         size, crossing, inside = np.broadcast_arrays(
             np.asarray(size, dtype=float), np.asarray(crossing, dtype=float), np.asarray(inside, dtype=bool)
@@ -122,7 +121,7 @@ class Fabric:
             time = np.where(inside, np.maximum(time, self.near.transfer_time(size)), time)
         return time
 
-    def exchange(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
+    def exchange(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Array:
         """Every rank exchanges `size` bytes with ``rank xor distance``; full duplex, seconds."""
         k, distance = self.ranks_per_node, np.asarray(distance)
         if self.distribution == "cyclic":
@@ -130,7 +129,7 @@ class Fabric:
         within = (k % (2 * np.maximum(distance, 1)) == 0) | (ranks <= k)
         return self._slowest(size, np.where(within, 0, np.minimum(k, distance)), (k > distance) & (k > 1))
 
-    def shift(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
+    def shift(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Array:
         """Every rank sends `size` bytes to ``rank + distance`` (modulo the ranks) and receives as much; seconds."""
         k, ahead = self.ranks_per_node, np.asarray(distance, dtype=np.int64)
         if self.distribution == "cyclic":
@@ -138,7 +137,7 @@ class Fabric:
         hops = np.minimum(ahead, np.maximum(ranks - ahead, 0))
         return self._slowest(size, np.where(ranks <= k, 0, np.minimum(k, hops)), (k > hops) & (k > 1))
 
-    def level(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
+    def level(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Array:
         """One level of a tree: ranks below `distance` send `size` bytes that far, one a node where they fill nodes in
         blocks; seconds."""
         k, distance = self.ranks_per_node, np.asarray(distance)
@@ -148,7 +147,7 @@ class Fabric:
         far = (~near | (k % (2 * np.maximum(distance, 1)) != 0)) & (ranks > k)
         return self._slowest(size, far.astype(int), near | (ranks <= k))
 
-    def ring(self, ranks: Ints, size: ArrayLike) -> Floats:
+    def ring(self, ranks: Ints, size: ArrayLike) -> Array:
         """``p - 1`` steps around a ring, each block passed on as it comes; seconds.
 
         A block's way crosses every node's border once, ``n T_far + (p - 1 - n) T_near``, and no link passes blocks
@@ -170,7 +169,7 @@ class Fabric:
             time = np.where(several, np.maximum(time, (ranks - 1) * _between(self.far, size, True)), time)
         return time
 
-    def after(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Floats:
+    def after(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Array:
         """Time from one blocking send of a tree to its sender's next, where the first goes to `distance`; seconds."""
         size, distance, ranks = np.broadcast_arrays(np.asarray(size, dtype=float), np.asarray(distance), ranks)
         far = (distance >= self.ranks_per_node) & (ranks > self.ranks_per_node)
@@ -183,7 +182,7 @@ class Fabric:
             time = np.where(far, time, _between(self.near, size, True))
         return time
 
-    def fan(self, ranks: Ints, size: ArrayLike, peers: ArrayLike, in_turn: bool = False) -> Floats:
+    def fan(self, ranks: Ints, size: ArrayLike, peers: ArrayLike, in_turn: bool = False) -> Array:
         """One rank sends `size` bytes to each of `peers` others, one after the other; seconds.
 
         ``(n - 1) spacing(s) + T(s)``, LogGP's cost of a train of messages. Receiving from many costs the same. With
@@ -206,7 +205,7 @@ class Fabric:
             time = time + np.where(near > 0, np.maximum(near - 1, 0) * step + last, 0.0)
         return time
 
-    def everyone(self, ranks: Ints, size: ArrayLike) -> Floats:
+    def everyone(self, ranks: Ints, size: ArrayLike) -> Array:
         """Sum over ``d = 1 .. p - 1`` of :meth:`shift`: every rank meets every other once; seconds."""
         k = self.ranks_per_node
         size, ranks = np.broadcast_arrays(np.asarray(size, float), ranks)
@@ -231,12 +230,12 @@ class Fabric:
             time = time + (twice * self._slowest(np.broadcast_to(size, crossing.shape), crossing, True)).sum(axis=0)
         return np.asarray(time)
 
-    def combine(self, size: ArrayLike) -> Floats:
+    def combine(self, size: ArrayLike) -> Array:
         """Time to combine two operands of `size` bytes; seconds."""
         return self.reduction * np.asarray(size, dtype=float)
 
 
-def _between(link: NetworkParameters, size: Floats, in_turn: bool) -> Floats:
+def _between(link: NetworkParameters, size: Array, in_turn: bool) -> Array:
     """Time from one message to the next of a train; where calls block and wait, the whole message."""
     if not in_turn or link.eager_limit is None:
         return link.spacing(size)

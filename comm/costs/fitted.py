@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksight.comm.costs.collective import checked
-from ranksight.comm.costs.fabric import Floats
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, InsufficientError
 
 
@@ -49,7 +49,7 @@ class FittedCost:
         ]
         return "t = " + (" + ".join(terms) or "0")
 
-    def __call__(self, ranks: ArrayLike, size: ArrayLike) -> Floats:
+    def __call__(self, ranks: ArrayLike, size: ArrayLike) -> Array:
         """Seconds at the broadcast `ranks` and `size` (B)."""
         ranks, size = checked(ranks, size)
         return np.asarray(_design(self.names, ranks, size) @ np.asarray(self.coefficients))
@@ -98,7 +98,7 @@ def fit_identifiable(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> F
     return _fit(("1",), ranks, size, seconds)
 
 
-def _design(names: tuple[str, ...], ranks: ArrayLike, size: ArrayLike) -> Floats:
+def _design(names: tuple[str, ...], ranks: ArrayLike, size: ArrayLike) -> Array:
     ranks, size = np.broadcast_arrays(np.asarray(ranks, dtype=float), np.asarray(size, dtype=float))
     columns = {"log2 P": np.log2(ranks), "s": size, "1": np.ones(size.shape)}
     return np.stack([columns[name] for name in names], axis=-1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2
+from ranksight.core.arrays import Array, Ints
 
 
 @algorithm("gather/binomial", "scatter/binomial", equation="ceil(log2 p) a + (p - 1) m G")
-def binomial(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def binomial(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Blocks of whole subtrees go up a binomial tree: ``sum_j T(min(2^j, p - 2^j) m)``.
 
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.2 (scatter).
@@ -22,7 +23,7 @@ def binomial(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("scatter/binomial_in_order", equation="k (k + 1) / 2 a + (2 p - 2 - k) m G, k = ceil(log2 p)")
-def binomial_in_order(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def binomial_in_order(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """The same tree, nearest child first: the largest subtree gets its blocks last, and so do its largest in turn.
 
     A root of ``n`` ranks sends to children with ``1, 2, 4, ...`` ranks, the last with the rest; it is done with child
@@ -39,7 +40,7 @@ def binomial_in_order(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
     # full[k] is a whole tree of 2^k ranks: its last child is the slowest path.
     full = np.concatenate([np.zeros((1, *size.shape)), np.cumsum(waited[:-1] + whole, axis=0)])
 
-    def at(table: Floats, index: Ints) -> Floats:
+    def at(table: Array, index: Ints) -> Array:
         return np.asarray(np.take_along_axis(table, np.maximum(index, 0)[None], axis=0)[0])
 
     begun, slowest, left = np.zeros(size.shape), np.zeros(size.shape), ranks.astype(np.int64)
@@ -54,19 +55,19 @@ def binomial_in_order(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
 
 
 @algorithm("gather/linear", "gatherv/linear", "scatter/linear", "scatterv/linear", equation="(p - 2) spacing(m) + T(m)")
-def linear(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """The root handles everyone's block in turn, by blocking calls: ``(p - 1) T(m)`` from the eager limit on."""
     return fabric.fan(ranks, size, ranks - 1, in_turn=True)
 
 
 @algorithm("scatter/linear_nb", equation="(p - 2) spacing(m) + T(m)")
-def linear_nonblocking(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear_nonblocking(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """The root posts all sends at once."""
     return fabric.fan(ranks, size, ranks - 1)
 
 
 @algorithm("gather/linear_sync", equation="(p - 1) T(0) + (p - 2) spacing(m) + T(m)")
-def linear_sync(ranks: Ints, size: Floats, fabric: Fabric) -> Floats:
+def linear_sync(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """As linear, but each sender waits for the root's empty message first, so that the root is not flooded.
 
     Source: Open MPI coll/base (gather_intra_linear_sync).

@@ -10,16 +10,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.core.arrays import Array, Ints
 
-Stage = Callable[[str, Ints, Floats, Fabric], Floats]
+Stage = Callable[[str, Ints, Array, Fabric], Array]
 """Costs one flat operation of one level: (operation, ranks, size, fabric) -> seconds."""
 
 HIERARCHICAL = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
 """Operations that have a form in two levels here."""
 
 
-def hierarchical(operation: str, ranks: Ints, size: Floats, fabric: Fabric, stage: Stage) -> Floats:
+def hierarchical(operation: str, ranks: Ints, size: Array, fabric: Fabric, stage: Stage) -> Array:
     """Seconds of `operation` in two levels; each level's algorithm is chosen by `stage`.
 
     ========= ==================================================================
@@ -35,10 +36,10 @@ def hierarchical(operation: str, ranks: Ints, size: Floats, fabric: Fabric, stag
     n = fabric.nodes(ranks)
     inside, between = Fabric(fabric.near, None, fabric.ranks_per_node), Fabric.flat(fabric.far)
 
-    def near(name: str, part: Floats) -> Floats:
+    def near(name: str, part: Array) -> Array:
         return stage(name, k, part, inside)
 
-    def far(name: str, part: Floats) -> Floats:
+    def far(name: str, part: Array) -> Array:
         return stage(name, n, part, between)
 
     if operation == "barrier":

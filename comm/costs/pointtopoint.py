@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranksight.comm.costs.fabric import Fabric, Floats
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.core.arrays import Array
 
 SENDS = (
     *("send", "isend", "ssend", "issend", "bsend", "ibsend", "rsend", "irsend"),
@@ -29,7 +30,7 @@ RECEIVES = (
 """Operations that end or prepare a message counted elsewhere: counting them as well would count it twice."""
 
 
-def message(size: Floats, ranks: ArrayLike, fabric: Fabric) -> Floats:
+def message(size: Array, ranks: ArrayLike, fabric: Fabric) -> Array:
     """``T(s)`` of one message between ranks whose place is not known: between nodes where there are several."""
     several = np.asarray(ranks) > fabric.ranks_per_node
     time = np.zeros(np.broadcast_shapes(size.shape, several.shape))

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import COLLECTIVES, OPERATIONS, operation_name
-from ranksight.comm.costs.fabric import Floats, Ints, floor_log2
+from ranksight.comm.costs.fabric import floor_log2
 from ranksight.comm.costs.hierarchical import HIERARCHICAL
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 
 TABLES = {"openmpi-4.1": "openmpi", "openmpi-5.0": "openmpi", "mpich": "mpich"}
@@ -64,7 +65,7 @@ class Selector:
     hierarchical: frozenset[str] = field(default_factory=frozenset)
     instead: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def choose(self, operation: str, ranks: Ints, size: Floats) -> NDArray[np.object_]:
+    def choose(self, operation: str, ranks: Ints, size: Array) -> NDArray[np.object_]:
         """Name of the algorithm for each of the broadcast `ranks` and `size`.
 
         Raises

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.comm.costs.fabric import Fabric, Floats, Ints, ceil_log2, floor_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
+from ranksight.core.arrays import Array, Ints
 
 
-def binomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Floats:
+def binomial(ranks: Ints, size: Array, fabric: Fabric, combining: Array) -> Array:
     """``ceil(log2 p) (T(m) + y m)``: the ranks that hold the data double in each round.
 
     No path in the tree is longer than ``floor(log2 p)``: where ``p`` is not a power of two, the root's first send
@@ -25,7 +26,7 @@ def binomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Fl
     return time
 
 
-def k_nomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats, radix: int = 4) -> Floats:
+def k_nomial(ranks: Ints, size: Array, fabric: Fabric, combining: Array, radix: int = 4) -> Array:
     """``sum_j (T(m) + (r - 2) spacing(m))``: each level serves ``r - 1`` children in a train, ``ceil(log_r p)`` levels.
 
     The last level has fewer children where ``p`` is not a power of the radix. Open MPI's radix is 4
@@ -41,7 +42,7 @@ def k_nomial(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats, radix
     return time
 
 
-def binary(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Floats:
+def binary(ranks: Ints, size: Array, fabric: Fabric, combining: Array) -> Array:
     """``floor(log2 p)`` levels of a balanced binary tree, each serving two children: ``T(m) + spacing(m) + 2 y m``.
 
     Without segments (both libraries' fixed rules give none), the whole vector goes from level to level.
@@ -56,7 +57,7 @@ def binary(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats) -> Floa
     return time
 
 
-def chain(ranks: Ints, size: Floats, fabric: Fabric, combining: Floats, segment: float = 0.0) -> Floats:
+def chain(ranks: Ints, size: Array, fabric: Fabric, combining: Array, segment: float = 0.0) -> Array:
     """``(p - 2 + n) (T(m / n) + y m / n)`` with ``n = ceil(m / segment)``: rank after rank, pipelined where segmented.
 
     Source: the pipeline of Träff and Ripke, JPDC 68 (2008) 1252; `segment` 0 sends the vector whole (``n = 1``).

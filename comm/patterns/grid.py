@@ -22,8 +22,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create, factorisations, least_surface
 from ranksight.core.errors import InputError
 
@@ -74,12 +74,12 @@ class Cartesian:
         found = dims_create(ranks, self.dimensions)
         return found[::-1] if self.rising else found
 
-    def neighbours(self, ranks: int) -> NDArray[np.int64]:
+    def neighbours(self, ranks: int) -> Ints:
         """Number of neighbours of every rank in every dimension, (ranks, dimensions)."""
         sides = self.sides(ranks)
         return np.asarray(sides[:, : self.dimensions] + sides[:, self.dimensions :], dtype=np.int64)
 
-    def sides(self, ranks: int) -> NDArray[np.int64]:
+    def sides(self, ranks: int) -> Ints:
         """Whether every rank has a lower and an upper neighbour in every dimension, (ranks, 2 x dimensions): 0 or 1."""
         extents = self.extents(ranks)
         place = np.stack(np.unravel_index(np.arange(ranks), extents), axis=1)
@@ -96,7 +96,7 @@ class Cartesian:
         """The grid for counting faces with a neighbour: a neighbour in both directions has two of them."""
         return replace(self, ring="others") if self.ring == "peers" else self
 
-    def faces(self, ranks: int) -> NDArray[np.float64]:
+    def faces(self, ranks: int) -> Array:
         """Face of a block towards its neighbours in every dimension, (dimensions,).
 
         A block is cut along all other dimensions: 1 / (y z) is its face in x, in faces of the whole domain; where its
@@ -110,7 +110,7 @@ class Cartesian:
         along = _pairs(self.extents(ranks), self.periodic)
         return set().union(*along)
 
-    def classes(self, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def classes(self, ranks: int) -> tuple[Ints, Ints]:
         """Distinct rows of :meth:`neighbours` and how many ranks have each, without listing the ranks.
 
         Returns

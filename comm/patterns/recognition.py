@@ -14,8 +14,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Ints, Links, Rule
+from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule
 from ranksight.comm.patterns.steps import Step
+from ranksight.core.arrays import Ints
 
 MOST_EXPLANATIONS = 12
 """Explanations that are kept at most."""

@@ -8,12 +8,11 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Ints
 from ranksight.core.errors import InputError
 from ranksight.core.registry import Registry
 
-Ints = NDArray[np.int64]
 MOST_RANKS = 1 << 20
 """Ranks that a table of messages is made for: it names them one by one before it groups them."""
 MOST_LINKS = 1 << 25

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.readers import _messages, _score_p
+from ranksight.core.arrays import Array
 from ranksight.core.cube import opened
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
@@ -126,7 +126,7 @@ def _owners(path: Path, cube: Any) -> list[int]:
     return [found[index] for index in range(len(found))]
 
 
-def _values(table: Any, node: Any, places: int) -> NDArray[np.float64]:
+def _values(table: Any, node: Any, places: int) -> Array:
     """One metric of one call path on all locations, exclusive; zeros where the profile stores none."""
     if table is None:
         return np.zeros(places)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
 from ranksight.core import leftout, limits
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.contract import check_values
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
@@ -101,7 +101,7 @@ def checked_ranks(ranks: Iterable[int], where: str) -> list[int]:
     return present
 
 
-def columns_of(rows: Iterable[Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
+def columns_of(rows: Iterable[Mapping[str, float]]) -> dict[str, Array]:
     """Columns from one mapping a row; NaN where a row lacks a name."""
     rows = list(rows)
     names = dict.fromkeys(name for row in rows for name in row)
@@ -157,15 +157,15 @@ def build_reduced(
 def build(
     path: Path,
     kernels: Sequence[str] | ExtensionArray,
-    ranks: Sequence[int] | NDArray[np.int64],
-    columns: Mapping[str, NDArray[np.float64]],
+    ranks: Sequence[int] | Ints,
+    columns: Mapping[str, Array],
     *,
     origin: str | Mapping[str, str] = "measured",
     aliases: Mapping[str, str] | None = None,
     configuration: Mapping[str, float] | None = None,
     notes: Sequence[str] = (),
     distinct: bool = False,
-    worth: Mapping[str, NDArray[np.float64] | float] | None = None,
+    worth: Mapping[str, Array | float] | None = None,
     tables: Mapping[str, pd.DataFrame] | None = None,
     **more: object,
 ) -> Reading:
@@ -231,10 +231,10 @@ def build(
 
 
 def _worth(
-    translated: Translated, columns: Mapping[str, NDArray[np.float64]], worth: Mapping[str, NDArray[np.float64] | float]
-) -> dict[str, NDArray[np.float64]]:
+    translated: Translated, columns: Mapping[str, Array], worth: Mapping[str, Array | float]
+) -> dict[str, Array]:
     """What a sample is worth in each metric, from what it is in the columns that it is the sum of."""
-    found: dict[str, NDArray[np.float64]] = {}
+    found: dict[str, Array] = {}
     for name, value in translated.columns.items():
         parts = [(source, weight) for source, weight in translated.parts.get(name, ()) if source in worth]
         if not parts:

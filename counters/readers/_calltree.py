@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.names import CALLS
@@ -75,7 +75,7 @@ class CallPaths:
         self._depths.append(depth)
         return self._numbers.setdefault((caller, function), len(self._numbers))
 
-    def kernels(self) -> tuple[list[str], NDArray[np.int64]]:
+    def kernels(self) -> tuple[list[str], Ints]:
         """The distinct names of the paths, and for each path the place of its name among them."""
         names: list[str] = []
         for caller, function in self._numbers:
@@ -101,7 +101,7 @@ class Records:
     paths: list[int]
     ranks: list[int]
     threads: list[str]
-    columns: dict[str, NDArray[np.float64]]
+    columns: dict[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class Tree:
     kernels: list[str]
     ranks: list[int]
     threads: list[str]
-    columns: dict[str, NDArray[np.float64]]
-    parents: NDArray[np.int64]
+    columns: dict[str, Array]
+    parents: Ints
 
 
 def tree(records: Records) -> Tree:
@@ -146,7 +146,7 @@ def tree(records: Records) -> Tree:
     return Tree(kernels, [row[1] for row in rows], [row[2] for row in rows], columns, parents)
 
 
-def exclusive(values: NDArray[np.float64], parents: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
+def exclusive(values: Array, parents: Ints) -> tuple[Array, int]:
     """Inclusive values made exclusive: own - sum of the children's; and how many were below zero and set to it.
 
     Rounding (below 1e-6 of the inclusive value, or of what six printed decimals lose) is not counted.
@@ -161,7 +161,7 @@ def exclusive(values: NDArray[np.float64], parents: NDArray[np.int64]) -> tuple[
     return own, int(wrong.sum())
 
 
-def looks_inclusive(values: NDArray[np.float64], parents: NDArray[np.int64]) -> bool:
+def looks_inclusive(values: Array, parents: Ints) -> bool:
     """Whether values must contain their callees': no caller has less than its callees together.
 
     Of exclusive values that would be a rare accident, for callers that only call have next to nothing of their own.
@@ -174,7 +174,7 @@ def looks_inclusive(values: NDArray[np.float64], parents: NDArray[np.int64]) -> 
         return bool(callers.any() and (values[callers] >= inside[callers] * (1 - 1e-6) - digits[callers]).all())
 
 
-def _added(codes: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def _added(codes: Ints, values: Array, size: int) -> Array:
     known = ~np.isnan(values)
     total = np.bincount(codes[known], weights=values[known], minlength=size).astype(np.float64)
     total[np.bincount(codes[known], minlength=size) == 0] = np.nan

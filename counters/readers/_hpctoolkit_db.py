@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.files import read_bytes
 from ranksight.counters.readers._calltree import CallPaths
@@ -47,7 +48,7 @@ class Store:
 
     kernels: list[str]
     rows: list[tuple[int, str]]
-    columns: dict[str, NDArray[np.float64]]
+    columns: dict[str, Array]
 
 
 class _File:
@@ -84,11 +85,11 @@ class _Contexts:
     """Call tree: of every function's context its number, kernel and the kernel's place without inlined functions."""
 
     kernels: list[str]
-    number: NDArray[np.int64]
-    kernel: NDArray[np.int64]
-    inlined: NDArray[np.bool_]
+    number: Ints
+    kernel: Ints
+    inlined: Mask
     entries: list[int]
-    known: NDArray[np.int64]
+    known: Ints
     """Numbers of all these contexts and of the entries, sorted."""
 
 
@@ -104,7 +105,7 @@ def read_store(folder: Path) -> Store:
     metrics = _metrics(meta)
     tree = _contexts(meta)
     rows: list[tuple[int, str]] = []
-    parts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in metrics}
+    parts: dict[str, list[Array]] = {name: [] for name in metrics}
     kinds = _kinds(meta)
     for rank, thread, contexts, values in _threads(profile, kinds):
         rows.append((rank, thread))
@@ -183,7 +184,7 @@ def _contexts(meta: _File) -> _Contexts:
     return _Contexts(kernels, np.array(numbers), kernel[places], np.array(inlined, dtype=bool), entries, known)
 
 
-def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, NDArray[np.int64], NDArray[Any]]]:
+def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, Ints, NDArray[Any]]]:
     """Rank, thread, and of every value its context and (metric, value)."""
     _, at = profile.get("<QQ", 16)
     first, count, size = profile.get("<QLB", at)
@@ -211,14 +212,12 @@ def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, NDArr
         yield place.get("rank", 0), thread, np.repeat(index["context"].astype(np.int64), np.diff(bounds)), table
 
 
-def _exclusive(
-    profile: _File, tree: _Contexts, contexts: NDArray[np.int64], table: NDArray[Any], own: int, whole: int
-) -> NDArray[np.float64]:
+def _exclusive(profile: _File, tree: _Contexts, contexts: Ints, table: NDArray[Any], own: int, whole: int) -> Array:
     """Values of one metric over kernels; see the module."""
     place = np.minimum(np.searchsorted(tree.known, contexts), len(tree.known) - 1)
     known = tree.known[place] == contexts  # others are loops, lines and instructions
 
-    def sums(metric: int, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    def sums(metric: int, numbers: Ints) -> Array:
         """Values of one metric at the contexts `numbers`."""
         chosen = known & (table["metric"] == metric)
         found = np.bincount(place[chosen], weights=table["value"][chosen], minlength=len(tree.known)).astype(np.float64)

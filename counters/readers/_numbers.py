@@ -8,8 +8,8 @@ from itertools import repeat
 from operator import contains
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 
 MISSING = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", "."})
@@ -46,7 +46,7 @@ def stated_scale(name: str, unit: str) -> float:
     return _PREFIXES[found[1]] if found else 1.0
 
 
-def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[NDArray[np.float64], list[int]]:
+def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[Array, list[int]]:
     """Read a column of numbers in full precision.
 
     Returns

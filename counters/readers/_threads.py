@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Ints
+
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
@@ -24,17 +26,17 @@ class Reduced:
     """
 
     kernels: NDArray[np.object_]
-    ranks: NDArray[np.int64]
-    columns: dict[str, NDArray[np.float64]]
+    ranks: Ints
+    columns: dict[str, Array]
     threads: pd.DataFrame | None
     notes: tuple[str, ...]
 
 
 def reduce_threads(
     kernels: NDArray[np.object_],
-    ranks: NDArray[np.int64],
+    ranks: Ints,
     threads: NDArray[np.object_],
-    columns: Mapping[str, NDArray[np.float64]],
+    columns: Mapping[str, Array],
     how: Mapping[str, str],
 ) -> Reduced:
     """Reduce the threads of every rank.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
 from ranksight.core.leftout import MPI, OTHER, TABLE
@@ -131,7 +131,7 @@ def _caches(header: Mapping[str, str]) -> str:
     return ": " + ", ".join(caches) if caches else ""
 
 
-def simulated(events: Mapping[str, NDArray[np.float64]]) -> tuple[dict[str, NDArray[np.float64]], dict[str, str]]:
+def simulated(events: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, str]]:
     """Metrics from the events of valgrind's cache simulation, and which of them are derived from what.
 
     With Dr data reads, D1mr those that miss the first level and DLmr those that miss the last:

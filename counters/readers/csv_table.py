@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.metrics import metric
@@ -101,12 +101,12 @@ class _Table:
         self.kept = np.ones(len(self.lines), dtype=bool)
         self.notes = [f"{path.name} {note}" for note in self.text.notes]
 
-    def _named(self, rows: NDArray[np.bool_]) -> str:
+    def _named(self, rows: Mask) -> str:
         lines = self.lines[rows]
         more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         return f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines[:SHOWN]))}{more}"
 
-    def _note(self, rows: NDArray[np.bool_], what: str) -> None:
+    def _note(self, rows: Mask, what: str) -> None:
         if rows.any():
             text = f"{self.path.name}: {what} in {int(rows.sum())} of {len(rows)} rows ({self._named(rows)})"
             if self.strict:
@@ -126,7 +126,7 @@ class _Table:
         if not self.kept.any():
             raise InputError(f"{self.path}: no row passes all of --where")
 
-    def _numbers(self, name: str, role: str) -> NDArray[np.float64]:
+    def _numbers(self, name: str, role: str) -> Array:
         texts = self.text.columns[name]
         if isinstance(texts, Texts) and (known := texts.numbers()) is not None:
             return np.where(self.kept, known, np.nan)

@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.cube import opened
 from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
@@ -53,8 +54,8 @@ class _Tree:
     """
 
     paths: list[str]
-    kernel: NDArray[np.int64]
-    parents: NDArray[np.int64]
+    kernel: Ints
+    parents: Ints
     place: dict[int, int]
 
 
@@ -98,7 +99,7 @@ def _read(path: Path, cube: Any) -> Reading:
     tree = _tree(path, cube)
     locations, ranks = _locations(path, cube)
     width = len(locations)
-    columns: dict[str, NDArray[np.float64]] = {}
+    columns: dict[str, Array] = {}
     missing: list[str] = []
     notes: list[str] = []
     for metric in cube.all_metrics():
@@ -157,7 +158,7 @@ def _tree(path: Path, cube: Any) -> _Tree:
     return _Tree(kernels, places[paths], np.array(parents, dtype=np.int64), place)
 
 
-def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], NDArray[np.int64]]:
+def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], Ints]:
     """Name and rank of every location, in the order of the values."""
     found: dict[int, tuple[str, int]] = {}
     for root in cube._anchor_result.system_tree_nodes:
@@ -171,7 +172,7 @@ def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], NDArray[np.i
     return names, np.array([rank for _, rank in ordered], dtype=np.int64)
 
 
-def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[str]) -> NDArray[np.float64]:
+def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[str]) -> Array:
     """Values of one metric over call path x location, exclusive, in SI units."""
     raw = np.asarray(stored.values).reshape(-1, width)
     values = np.zeros((len(tree.parents), width))
@@ -192,7 +193,7 @@ def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[st
     return values * (1.0 if scale is None else scale)
 
 
-def _added(values: NDArray[np.float64], group: NDArray[np.int64], size: int = 0) -> NDArray[np.float64]:
+def _added(values: Array, group: Ints, size: int = 0) -> Array:
     """Sums of the rows of `values` by group; `size` is the number of groups, where the last may be empty."""
     if len(group) and (np.diff(group) == 1).all() and group[0] == 0 and size in (0, len(group)):
         return values

@@ -16,9 +16,9 @@ from pathlib import Path
 from xml.parsers import expat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.files import regular_file
@@ -48,8 +48,8 @@ class _Tree:
     stored: dict[int, str] = field(default_factory=dict)
     """Place in the binary files -> name."""
     kernels: list[str] = field(default_factory=list)
-    nodes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    kernel: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    nodes: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    kernel: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Node and place of the kernel of every statement."""
     sums: dict[str, dict[int, float]] = field(default_factory=dict)
     """Summed metric -> node -> value."""
@@ -93,7 +93,7 @@ READERS.register("hpctoolkit")(HpcToolkit())
 def _from_store(folder: Path) -> Reading:
     store = read_store(folder)
     count, threads = len(store.kernels), len(store.rows)
-    columns: dict[str, NDArray[np.float64]] = {}
+    columns: dict[str, Array] = {}
     origin: dict[str, str] = {}
     for full, values in store.columns.items():
         name, scale = _metric(_named(full))
@@ -192,7 +192,7 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
     if not own:
         raise InputError(f"{file} has no exclusive metric", "was the profile made with call paths?")
     count = len(tree.kernels)
-    columns: dict[str, list[NDArray[np.float64]]] = {}
+    columns: dict[str, list[Array]] = {}
     for _, _, store in stores:
         values = _values(store, len(tree.stored))
         if nodes.max() > len(values) or nodes.min() < 1:
@@ -219,7 +219,7 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
 
 
 def _summed(file: Path, tree: _Tree) -> Reading:
-    columns: dict[str, NDArray[np.float64]] = {}
+    columns: dict[str, Array] = {}
     origin = {}
     order = np.argsort(tree.nodes, kind="stable")
     sorted_nodes = tree.nodes[order]
@@ -271,7 +271,7 @@ def _metric(described: tuple[str, str | None]) -> tuple[str, float]:
     return _TIMES.get(name, name), 1.0 if scale is None else scale
 
 
-def _values(store: Path, metrics: int) -> NDArray[np.float64]:
+def _values(store: Path, metrics: int) -> Array:
     """Values of a .metric-db, nodes x metrics."""
     regular_file(store)
     head = _assemble.head_of(store, _HEADER)
@@ -285,7 +285,7 @@ def _values(store: Path, metrics: int) -> NDArray[np.float64]:
             f"{store.stat().st_size} bytes",
             "the file is truncated or of another database",
         )
-    values: NDArray[np.float64] = np.fromfile(store, dtype=f"{order}f8", offset=_HEADER).reshape(nodes, width)
+    values: Array = np.fromfile(store, dtype=f"{order}f8", offset=_HEADER).reshape(nodes, width)
     if (values < 0).any() or not np.isfinite(values).all() or (values >= _assemble.LARGEST).any():
         raise InputError(f"{store} holds negative or endless values", "the file is damaged")
     return values.astype(np.float64)

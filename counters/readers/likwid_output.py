@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import READERS, Reading
@@ -207,7 +207,7 @@ def _hosts(columns: Iterable[_Column]) -> dict[str, pd.DataFrame]:
     return {HOSTS: pd.DataFrame({"rank": list(known), "host": list(known.values())})} if known else {}
 
 
-def _halted(values: dict[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
+def _halted(values: dict[str, Array]) -> Array | None:
     """Seconds that pass without cycles; None where time, cycles or the clock are not known.
 
     LIKWID's "Runtime unhalted" counts cycles at the nominal clock, which in turbo is more than the time; its "Clock" is
@@ -225,7 +225,7 @@ def _kernel(block: Block) -> str:
     return WHOLE if block.region is None else block.region.strip() or "(unnamed)"
 
 
-def _wall_time(kernels: Sequence[str], columns: dict[str, NDArray[np.float64]]) -> float | None:
+def _wall_time(kernels: Sequence[str], columns: dict[str, Array]) -> float | None:
     if list(kernels) == [WHOLE] and "time" in columns and not np.isnan(columns["time"]).all():
         return float(np.nanmax(columns["time"]))
     return None
@@ -260,11 +260,11 @@ def _columns(path: Path, blocks: Sequence[Block], rank: int | None) -> tuple[dic
 
 def _sheet(
     path: Path, blocks: Sequence[Block], kernels: Sequence[str], columns: dict[str, _Column]
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Array]:
     """Values of one group: name -> array over kernels x columns; uncore boxes summed."""
     place = {name: at for at, name in enumerate(columns)}
     width = len(columns)
-    sheet: dict[str, NDArray[np.float64]] = {}
+    sheet: dict[str, Array] = {}
     for block in sorted(blocks, key=lambda b: b.kind == "metrics"):
         base = kernels.index(_kernel(block)) * width
         at = base + np.array([place[name] for name in block.columns])
@@ -308,7 +308,7 @@ def _row(name: str, kind: str) -> tuple[str | None, float]:
     return None, 1.0
 
 
-def _numbers(path: Path, line: int, cells: Sequence[str], name: str) -> NDArray[np.float64]:
+def _numbers(path: Path, line: int, cells: Sequence[str], name: str) -> Array:
     try:
         values = np.array([float(cell) if cell.casefold() not in _NO_VALUE else np.nan for cell in cells])
     except ValueError:
@@ -332,9 +332,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _joined(
-    sheets: Sequence[dict[str, NDArray[np.float64]]], groups: Sequence[int]
-) -> tuple[dict[str, NDArray[np.float64]], list[str]]:
+def _joined(sheets: Sequence[dict[str, Array]], groups: Sequence[int]) -> tuple[dict[str, Array], list[str]]:
     """One table from the groups, which were measured one after another.
 
     Time, calls and what every group counts are added; what only some groups count is scaled from their share of the
@@ -343,7 +341,7 @@ def _joined(
     if len(sheets) == 1:
         return dict(sheets[0]), []
     names = list(dict.fromkeys(name for sheet in sheets for name in sheet))
-    joined: dict[str, NDArray[np.float64]] = {}
+    joined: dict[str, Array] = {}
     times = [sheet["time"] for sheet in sheets if "time" in sheet]
     whole = np.nansum(times, axis=0) if len(times) == len(sheets) else None
     for name in names:

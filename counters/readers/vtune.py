@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.reading import READERS, Reading
@@ -93,7 +93,7 @@ def _kernel(function: str, module: str) -> str:
     return kernel_name(function, module) or OTHER
 
 
-def _numbers(path: Path, name: str, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
+def _numbers(path: Path, name: str, texts: Sequence[str], lines: Sequence[int]) -> Array:
     bare = [text.strip().removesuffix("s") if name.startswith("CPU Time") else text.strip() for text in texts]
     values, wrong = parse_numbers(bare)
     if wrong:

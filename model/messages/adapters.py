@@ -9,10 +9,8 @@ Gallager, "Data Networks", 2nd ed. 1992, section 6.5.2): as if that over ``b`` p
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ranksight.core.arrays import Array, Ints
 
 
 def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.patterns.recognition import Explanation, explain
 from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.comm.patterns.steps import Step
+from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.message_model import Messages
@@ -24,8 +24,6 @@ from ranksight.model.structure.stated import Stated
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = NDArray[np.float64]
 
 
 @dataclass
@@ -165,7 +163,7 @@ def _populations(tables: dict[int, pd.DataFrame]) -> list[dict[int, pd.DataFrame
 
 
 def _linked(
-    one: Observed, said: tuple[Explanation, ...], runs: list[Traced], groups: NDArray[np.intp], collected: _Collected
+    one: Observed, said: tuple[Explanation, ...], runs: list[Traced], groups: Index, collected: _Collected
 ) -> dict[str, Any]:
     """Volumes of an operation with partners, per link of its rules."""
     ranks = {run.place: run.ranks for run in runs}
@@ -198,7 +196,7 @@ def _linked(
     return {"kind": "links", "explanations": said, "parts": tuple(parts), "once": once, "spread": max(spreads)}
 
 
-def _once(chosen: Explanation, peers: dict[int, pd.DataFrame], ranks: dict[int, int], groups: NDArray[np.intp]) -> bool:
+def _once(chosen: Explanation, peers: dict[int, pd.DataFrame], ranks: dict[int, int], groups: Index) -> bool:
     """Whether two rules that meet in one link carry one message there: where only that makes counts follow a law."""
     lawful = []
     for once in (False, True):
@@ -216,7 +214,7 @@ def _once(chosen: Explanation, peers: dict[int, pd.DataFrame], ranks: dict[int, 
 def _ranked(
     one: Observed,
     runs: list[Traced],
-    groups: NDArray[np.intp],
+    groups: Index,
     grid: tuple[int, ...],
     others: list[tuple[Explanation, ...]],
     collected: _Collected,

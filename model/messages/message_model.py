@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.patterns.recognition import disagree, distinguishing_ranks
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
@@ -18,8 +18,6 @@ from ranksight.model.plaindata import reading
 from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.structure.stated import Stated
 from ranksight.model.uncertainty import forecast
-
-Array = NDArray[np.float64]
 
 UNLIKE = 1.1
 """Ratio of the numbers of links from which rules are unlike."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.patterns.communicators import UNKNOWN, CommunicatorSize, communicator_sizes
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.messages.tags import TAGGED, with_tags
 
@@ -76,7 +76,7 @@ class Observed:
         return replace(self, rows=rows, peers=peers, tags=tags, silent=frozenset(self.rows) - frozenset(rows))
 
 
-def traced(experiment: Experiment) -> tuple[list[Traced], NDArray[np.float64]]:
+def traced(experiment: Experiment) -> tuple[list[Traced], Array]:
     """The first traced run of every configuration, and the configurations (n, m).
 
     A run whose messages have tags comes before others. Counts and bytes are decided by the program, so repetitions say

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import Cartesian
 from ranksight.comm.patterns.recognition import Explanation
+from ranksight.core.arrays import Array, Ints
 from ranksight.model.messages.volume_laws import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Shared:
     spread: float
 
 
-def incidence(explanation: Explanation, ranks: int, once: bool) -> tuple[NDArray[np.int64], Array, list[int]]:
+def incidence(explanation: Explanation, ranks: int, once: bool) -> tuple[Ints, Array, list[int]]:
     """Distinct links of the rules, a column for each rule and round with its share of a link, and rounds of each rule.
 
     Two rules may hold the same link; with `once` they carry one message together, each its part, otherwise one each.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranksight.comm.patterns.rule import Ints, limited
+from ranksight.comm.patterns.rule import limited
+from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.sharing import basis, grid_neighbours, incidence
 from ranksight.model.uncertainty.forecast import Forecast
@@ -17,7 +17,6 @@ from ranksight.model.uncertainty.forecast import Forecast
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 PLACES = ("interior", "face", "edge", "corner")
 """Ranks of a grid by the number of dimensions in which they lie at its border."""
 BASES = {"even": 1.0, "doubling": 2.0, "halving": 0.5}
@@ -92,7 +91,7 @@ def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:
         kept = count > 1e-9
         source = codes[kept] // ranks if linked else codes
 
-        def ranked(x: Array, source: Ints = source, kept: NDArray[np.bool_] = kept) -> Array:
+        def ranked(x: Array, source: Ints = source, kept: Mask = kept) -> Array:
             return np.bincount(source, weights=x[kept], minlength=ranks).astype(float) if linked else x
 
         rows.append(
@@ -125,14 +124,14 @@ def _size_class(size: float) -> int:
 Shares = Iterator[tuple[int, tuple[Array, Array, Array, Array]]]
 
 
-def _links(part: Part, matrix: Array, starts: NDArray[np.intp], rounds: list[int], said: Forecast) -> Shares:
+def _links(part: Part, matrix: Array, starts: Index, rounds: list[int], said: Forecast) -> Shares:
     """What the links of one rule carry, by round: size class, and count, bytes, low and high of every link."""
     for k in range(rounds[part.who]):
         column = matrix[:, starts[part.who] + k]
         yield from _share(part, column, BASES[part.count_profile] ** k, BASES[part.size_profile] ** k, said)
 
 
-def _ranks(part: Part, columns: Array, starts: NDArray[np.intp], rounds: list[int], said: Forecast) -> Shares:
+def _ranks(part: Part, columns: Array, starts: Index, rounds: list[int], said: Forecast) -> Shares:
     """What a kind of rank has."""
     yield from _share(part, columns[:, part.who], 1.0, 1.0, said)
 
@@ -228,7 +227,7 @@ class MessageTable:
         names = ["kernel", "rank", "operation", "tags", "peer", "count", "bytes"]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
 
-    def classes(self) -> tuple[NDArray[np.intp], list[str]]:
+    def classes(self) -> tuple[Index, list[str]]:
         """Class of every rank, (ranks,), and the classes' names: ranks of a class have the same rows."""
         values = np.round(np.stack([x for row in self.rows for x in (row.count, row.bytes)]), 6)
         _, first, of = np.unique(values, axis=1, return_index=True, return_inverse=True)
@@ -264,7 +263,7 @@ class MessageTable:
         return pd.DataFrame(lines, columns=list(COLUMNS))
 
 
-def _names(members: list[NDArray[np.intp]], ranks: int, grid: tuple[int, ...]) -> list[str]:
+def _names(members: list[Index], ranks: int, grid: tuple[int, ...]) -> list[str]:
     """Names of classes: by the place on the grid that identifies them, with the neighbours along each dimension where
     places alone do not; otherwise their ranks.
     """
@@ -288,13 +287,13 @@ def _names(members: list[NDArray[np.intp]], ranks: int, grid: tuple[int, ...]) -
     return [_some(who) for who in members]
 
 
-def _flat(places: NDArray[np.intp], dimensions: int) -> str:
+def _flat(places: Index, dimensions: int) -> str:
     if len(places) != 1:
         return ""
     return ("interior", "edge", "corner")[places[0]] if dimensions == 2 else ("interior", "end")[min(places[0], 1)]
 
 
-def _some(who: NDArray[np.intp]) -> str:
+def _some(who: Index) -> str:
     """``rank 0``, ``ranks 1-7``, ``ranks 0, 2, 4, ...``."""
     if len(who) == 1:
         return f"rank {who[0]}"

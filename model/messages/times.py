@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import OPERATIONS, block, operation_name
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
 from ranksight.comm.costs.selection import Selector
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.messages.adapters import sharing_pairs
 from ranksight.model.messages.table import MessageTable, Row
 
-Array = NDArray[np.float64]
 Choice = str | Selector | Mapping[str, str]
 TOGETHER = ("waitall", "testall", "waitsome")
 """Completions that end several messages at once."""
@@ -96,7 +95,7 @@ def _collectives(
 ) -> list[dict[int, Array]]:
     """Of each table and volume in turn: by number of the row, seconds (ranks,) of the rows that are collectives."""
     found: list[dict[int, Array]] = []
-    asked: dict[str, list[tuple[dict[int, Array], int, Row, int, Array, NDArray[np.intp]]]] = {}
+    asked: dict[str, list[tuple[dict[int, Array], int, Row, int, Array, Index]]] = {}
     for table in tables:
         names = [(at, row, operation_name(row.operation)) for at, row in enumerate(table.rows)]
         rows = [(at, row, name) for at, row, name in names if name in OPERATIONS]
@@ -162,7 +161,7 @@ def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[A
         link = fabric.far if way is crossing or fabric.intra is None else fabric.near
         weights = row.link_count[way]
 
-        def total(each: Array, way: NDArray[np.bool_] = way, weights: Array = weights) -> Array:
+        def total(each: Array, way: Mask = way, weights: Array = weights) -> Array:
             return np.bincount(source[way], weights=weights * each, minlength=ranks).astype(np.float64)
 
         spacing, transfer = link.spacing(size[way], pairs[way]), link.transfer_time(size[way], pairs[way])

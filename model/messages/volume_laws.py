@@ -11,13 +11,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.patterns.steps import Step
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
 
-Array = NDArray[np.float64]
 EXACT = 1e-6
 """Relative difference of rounding."""
 
@@ -68,14 +67,12 @@ def across(step: Step) -> str:
     return _named(len(axes), "".join(still)) if still else "constant"
 
 
-def find_law(ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array) -> str:
+def find_law(ranks: Ints, groups: Ints, values: Array) -> str:
     """The first of :func:`find_laws`, empty where the series follows none."""
     return next(iter(find_laws(ranks, groups, values)), "")
 
 
-def find_laws(
-    ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array, step: Step | None = None
-) -> tuple[str, ...]:
+def find_laws(ranks: Ints, groups: Ints, values: Array, step: Step | None = None) -> tuple[str, ...]:
     """Every law that a series follows exactly, the likeliest first.
 
     Few numbers of ranks are met by several: at 2, 4 and 8 the face across the first axis of a three-dimensional grid is
@@ -112,7 +109,7 @@ def find_laws(
     return tuple(exact)
 
 
-def _follows(law: str, ranks: NDArray[np.int64], groups: NDArray[np.int64], values: Array) -> bool:
+def _follows(law: str, ranks: Ints, groups: Ints, values: Array) -> bool:
     scaled = values / np.array([weight(law, int(p)) for p in ranks])
     parts = (scaled[groups == g] for g in np.unique(groups))
     return all(float(np.ptp(part)) <= EXACT * float(np.abs(part).max()) for part in parts)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.patterns.steps import Step
+from ranksight.core.arrays import Array, Index
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.volume_laws import LAWS, find_laws, weight
 from ranksight.model.plaindata import Stored
@@ -20,8 +20,6 @@ from ranksight.model.structure.levels import fit_levels
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class Volumes(Stored):
         said = self.factors.predict(points, self.parameters, level)
         return replace(said, value=said.value * scale, lower=said.lower * scale, upper=said.upper * scale)
 
-    def _doubted(self, said: Forecast, lawful: NDArray[np.intp], ranks: Array) -> Forecast:
+    def _doubted(self, said: Forecast, lawful: Index, ranks: Array) -> Forecast:
         """The forecast with intervals as wide as the difference of laws that the runs cannot distinguish."""
         rivals = [self.rivals[i] if self.rivals else () for i in lawful]
         if not any(rivals):

@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.model import priors
 from ranksight.model.fitting.varied import fit_varied
@@ -35,8 +35,6 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.levels import fit_levels
-
-Array = NDArray[np.float64]
 
 CALM = 0.25
 """Share of the configurations, those where memory asks least per instruction, that give the CPI without stalls."""
@@ -284,7 +282,7 @@ def _kernel(
 
 
 def _scatter(
-    counted: Mapping[str, Array], samples: Mapping[str, Array], latency: Mapping[str, float], known: NDArray[np.bool_]
+    counted: Mapping[str, Array], samples: Mapping[str, Array], latency: Mapping[str, float], known: Mask
 ) -> float:
     """Relative standard error of a factor from the samples of its stalls and loads."""
     variance = 0.0

@@ -14,12 +14,10 @@ import re
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.reducing import Series
-
-Array = NDArray[np.float64]
 
 LINE = 64.0
 """Bytes of a line where no platform gives them."""

@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 COUNTED = "stalls counted"
 """How the evidence of a kernel begins whose stalls were counted."""
@@ -137,17 +136,17 @@ class Resources(Stored):
             object.__setattr__(self, "spread", np.zeros(len(self.kernels)))
 
     @property
-    def counted(self) -> NDArray[np.bool_]:
+    def counted(self) -> Mask:
         """Whether a kernel's stalls were counted, (s,)."""
         return np.array([text.startswith(COUNTED) for text in self.evidence], dtype=bool)
 
     @property
-    def imputed(self) -> NDArray[np.bool_]:
+    def imputed(self) -> Mask:
         """Whether a kernel's pace is the program's, (s,)."""
         return self.spread > 0
 
     @property
-    def averaged(self) -> NDArray[np.bool_]:
+    def averaged(self) -> Mask:
         """Whether the equation gives a kernel's time on the mean rank and not on the slowest, (s,)."""
         return np.array([self.means and text.endswith(BY_CYCLES) for text in self.evidence], dtype=bool)
 
@@ -237,12 +236,12 @@ class Resources(Stored):
     def _judge(
         self,
         requirements: Forecast,
-        take: Mapping[str, NDArray[np.intp]],
+        take: Mapping[str, Index],
         blocking: Forecast,
         memory: Array,
         most: Array,
         time: Array,
-    ) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+    ) -> tuple[Index, NDArray[np.object_]]:
         """A part that is insufficient makes the time so when it holds more than a twentieth of it."""
         negligible = np.abs(memory.sum(axis=2)) < 0.05 * np.abs(time)
         status = np.where(negligible, forecast.OK, blocking.status)
@@ -298,7 +297,7 @@ class Parts:
     upper: Array
     execution: Array
     memory: Array
-    status: NDArray[np.intp]
+    status: Index
     reason: NDArray[Any]
     level: float
     blocking: Forecast

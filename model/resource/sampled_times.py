@@ -15,14 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import counted_ranks
 
-Array = NDArray[np.float64]
 LEAST = 0.01
 """Part of its variance at least that a share of a known sum keeps: what is known of a processor's clock."""
 SLOWEST = 10e-9
@@ -93,7 +92,7 @@ def _part(experiment: Experiment, series: Series) -> Array:
     return np.where(counted > 0, counted / every, 1.0)
 
 
-def _start_up(series: Series) -> NDArray[np.bool_]:
+def _start_up(series: Series) -> Mask:
     """The sampled times of library functions that their instructions between MPI_Init and MPI_Finalize cannot explain.
 
     Such a function works when the program is loaded and unloaded, where nothing was counted.

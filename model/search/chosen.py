@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.search.composite import composite
@@ -14,9 +14,6 @@ from ranksight.model.search.physics import admissible, cancelling, unseen
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened
 from ranksight.model.series.noise import SMALLEST
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 SPARSE = 8
 """How many entries of a Gram matrix take as long as one inner product for itself."""

@@ -6,14 +6,10 @@ Orthogonal least squares (Chen, Billings and Luo 1989, *International Journal of
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.search.problem import Problem
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 ADDED = 6
 """Terms of one axis and of several that are tried for each base."""

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search.basis import Basis, Listing, Products
@@ -22,10 +22,6 @@ from ranksight.model.search.problem import pose
 from ranksight.model.search.screening import Screened, screen
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
 from ranksight.model.series.noise import Location
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 DIMENSIONS = (1, 2, 3)
 SHARES: tuple[float, ...] = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1.0, 4 / 3, 3 / 2, 2.0)

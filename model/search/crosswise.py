@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
@@ -34,10 +34,6 @@ from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import Location, explained
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 BEST = {1: 12, 2: 8, 3: 4, 4: 3}
 """Factors kept an axis, by the number of parameters."""

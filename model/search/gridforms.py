@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Index, Mask
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
@@ -21,7 +21,7 @@ LEFT = 1e-2
 """Share of the values' variation, root mean square, that a form on a process grid may leave."""
 
 
-def dimensions(basis: Basis, terms: NDArray[np.intp]) -> NDArray[np.intp]:
+def dimensions(basis: Basis, terms: Index) -> Index:
     """Dimensions of the process grid that terms (...) of a basis are of; 0 for none."""
     listed, place = np.unique(np.maximum(terms, 0), return_inverse=True)
     number = np.maximum(-basis.decode(listed)[:, :, 2], 0).max(axis=1).astype(np.intp)
@@ -29,7 +29,7 @@ def dimensions(basis: Basis, terms: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.asarray(found[place.reshape(terms.shape)])
 
 
-def on_grid(basis: Basis, terms: NDArray[np.intp]) -> NDArray[np.bool_]:
+def on_grid(basis: Basis, terms: Index) -> Mask:
     """Which terms (...) of a basis are of a process grid."""
     return dimensions(basis, terms) > 0
 

@@ -21,11 +21,10 @@ from functools import lru_cache, partial
 from math import log2, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.dims import dims_create
 
-Array = NDArray[np.float64]
 Sides = tuple[int, ...]
 
 

@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ranksight.core.arrays import Array
 from ranksight.model.search.terms import Factor
 
-Array = NDArray[np.float64]
 LARGEST_DENOMINATOR = 840
 """Exponents are fractions up to this denominator; finer differences are rounding of what was computed."""
 

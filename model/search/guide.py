@@ -13,14 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.search.screening import Found
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 STEEPER = 0.5
 """Power from which on a form that outgrows all requirements by it is as much less likely."""
@@ -89,11 +86,11 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
     return replace(found, **arrays)
 
 
-def _growing(found: Found) -> NDArray[np.bool_]:
+def _growing(found: Found) -> Mask:
     """Which members (s, c, q) are terms besides the constant."""
     held = np.where(found.members >= 0, found.members, 0)
     listed, place = np.unique(held, return_inverse=True)
-    grows: NDArray[np.bool_] = np.asarray(found.basis.decode(listed).any(axis=(1, 2)))
+    grows: Mask = np.asarray(found.basis.decode(listed).any(axis=(1, 2)))
     return np.asarray(grows[place].reshape(held.shape) & (found.members >= 0))
 
 

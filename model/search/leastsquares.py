@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array, Mask
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Refined:
     press: Array
 
 
-def refine(design: Array, used: NDArray[np.bool_], weights: Array, values: Array) -> Refined:
+def refine(design: Array, used: Mask, weights: Array, values: Array) -> Refined:
     """Solve by QR decomposition, which keeps the digits that normal equations lose.
 
     Gram and Schmidt's, of all hypotheses at once; twice is enough (Giraud, Langou and Rozloznik 2005, *Computers and

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.search.crosswise import LINE
@@ -20,7 +20,7 @@ def lines() -> Listed:
     return Listed(hypotheses([((ONE,),), ((LINE,),), ((ONE,), (LINE,))], [0.0, priors.FORMS["alone"], 0.0]))
 
 
-def hidden_slope(series: Series, found: Found, line: int) -> NDArray[np.float64]:
+def hidden_slope(series: Series, found: Found, line: int) -> Array:
     """Relative error (s,) of times that do not grow, for as many further iterations as were measured at most.
 
     That of a slope n b fitted with a constant, ``sigma n_max / sqrt(sum (n - mean n)^2)``; 0 for what grows, for

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model.search.basis import Listing
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import Screened, screen
 from ranksight.model.search.terms import Hypotheses
 from ranksight.model.series.noise import Location
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 class Offer(ABC):

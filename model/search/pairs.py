@@ -7,8 +7,8 @@ least are solved with all that physics asks of them.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.model import priors
 from ranksight.model.search.chosen import best_of, everywhere, solve
 from ranksight.model.search.gridforms import borne, dimensions
@@ -16,9 +16,6 @@ from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import SOLVED, Screened
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import SMALLEST
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 KEPT, LIKELY = 8, 128
 """Pairs kept of a series, and of all those that are solved."""

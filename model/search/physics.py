@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
-
-def admissible(problem: Problem, coefficients: Array, terms: NDArray[np.intp], unseen: Array) -> tuple[Mask, Array]:
+def admissible(problem: Problem, coefficients: Array, terms: Index, unseen: Array) -> tuple[Mask, Array]:
     """Which solutions respect the physics of their series, and what their negative coefficients and their growth cost.
 
     Parameters
@@ -75,7 +72,7 @@ def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
     return np.asarray(priors.CANCELLING * np.fmax(most, 0.0))
 
 
-def _per_others(factors: NDArray[np.intp], axis: int) -> NDArray[np.intp]:
+def _per_others(factors: Index, axis: int) -> Index:
     """How many different factors (...) other than none terms (..., k, m) have along an axis at most, of those that are
     the same along the others."""
     others = np.delete(factors, axis, axis=-1)
@@ -84,7 +81,7 @@ def _per_others(factors: NDArray[np.intp], axis: int) -> NDArray[np.intp]:
     return np.asarray(_distinct(mine).max(axis=-1))
 
 
-def _distinct(numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+def _distinct(numbers: Index) -> Index:
     """How many different numbers other than zero stand along the last axis."""
     found = np.zeros(numbers.shape[:-1], dtype=np.intp)
     for a in range(numbers.shape[-1]):

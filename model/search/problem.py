@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model.search.basis import AHEAD, Basis
 from ranksight.model.series.noise import Location
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -46,14 +43,14 @@ class Problem:
     weights: Array
     values: Array
     unit: Array
-    count: NDArray[np.intp]
+    count: Index
     positive: Mask
     parts: Mask
     exact: bool
     levels: tuple[int, ...]
     change: Array
 
-    def part(self, which: slice | NDArray[np.intp]) -> Problem:
+    def part(self, which: slice | Index) -> Problem:
         """The same problem of some series."""
         names = ("weights", "values", "unit", "count", "positive", "parts", "change")
         return replace(self, **{name: getattr(self, name)[which] for name in names})

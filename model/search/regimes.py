@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search.offer import Offer
@@ -21,9 +21,6 @@ from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import KEPT, Found, Screened, evidence, keep
 from ranksight.model.search.shrinkage import of, shifted
 from ranksight.model.series.noise import Location
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 LEAST_POINTS = 4
 STRAYS = 4.0
@@ -83,7 +80,7 @@ def without_first(
     return merge(found, other, rows, share)
 
 
-def merge(found: Found, other: Found, rows: NDArray[np.intp], share: Array) -> Found:
+def merge(found: Found, other: Found, rows: Index, share: Array) -> Found:
     """Mix the hypotheses of some series with others that carry a share (r,) of the weight; the leading one stays where
     that is less than half."""
     much = share > LEAST

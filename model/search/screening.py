@@ -19,16 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.physics import admissible, cancelling, unseen
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.terms import Hypotheses
 from ranksight.model.series.noise import SMALLEST
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Index = NDArray[np.intp]
 
 CANCELLED = 1e-7
 """Relative scatter that rounding of normal equations may feign."""
@@ -67,16 +64,16 @@ class Screened:
 
     residual: Array
     offset: Array
-    members: NDArray[np.intp]
+    members: Index
     prior: Array
-    choice: NDArray[np.intp] | None = None
+    choice: Index | None = None
 
     @property
-    def sizes(self) -> NDArray[np.intp]:
+    def sizes(self) -> Index:
         """Number of terms (h,) of each hypothesis."""
         return np.asarray((self.members >= 0).sum(axis=1), dtype=np.intp)
 
-    def terms(self, which: NDArray[np.intp]) -> NDArray[np.intp]:
+    def terms(self, which: Index) -> Index:
         """Terms of the basis (s, c, q) in hypotheses (s, c)."""
         members = self.members[which]
         if self.choice is None:
@@ -115,7 +112,7 @@ class Found:
     """
 
     basis: Basis
-    members: NDArray[np.intp]
+    members: Index
     weight: Array
     coefficients: Array
     root: Array
@@ -186,7 +183,7 @@ def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -
     return Screened(residual, offset, numbers, prior)
 
 
-def evidence(screened: Screened, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
+def evidence(screened: Screened, count: Index, v0: Array, d0: Array) -> Array:
     """Log marginal likelihoods (s, h) of all hypotheses, given the prior of the variance (s,)."""
     return screened.offset + likelihood(screened.residual, screened.sizes[None, :], count, v0, d0, CANCELLED)
 
@@ -203,9 +200,7 @@ def average(score: Array, prior: Array) -> Array:
     return np.asarray(special.logsumexp(score, axis=1) - special.logsumexp(prior))
 
 
-def likelihood(
-    residual: Array, size: NDArray[np.intp], count: NDArray[np.intp], v0: Array, d0: Array, exact: float
-) -> Array:
+def likelihood(residual: Array, size: Index, count: Index, v0: Array, d0: Array, exact: float) -> Array:
     """``ln Gamma(nu/2) - nu/2 ln((RSS + d0 v0)/2)`` of residual sums of squares (s, h)."""
     nu = np.maximum(count[:, None] - size + d0[:, None], 0.5)
     floor = (d0 * v0 + count * exact**2)[:, None]
@@ -291,7 +286,7 @@ def _refined(problem: Problem, design: Array, used: Mask, score: Array) -> least
     return leastsquares.Refined(**arrays)
 
 
-def _repeated(members: NDArray[np.intp], score: Array) -> Mask:
+def _repeated(members: Index, score: Array) -> Mask:
     """Hypotheses (s, c) whose terms are those of one of higher score, or of equal score before it."""
     ordered = np.sort(members, axis=2)
     equal = (ordered[:, :, None] == ordered[:, None, :]).all(axis=3)
@@ -302,7 +297,7 @@ def _repeated(members: NDArray[np.intp], score: Array) -> Mask:
     return np.asarray((equal & before).any(axis=2))
 
 
-def _precedence(problem: Problem, members: NDArray[np.intp], weight: Array) -> Array:
+def _precedence(problem: Problem, members: Index, weight: Array) -> Array:
     """Order of the hypotheses kept: the leading one is the heaviest within the neighbourhood of most weight.
 
     The neighbourhood of a hypothesis are those whose fastest growing term has the same exponents within a quarter:
@@ -325,7 +320,7 @@ def _precedence(problem: Problem, members: NDArray[np.intp], weight: Array) -> A
     return np.asarray(weight * np.where(simple, AS_MUCH, 1.0) + AS_MUCH * first)
 
 
-def _kinds(basis: Basis, members: NDArray[np.intp]) -> tuple[Mask, Mask]:
+def _kinds(basis: Basis, members: Index) -> tuple[Mask, Mask]:
     """Which terms (...) have simple fractions as exponents, and which are not the constant; -1 counts as any."""
     every = np.maximum(members, 0)
     largest = int(every.max(initial=0))

@@ -16,17 +16,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
 from ranksight.model.search.offer import Listed
 from ranksight.model.search.screening import CANCELLED, Screened, average, evidence, likelihood
 from ranksight.model.search.terms import ONE, Factor, hypotheses
 from ranksight.model.series.noise import Location
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 SURE = 4.0
 """Logarithm of the odds that a break must have: below one false alarm in fifty smooth series of 7 to 15 points."""
@@ -103,7 +100,7 @@ def find(
     return Breaks(np.where(top > SURE, places[odds.argmax(axis=1)], np.nan), top)
 
 
-def _smooth(x: Array, location: Location, positive: Mask, count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
+def _smooth(x: Array, location: Location, positive: Mask, count: Index, v0: Array, d0: Array) -> Array:
     """Log marginal likelihood (s,) of a curve that bends without breaking: a polynomial of log y in log x, by its BIC.
 
     No search space holds every smooth function; a break must be sharper than a polynomial can be.
@@ -141,7 +138,7 @@ def _sides(points: Array, location: Location, side: Mask, positive: Mask, kind: 
     return found
 
 
-def _split(sides: list[dict[int, tuple[Array, Array]]], count: NDArray[np.intp], v0: Array, d0: Array) -> Array:
+def _split(sides: list[dict[int, tuple[Array, Array]]], count: Index, v0: Array, d0: Array) -> Array:
     """Log marginal likelihood (s,) of the best pair of forms."""
     left, right = sides
     best = np.full(len(count), -np.inf)

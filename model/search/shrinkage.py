@@ -8,16 +8,13 @@ learned from others must not decide how something explodes.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.search.gridforms import dimensions
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 ROUNDS = 3
 FEW = 200
@@ -31,7 +28,7 @@ STEP = 1 / 2
 """Between the powers of decay that classes stand for: others are of the class within a quarter of them."""
 
 
-def classes(table: Array, members: NDArray[np.intp]) -> NDArray[np.intp]:
+def classes(table: Array, members: Index) -> Index:
     """Class (h,) of each hypothesis, from terms (t, m, 3) and the hypotheses' rows of them (h, q)."""
     exponent, logs, rate = (table[:, :, part] for part in range(3))
     grows = (rate > 0) | (exponent > 0) | ((exponent == 0) & (logs > 0))
@@ -87,7 +84,7 @@ def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array,
     return every, mine
 
 
-def _by_class(weight: Array, group: NDArray[np.intp]) -> Array:
+def _by_class(weight: Array, group: Index) -> Array:
     """Shares (s, g) of classes in the weights (s, h) of hypotheses."""
     order = np.argsort(group, kind="stable")
     first = np.searchsorted(group[order], np.arange(group.max() + 1))
@@ -130,7 +127,7 @@ def on_one_grid(problem: Problem, screened: Screened, evidence: Array) -> Array:
     return np.asarray(np.log(np.einsum("ds,dsh->sh", share / share.sum(axis=0), factor)))
 
 
-def of(shift: Array, rows: NDArray[np.intp]) -> Array:
+def of(shift: Array, rows: Index) -> Array:
     """What is added to the evidence of some series."""
     return shift if len(shift) == 1 else shift[rows]
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.model.search.gridterms import GRID_TERMS, GridTerm, grid_values
 
-Array = NDArray[np.float64]
 Factor = tuple[float, float, float]
 
 ONE: Factor = (0.0, 0.0, 0.0)
@@ -50,7 +49,7 @@ class Hypotheses:
     """
 
     terms: Array
-    members: NDArray[np.intp]
+    members: Index
     prior: Array
 
     def __post_init__(self) -> None:
@@ -58,7 +57,7 @@ class Hypotheses:
             raise ValueError("terms must be (t, m, 3) and every hypothesis needs a prior")
 
     @property
-    def sizes(self) -> NDArray[np.intp]:
+    def sizes(self) -> Index:
         """Number of terms of each hypothesis."""
         return np.asarray((self.members >= 0).sum(axis=1), dtype=np.intp)
 

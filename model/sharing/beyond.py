@@ -22,15 +22,13 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, form_of, judged_by_width
 from ranksight.model.uncertainty.mixture import quantiles
-
-Array = NDArray[np.float64]
 
 UNDETERMINED = (
     "times alone inside one memory domain that do not fall as 1 / ranks do not show what further domains bring: "
@@ -75,14 +73,14 @@ class Beyond(Stored):
     law: Array
     left: Array
     scatter: Array
-    guessed: NDArray[np.bool_]
-    whole: NDArray[np.bool_]
+    guessed: Mask
+    whole: Mask
 
-    def silent(self, ranks: Array, active: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def silent(self, ranks: Array, active: Index) -> Mask:
         """Where (K, k) the law has nothing to say: inside one domain of kernels whose work is guessed."""
         return np.asarray(self.guessed[:, None] & (ranks <= active)[None, :])
 
-    def take(self, given: Forecast, ranks: Array, nodes: Array, active: NDArray[np.intp]) -> Forecast:
+    def take(self, given: Forecast, ranks: Array, nodes: Array, active: Index) -> Forecast:
         """The forecast (K, k) of the law, with what else grows."""
         lost = self.guessed[:, None] & (ranks > active)[None, :] & (given.status == OK)
         status, reason = np.where(lost, FEW_POINTS, given.status), np.where(lost, UNDETERMINED, given.reason)
@@ -107,7 +105,7 @@ class Beyond(Stored):
         return Forecast(value, lower, upper, status, reason, form, 1 - form, given.level)
 
     @cached_property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Mask:
         """Kernels (K,) known at two numbers of ranks and more."""
         ranks = np.where(np.isfinite(self.left), self.ranks, np.nan)
         with np.errstate(invalid="ignore"):
@@ -161,7 +159,7 @@ def _grown(ranks: Array, nodes: Array) -> Array:
     return np.array([FORMS[form](ranks) * np.where(nodes > 1, dearer, 1.0) for form, dearer in _FORMS])
 
 
-def _spread_out(ranks: Array) -> NDArray[np.intp]:
+def _spread_out(ranks: Array) -> Index:
     """Some of many numbers of ranks (k,) that are spread out over them; all where they are few."""
     x = np.log(ranks)
     if len(ranks) < 3 * FEW or not np.ptp(x) > 0:
@@ -228,7 +226,7 @@ class _Learned:
         seen = np.where(known, nodes, 1.0)
         return cls(last, seen, own, size, np.concatenate(evidence, axis=1), np.array(means), np.array(covers))
 
-    def weight(self, several: NDArray[np.bool_]) -> Array:
+    def weight(self, several: Mask) -> Array:
         """Weights (T, c) of the hypotheses, without the minor ones; `several` (T,) marks whole programs on several
         nodes."""
         nothing = np.array(priors.NOTHING_ADDS)[several.astype(np.intp)][:, None]
@@ -269,9 +267,7 @@ class _Learned:
             )
         return found
 
-    def at(
-        self, some: NDArray[np.intp], which: NDArray[np.intp], law: Array, ranks: Array, nodes: Array
-    ) -> tuple[Array, Array]:
+    def at(self, some: Index, which: Index, law: Array, ranks: Array, nodes: Array) -> tuple[Array, Array]:
         """Centres and spreads (d, r, k) of hypotheses `which` (r, d) of the kernels `some` (r,).
 
         Parameters

@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.units import format_si
 from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS
@@ -34,8 +34,6 @@ from ranksight.model.sharing.demand import loads_of, shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import Platform
-
-Array = NDArray[np.float64]
 
 SERVED = 0.01
 """Share of a kernel's loads, at a configuration, from which on a cache's share matters to it."""
@@ -77,9 +75,7 @@ class SharedCache(Stored):
     memory: Array
     outer: Array
 
-    def spilled(
-        self, said: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array
-    ) -> tuple[Array, NDArray[np.bool_]]:
+    def spilled(self, said: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array) -> tuple[Array, Mask]:
         """Loads that memory may serve beyond the least it was seen to, as more ranks share the cache than ever did.
 
         Parameters
@@ -114,7 +110,7 @@ class SharedCache(Stored):
         weight = np.divide(at - x0, x1 - x0, out=np.ones_like(at), where=x1 > x0)
         return np.asarray(y0 + (y1 - y0) * weight)
 
-    def remark(self, ranks: Array, exceeded: NDArray[np.bool_]) -> str:
+    def remark(self, ranks: Array, exceeded: Mask) -> str:
         """The note on kernels that may find the cache too small, `exceeded` (K, k); empty where there are none."""
         names = [self.kernels[at] for at in np.flatnonzero(exceeded.any(axis=1))]
         if not names:

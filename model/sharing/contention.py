@@ -15,12 +15,11 @@ idle interface the recursion can step back by a thousandth; no rank is taken to 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array, Index
 
 
-def contended(core: Array, memory: Array, active: NDArray[np.intp], penalty: Array) -> tuple[Array, Array]:
+def contended(core: Array, memory: Array, active: Index, penalty: Array) -> tuple[Array, Array]:
     """Time of a rank among `active` ones, and the share of it that the interface is busy.
 
     Parameters

@@ -14,13 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.model.resource.equation import LEVELS
 from ranksight.platforms import Platform
 from ranksight.platforms.platform import Cache
-
-Array = NDArray[np.float64]
 
 BYTES = ("bytes_mem_read", "bytes_mem_written", "bytes_mem")
 """Metrics of memory's traffic."""

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.model.plaindata import Stored
-
-Array = NDArray[np.float64]
 
 PLACEMENTS = ("compact", "scattered")
 """``compact`` fills one domain after the other, ``scattered`` deals the ranks of a node out over all of its domains."""
@@ -97,7 +95,7 @@ class Domains(Stored):
         """Nodes that so many ranks use."""
         return np.asarray(np.ceil(np.maximum(ranks, 1) / self.ranks_per_node), dtype=np.float64)
 
-    def active(self, ranks: Array) -> NDArray[np.intp]:
+    def active(self, ranks: Array) -> Index:
         """Ranks in the fullest domain, which is the last to be done; more ranks than cores share them evenly."""
         here = np.minimum(np.maximum(np.ceil(ranks), 1), self.ranks_per_node)
         spread = np.ceil(here / self.count)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
@@ -26,8 +26,6 @@ from ranksight.model.sharing.shared import READ, READ_BY_RANKS, WORK, WRITTEN, S
 from ranksight.model.sharing.traffic import factor, occupancy
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.departure import Departure, learn_departure
-
-Array = NDArray[np.float64]
 
 ABOVE = 1.3
 """How far above the platform's bandwidth a measured one may lie before the platform is not the machine measured."""
@@ -246,9 +244,7 @@ def _counts(series: Series, kernels: tuple[str, ...], given: dict[str, Array], s
     return fit_varied(known, **{key: value for key, value in settings.items() if key != "jobs"})
 
 
-def _check(
-    domains: Domains, kernels: tuple[str, ...], time: Array, reads: Array, writes: Array, active: NDArray[np.intp]
-) -> None:
+def _check(domains: Domains, kernels: tuple[str, ...], time: Array, reads: Array, writes: Array, active: Index) -> None:
     if domains.domain is None:
         return
     total = reads + writes

@@ -16,12 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.sharing.contention import contended
-
-Array = NDArray[np.float64]
 
 CENTRE = np.array([0.0, 0.0, np.log(0.5), np.log(0.003)])
 """Centres of t before the data: bandwidth as measured on the platform, waiting of half a transfer, three thousandths of
@@ -58,7 +56,7 @@ class Known:
     bytes: Array
     transfer: Array
     domain: Array
-    active: NDArray[np.intp]
+    active: Index
     spread: float
 
 
@@ -82,12 +80,10 @@ class Learned:
     covariance: Array
     scatter: Array
     residual: Array
-    count: NDArray[np.intp]
+    count: Index
 
 
-def times(
-    mode: Array, work: Array, transfer: Array, domain: Array, floor: Array, active: NDArray[np.intp]
-) -> tuple[Array, Array]:
+def times(mode: Array, work: Array, transfer: Array, domain: Array, floor: Array, active: Index) -> tuple[Array, Array]:
     """Times (K, k) and how busy the interface is, for `mode` (K, 4)."""
     cost, width, penalty, fixed = (np.exp(np.clip(mode[:, i, None], -700, 700)) for i in range(4))
     core = cost * work + transfer + fixed * floor
@@ -163,7 +159,7 @@ def _grid(
     return best
 
 
-def _scale(residual: Array, good: NDArray[np.bool_]) -> Array:
+def _scale(residual: Array, good: Mask) -> Array:
     """Scale of the scatter from the median of the residuals, of which the smallest are left out, as many as parameters
     follow the data (Street, Carroll, Ruppert 1988, The American Statistician 42, 152)."""
     size = np.sort(np.where(good, np.abs(residual), np.inf), axis=1)
@@ -173,7 +169,7 @@ def _scale(residual: Array, good: NDArray[np.bool_]) -> Array:
     return np.asarray(np.maximum(size[np.arange(len(size)), at] / 0.6745, LEAST))
 
 
-def _weight(residual: Array, scatter: Array, good: NDArray[np.bool_]) -> Array:
+def _weight(residual: Array, scatter: Array, good: Mask) -> Array:
     nu = priors.TIMES_FREEDOM
     return np.where(good, (nu + 1) / (nu + (residual / scatter[:, None]) ** 2), 0.0)
 

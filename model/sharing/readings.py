@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
 from ranksight.model.resource.equation import LEVELS
@@ -17,8 +17,6 @@ from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.demand import BYTES, MEMORY, Demand
 from ranksight.model.sharing.domains import Domains
-
-Array = NDArray[np.float64]
 
 FEWEST = 3
 """Configurations that a kernel must have."""
@@ -85,7 +83,7 @@ class Counted:
     series: Series
     kernels: tuple[str, ...]
     ranks: Array
-    active: NDArray[np.intp]
+    active: Index
     time: Array
     cycles: Array
     work: Array
@@ -93,10 +91,10 @@ class Counted:
     writes: Array
     traffic: bool
     instructions: bool
-    guessed: NDArray[np.bool_]
+    guessed: Mask
 
     @property
-    def countless(self) -> NDArray[np.bool_]:
+    def countless(self) -> Mask:
         """Kernels (K,) without work of their own: the traffic is their work."""
         return np.asarray(~(np.isfinite(self.work) & (self.work > 0)).any(axis=1))
 

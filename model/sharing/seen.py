@@ -19,12 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored
 from ranksight.model.sharing.traffic import NOISE
-
-Array = NDArray[np.float64]
 
 Count = tuple[Array, Array, Array]
 
@@ -48,13 +46,13 @@ class Seen(Stored):
         That the share of a rank determines its traffic, whatever the parameters are.
     """
 
-    active: NDArray[np.intp]
+    active: Index
     work: Array
     reads: Array
     writes: Array
     belief: Array
 
-    def take(self, given: list[Count], active: NDArray[np.intp], where: NDArray[np.bool_], z: float) -> list[Count]:
+    def take(self, given: list[Count], active: Index, where: Mask, z: float) -> list[Count]:
         """Work, bytes read and bytes written, with the bytes as they were counted at configurations `where` (k,).
 
         Parameters
@@ -81,7 +79,7 @@ class Seen(Stored):
             found.append((middle * np.exp(share * apart), below, above))
         return found
 
-    def at(self, work: Array, active: NDArray[np.intp]) -> tuple[NDArray[np.bool_], tuple[Array, Array], Array]:
+    def at(self, work: Array, active: Index) -> tuple[Mask, tuple[Array, Array], Array]:
         """Where it is known, bytes read and written per unit of work, and how far off these may be, each (K, k).
 
         Parameters
@@ -145,7 +143,7 @@ def by_share(rates: Array, points: Array, column: int) -> Array:
     return np.asarray(np.where(moved > NEAR, 1 - np.exp(-((fallen / NEAR) ** 2)), 1.0))
 
 
-def _groups(keys: Array) -> list[NDArray[np.intp]]:
+def _groups(keys: Array) -> list[Index]:
     """Indices of equal rows."""
     _, which = np.unique(keys, axis=0, return_inverse=True)
     which = np.asarray(which).reshape(-1)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
@@ -34,8 +35,6 @@ from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.departure import Departure
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 WORK, READ, WRITTEN, READ_BY_RANKS = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
 """Series of :attr:`Sharing.counts`: the work, the bytes read (or all, where they were not separated) without what the
@@ -92,7 +91,7 @@ class Sharing(Stored):
     covariance: Array
     scatter: Array
     residual: Array
-    count: NDArray[np.intp]
+    count: Index
     floor: Array
     alone: Array
     effect: Array
@@ -164,9 +163,7 @@ class Sharing(Stored):
         held = part * (core - transfer), part * transfer, part * (time - core), other
         return Shared(answer, *held, busy, np.where(self._counted, inputs[1], np.nan))
 
-    def _given(
-        self, said: Forecast, at: Array, active: NDArray[np.intp], level: float
-    ) -> list[tuple[Array, Array, Array]]:
+    def _given(self, said: Forecast, at: Array, active: Index, level: float) -> list[tuple[Array, Array, Array]]:
         """Work, bytes read and written, each with the logarithmic distances to its ends, as `said` `at` (k, m)."""
         z = float(special.ndtri((1 + level) / 2))
         given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
@@ -209,9 +206,7 @@ class Sharing(Stored):
         between = z * np.sqrt(part * (1 - part)) * np.abs(less)
         return found, (np.exp(part * less), between, between)
 
-    def _times(
-        self, mode: Array, inputs: tuple[Array, ...], active: NDArray[np.intp], gone: Array
-    ) -> tuple[Array, Array, Array]:
+    def _times(self, mode: Array, inputs: tuple[Array, ...], active: Index, gone: Array) -> tuple[Array, Array, Array]:
         """Time, time alone, and how busy the interface is, for work, reads, writes and what of the time that does not
         shrink is left, and departures from the law."""
         work, reads, writes, left = inputs
@@ -239,7 +234,7 @@ class Sharing(Stored):
         below, above = (np.where(known, np.nan_to_num(x, nan=50.0, posinf=50.0), 0.0) for x in (below, above))
         return np.asarray(middle), np.asarray(below), np.asarray(above)
 
-    def _reads(self, said: Forecast, active: NDArray[np.intp], z: float) -> tuple[Array, Array, Array]:
+    def _reads(self, said: Forecast, active: Index, z: float) -> tuple[Array, Array, Array]:
         """Bytes read, between what the domain and what the ranks explain, by how sure the first is."""
         domain, ranks = self._row(said, READ), self._row(said, READ_BY_RANKS)
         first = domain[0] * factor(self.effect, active, self.domains.cores)
@@ -254,7 +249,7 @@ class Sharing(Stored):
         return middle, below, above
 
     def _kept(
-        self, points: Array, given: list[tuple[Array, Array, Array]], active: NDArray[np.intp], level: float
+        self, points: Array, given: list[tuple[Array, Array, Array]], active: Index, level: float
     ) -> list[tuple[Array, Array, Array]]:
         """Bytes at other sizes than were measured may also be as many per unit of work as at the nearest measured one.
 
@@ -274,18 +269,18 @@ class Sharing(Stored):
         return found
 
     @property
-    def _counted(self) -> NDArray[np.bool_]:
+    def _counted(self) -> Mask:
         """Of which kernels the traffic was counted, (K, 1)."""
         if self.beyond is None:
             return np.ones((len(self.kernels), 1), dtype=bool)
         return np.asarray(~self.beyond.guessed[:, None])
 
     @property
-    def _others(self) -> NDArray[np.bool_]:
+    def _others(self) -> Mask:
         """Which parameters are not the ranks, (m,)."""
         return np.array([name != "ranks" for name in self.counts.parameters])
 
-    def _elsewhere(self, points: Array) -> NDArray[np.bool_]:
+    def _elsewhere(self, points: Array) -> Mask:
         """Which points (k, m) lie outside of what was measured of the other parameters, (k,)."""
         out = (points < self.trained[:, 0]) | (points > self.trained[:, 1])
         return np.asarray((out & self._others).any(axis=1))
@@ -300,7 +295,7 @@ class Sharing(Stored):
         found = size[np.arange(len(size)), np.minimum(at, self.count) - 1]
         return np.asarray(np.where(at <= self.count, found, 0.0))
 
-    def applies(self, points: Array) -> NDArray[np.bool_]:
+    def applies(self, points: Array) -> Mask:
         """Of which kernels at which points (K, k) the domains have something to say: of all everywhere, or where more
         or fewer ranks share them, but not within one domain of kernels whose work is guessed."""
         points = in_cores(points, self.counts.parameters)
@@ -311,18 +306,18 @@ class Sharing(Stored):
         other = active != self.measured.active(self.trained[[column], 1])[0]
         return np.asarray(np.broadcast_to(other, (len(self.kernels), len(points))))
 
-    def refused(self, time: Forecast) -> NDArray[np.bool_]:
+    def refused(self, time: Forecast) -> Mask:
         """Where `time` (K, k), of this law, was not predicted: runs inside one domain do not determine others."""
         return np.asarray(time.reason == UNDETERMINED, dtype=bool)
 
-    def crowded(self, points: Array) -> NDArray[np.bool_]:
+    def crowded(self, points: Array) -> Mask:
         """Where more ranks share a domain than were measured, (k,)."""
         points = in_cores(points, self.counts.parameters)
         column = self.counts.parameters.index("ranks")
         most = self.measured.active(self.trained[[column], 1])[0]
         return np.asarray(self.domains.active(points[:, column]) > most)
 
-    def _inputs(self, points: Array, active: NDArray[np.intp]) -> Array:
+    def _inputs(self, points: Array, active: Index) -> Array:
         """What departures depend on."""
         found = [np.log(np.maximum(points[:, at], 1e-300)) for at in self.varied]
         return np.stack(found if self.same_active else [np.log(active), *found], axis=1)
@@ -334,7 +329,7 @@ class Sharing(Stored):
             out = np.fmax(np.log(points / high), np.log(low / points))
         return np.asarray(np.sqrt((np.maximum(np.nan_to_num(out, posinf=0.0, neginf=0.0), 0.0) ** 2).sum(axis=1)))
 
-    def _crowded(self, active: NDArray[np.intp]) -> Array:
+    def _crowded(self, active: Index) -> Array:
         """How uncertain the bandwidth of more ranks in a domain is than were measured, (k,), relative.
 
         An interface gives a little more to further cores even when it is nearly full, and how much differs by machine.
@@ -348,19 +343,15 @@ class Sharing(Stored):
         clock = self.clock[:, None]
         return replace(given, **{name: getattr(given, name) * clock for name in ("value", "lower", "upper")})
 
-    def inside(self, points: Array) -> NDArray[np.bool_]:
+    def inside(self, points: Array) -> Mask:
         """Which points lie in the measured range."""
         return np.asarray(((points >= self.trained[:, 0]) & (points <= self.trained[:, 1])).all(axis=1))
 
-    def without_far(
-        self, points: Array, status: NDArray[np.intp], reason: NDArray[Any]
-    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
         """Status and reason (k,) of a whole program's time, insufficient on several nodes where none left the first."""
         return self._without_far(in_cores(points, self.counts.parameters), status, reason)
 
-    def _without_far(
-        self, points: Array, status: NDArray[np.intp], reason: NDArray[Any]
-    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    def _without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
         """:meth:`without_far` at points whose ranks are cores."""
         column = self.counts.parameters.index("ranks")
         far = self.domains.nodes(points[:, column]) > 1
@@ -370,7 +361,7 @@ class Sharing(Stored):
 
     def _judge(
         self, said: Forecast, points: Array, time: Array, lower: Array, upper: Array
-    ) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    ) -> tuple[Index, NDArray[Any]]:
         status = np.full(time.shape, forecast.OK, dtype=np.intp)
         reason = np.full(time.shape, "", dtype=object)
         unknown = np.isin(said.status, forecast.INSUFFICIENT)

@@ -19,11 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
-
-Array = NDArray[np.float64]
 
 NOISE = 0.01
 """Relative scatter of counted traffic, at least."""
@@ -47,20 +45,18 @@ class Occupancy:
     belief: Array
 
 
-def shapes(active: NDArray[np.intp], cores: int) -> Array:
+def shapes(active: Index, cores: int) -> Array:
     """The two functions of the ranks in a domain, (k, 2)."""
     n, most = np.minimum(active, cores).astype(np.float64), max(cores, 2)
     return np.stack([(n - 1) / (most - 1), np.log(n) / np.log(most)], axis=1)
 
 
-def factor(effect: Array, active: NDArray[np.intp], cores: int) -> Array:
+def factor(effect: Array, active: Index, cores: int) -> Array:
     """What the domain multiplies the reads by, for kernels with `effect` (K, 2) at k configurations, (K, k)."""
     return np.asarray(np.exp(effect @ shapes(active, cores).T), dtype=np.float64)
 
 
-def occupancy(
-    reads: Array, writes: Array, work: Array, ranks: Array, active: NDArray[np.intp], cores: int
-) -> Occupancy:
+def occupancy(reads: Array, writes: Array, work: Array, ranks: Array, active: Index, cores: int) -> Occupancy:
     """Learn what the ranks of a domain do to the reads.
 
     Parameters
@@ -98,7 +94,7 @@ def occupancy(
     return Occupancy(np.where(known[:, None], by_domain[:, 3:], 0.0), np.where(known, belief, 1.0))
 
 
-def _solve(design: Array, target: Array, good: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _solve(design: Array, target: Array, good: Mask) -> tuple[Array, Array]:
     """Coefficients under the prior, and minus twice the logarithm of the evidence, but for what all designs share."""
     weight = good / NOISE**2
     precision = np.array([1e-6, 1e-6, *[1 / priors.TRAFFIC**2] * (design.shape[2] - 2)])

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
@@ -26,9 +26,6 @@ from ranksight.model.search.screening import CANCELLED, Screened, screen
 from ranksight.model.search.terms import ONE, SEARCHED, Factor, Hypotheses, hypotheses, on_a_grid
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # x^i log2(x)^j that grow: Extra-P's default exponents (extra-p/extrap, single-parameter modeler).
 GROWING: tuple[Factor, ...] = tuple(

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
@@ -29,10 +29,6 @@ from ranksight.model.search.screening import Screened
 from ranksight.model.search.terms import ONE, Factor
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 EXPONENTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 FINER = (0.25, 1 / 3, 2 / 3, 0.75)

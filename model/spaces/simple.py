@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
 from ranksight.model.search.offer import Listed, Offer
@@ -20,9 +20,6 @@ from ranksight.model.search.screening import Screened
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 POWERS = tuple(n / 24 for n in range(-72, 73) if n)
 RATES = tuple(sign * 2.0**step for sign in (-1, 1) for step in np.arange(-4, 4.01, 0.25))

@@ -12,13 +12,12 @@ integer over the steepest slope at any configuration. Times have no such law; th
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array, Mask
 
 
 def bridge(
-    levels: tuple[float, float], values: Array, at: Array, counted: NDArray[np.bool_], steepest: Array | float = -np.inf
+    levels: tuple[float, float], values: Array, at: Array, counted: Mask, steepest: Array | float = -np.inf
 ) -> tuple[Array, Array, Array]:
     """Carry values at two levels of a parameter to other levels.
 

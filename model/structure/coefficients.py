@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import reading
@@ -16,8 +16,6 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 
 def certain(value: Array, level: float) -> Forecast:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.formula import Formula, read_formula
@@ -22,8 +22,6 @@ from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
 from ranksight.model.questions import combinations
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
-
-Array = NDArray[np.float64]
 
 RANKS = "ranks"
 DIGITS = 9

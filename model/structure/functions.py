@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
@@ -27,7 +27,6 @@ from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
-Array = NDArray[np.float64]
 ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
 """The arrays of a forecast, one row a series."""
 WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
@@ -230,7 +229,7 @@ def find_minor(series: Series) -> tuple[tuple[str, str], ...]:
     return tuple(key for key, yes in zip(pairs, small.tolist(), strict=True) if yes)
 
 
-def choose(base: Forecast, given: Forecast, index: NDArray[np.intp], where: NDArray[np.bool_]) -> Forecast:
+def choose(base: Forecast, given: Forecast, index: Index, where: Mask) -> Forecast:
     """`base` with its rows `index` taken from `given` (one row for each) at the configurations `where` holds."""
     arrays: dict[str, Any] = {}
     for name in ARRAYS:
@@ -240,7 +239,7 @@ def choose(base: Forecast, given: Forecast, index: NDArray[np.intp], where: NDAr
     return Forecast(level=base.level, **arrays)
 
 
-def rows_of(given: Forecast, index: NDArray[np.intp]) -> Forecast:
+def rows_of(given: Forecast, index: Index) -> Forecast:
     """Some rows of a forecast."""
     return replace(given, **{name: getattr(given, name)[index] for name in ARRAYS})
 

@@ -6,12 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.structure.levels import COUNTS
 
-Array = NDArray[np.float64]
 CLOSE = 5e-3
 """Largest error of the law, relative to the kernel's mean: that of counts, with what alignment changes in them."""
 NEAR = 0.15
@@ -60,8 +59,8 @@ class Law:
 
     solved: Array
     residual: Array
-    follows: NDArray[np.bool_]
-    equal: NDArray[np.bool_]
+    follows: Mask
+    equal: Mask
 
 
 def solve(groups: Collection[Group], grid: Cartesian, faced: bool) -> Law:
@@ -103,7 +102,7 @@ class _Fit:
 
     solution: Array
     error: Array
-    holds: NDArray[np.bool_]
+    holds: Mask
 
     @classmethod
     def of(cls, group: Group, grid: Cartesian, faced: bool, constants: tuple[bool, ...] = (True, False)) -> _Fit:
@@ -125,7 +124,7 @@ class _Fit:
         solution, error = np.zeros((len(values), 1 + d)), np.full(len(values), np.inf)
         holds = np.zeros(len(values), dtype=bool)
 
-        def take(which: NDArray[np.bool_], found: Array, missed: Array) -> None:
+        def take(which: Mask, found: Array, missed: Array) -> None:
             """Take what is found where nobody gets less than nothing, and each neighbour a whole number of messages."""
             found = np.where(np.abs(found) < EXACT * scale[:, None], 0.0, found)
             which = which & ~(np.isin(names, list(SENT)) & (found < 0).any(axis=1))
@@ -166,7 +165,7 @@ class _Fit:
             take(exact | near_by, np.concatenate([base, costs], axis=1), np.where(exact, 0.0, size))
         return cls(solution, np.where(holds, error, 0.0), holds)
 
-    def replaced(self, other: _Fit, rows: NDArray[np.bool_]) -> _Fit:
+    def replaced(self, other: _Fit, rows: Mask) -> _Fit:
         """This one with the law of some `rows` (s,) from another."""
         return _Fit(
             np.where(rows[:, None], other.solution, self.solution),
@@ -204,6 +203,6 @@ def _each_direction(sides: Array, near: Array, values: Array, constant: bool) ->
     return costs if known else None, np.abs(difference).max(axis=1), scatter
 
 
-def _equal(costs: Array) -> NDArray[np.bool_]:
+def _equal(costs: Array) -> Mask:
     """Whether the directions of each row cost about the same."""
     return np.asarray((costs.min(axis=1) > 0) & (costs.max(axis=1) <= EQUAL * costs.min(axis=1)))

@@ -18,12 +18,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.dims import dims_create
 from ranksight.model.structure.rankterms import HALOS, RANK_TERMS, Halo, term_values
-
-Array = NDArray[np.float64]
 
 FEWEST = 3
 """Numbers of ranks, more than one each, from which margins are looked for."""
@@ -48,7 +46,7 @@ class Margin:
     coefficients: Array
 
 
-def find_margins(values: Array, ranks: NDArray[np.int64], kinds: Collection[Halo]) -> tuple[list[Margin], float]:
+def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[list[Margin], float]:
     """Halos that bytes follow, the likeliest first, and their relative scatter; none where they follow none.
 
     Parameters
@@ -102,12 +100,12 @@ class _Fit:
     """
 
     likely: float
-    margin: NDArray[np.intp]
+    margin: Index
     scale: Array
     difference: Array
 
 
-def _fit(values: Array, known: NDArray[np.bool_], shapes: Array, share: Array) -> _Fit:
+def _fit(values: Array, known: Mask, shapes: Array, share: Array) -> _Fit:
     """The likeliest of the shapes (m, n), times a factor: one of those that meet one of the values; `share` (n,) of
     these meet them."""
     ratio = np.where(known[:, None], shapes[None] / np.where(known, values, 1.0)[:, None], np.nan)

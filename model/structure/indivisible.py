@@ -15,11 +15,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE, Experiment
-
-Array = NDArray[np.float64]
 
 LEVEL = 0.1
 """Scatter around either number of instructions, over the distance of the two."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.plaindata import Stored, reading
@@ -29,8 +30,6 @@ from ranksight.model.structure.bridge import bridge, slopes
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.slope import DIVIDING
-
-Array = NDArray[np.float64]
 
 COUNTS = frozenset(
     {"visits", "instructions", "loads", "stores", "branches", "flops", "flops_dp", "flops_sp", "loads_l1"}
@@ -159,7 +158,7 @@ class Levels(Stored, Keyed):
         return low, high
 
     @cached_property
-    def _exact(self) -> NDArray[np.bool_]:
+    def _exact(self) -> Mask:
         """Series (s,) of counts whose leading functions are exact at both levels."""
         exact = np.array([name in COUNTS for name in self.metrics])
         for fitted in self.fitted or ():
@@ -265,7 +264,7 @@ class Levels(Stored, Keyed):
         )
 
 
-def _first(*refusals: tuple[NDArray[np.bool_], Any, Any]) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+def _first(*refusals: tuple[Mask, Any, Any]) -> tuple[Index, NDArray[np.object_]]:
     """Status and reason (s, k) of the first refusal, a (where, status, reason) each, that says no."""
     shape = refusals[0][0].shape
     status, reason = np.full(shape, forecast.OK, dtype=np.intp), np.full(shape, "", dtype=object)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian, cartesian_grids
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.model import priors
@@ -22,7 +22,6 @@ from ranksight.model.structure.neighbours import TERMS, Neighbours
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 LEADING = frozenset({"visits", "instructions", "messages", "bytes_sent"})
 """Metrics that say how often a kernel works; its others follow the grid if one of these does."""
 
@@ -122,7 +121,7 @@ def fit_neighbours(
     # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
     leading = plain & np.isin(metrics, list(LEADING))[:, None]
     leading |= faced & (metrics == "bytes_sent")[:, None]
-    lawful: dict[str, NDArray[np.bool_]] = {}
+    lawful: dict[str, Mask] = {}
     for (kernel, _), on in zip(shared, leading, strict=True):
         lawful[kernel] = lawful.get(kernel, np.zeros(len(grids), dtype=bool)) | on
     allowed = np.stack([lawful[kernel] for kernel, _ in shared])

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.model.plaindata import Stored, reading
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
@@ -33,8 +34,6 @@ from ranksight.model.structure.gridlaw import CLOSE, EXACT
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 TERMS = 1 + MOST_DIMENSIONS
 CANDIDATES = (*range(2, 33), 36, 48, 49, 54, 60, 64, 72, 96, 100, 125)
 """Numbers of ranks that are tried for the run that decides."""
@@ -80,7 +79,7 @@ class Neighbours(Stored, Keyed):
     index: Ints
     weight: Array
     residual: Array
-    faces: NDArray[np.bool_]
+    faces: Mask
 
     @property
     def grid(self) -> Cartesian:
@@ -168,9 +167,7 @@ class Neighbours(Stored, Keyed):
         form = np.ones(value.shape)
         return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, 1 - form, level)
 
-    def _coefficients_at(
-        self, points: Array, level: float
-    ) -> tuple[list[Array], NDArray[np.intp], NDArray[np.object_]]:
+    def _coefficients_at(self, points: Array, level: float) -> tuple[list[Array], Index, NDArray[np.object_]]:
         """Value and ends of all coefficients (s, g, 1 + MOST_DIMENSIONS, k), and status and reason (s, g, k)."""
         part = self.coefficients.predict(points, self.parameters, level)
         value = part.value[self.index]
@@ -223,7 +220,7 @@ class Neighbours(Stored, Keyed):
                 found[:, g] = np.where(known & near & (found[:, other] >= 0), found[:, other], found[:, g])
         return found
 
-    def _deciding(self, point: Array, asked: Ints, rows: NDArray[np.intp]) -> int | None:
+    def _deciding(self, point: Array, asked: Ints, rows: Index) -> int | None:
         """The fewest ranks, not measured, whose run separates nearly all of the grids that differ at those asked."""
         tried = np.array([p for p in CANDIDATES if p not in self.measured], dtype=np.float64)
         points = np.repeat(point, len(tried), axis=0)

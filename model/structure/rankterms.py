@@ -19,11 +19,10 @@ from functools import lru_cache, partial
 from math import lcm, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
 
-Array = NDArray[np.float64]
 Sides = tuple[int, ...]
 Halo = tuple[int, bool]
 """Dimensions of a process grid, and whether it is periodic."""
@@ -219,7 +218,7 @@ def _at(ranks: int) -> tuple[float, ...]:
     return tuple(term.value(sides[term.dimensions]) for term in RANK_TERMS.values())
 
 
-def term_values(ranks: NDArray[np.int64]) -> Array:
+def term_values(ranks: Ints) -> Array:
     """Values (t, n) of all terms at numbers of ranks (n,), each at least 1."""
     return np.array([_at(int(p)) for p in ranks], dtype=np.float64).reshape(len(ranks), len(RANK_TERMS)).T
 

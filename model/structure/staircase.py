@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.structure.functions import Functions, choose, rows_of
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
-
-Array = NDArray[np.float64]
 
 BYTES, MESSAGES = "bytes_sent", "messages"
 BETWEEN = ": "

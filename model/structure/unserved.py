@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
@@ -28,8 +28,6 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.levels import SERVED
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 OUTWARDS = (("loads", "loads_l2", "loads_l3", "loads_mem"), ("stores", "store_misses_l2", "store_misses_l3"))
 """What is loaded or stored, and its parts that leave the first level, the nearest first."""

@@ -18,15 +18,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
-
-Array = NDArray[np.float64]
 
 UNEVEN = 1.05
 """Work of the busiest rank over an even share from which on an answer says so."""

@@ -22,12 +22,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.platforms.calibration.plateaus import Plateau, smoothed
 from ranksight.platforms.calibration.sampling import rounded
-
-Array = NDArray[np.float64]
 
 APART = 1.5
 """Least ratio of memory's latency to the last cache's: walks through page tables, one for many loads, add less."""

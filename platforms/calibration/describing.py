@@ -8,16 +8,14 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.platforms.calibration.bandwidth import TRAFFIC, Bandwidths
 from ranksight.platforms.calibration.boundary import Boundary
 from ranksight.platforms.calibration.latency import Curve
 from ranksight.platforms.calibration.sampling import Samples, rounded
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Platform, Source
 from ranksight.platforms.topology import SystemCache, Topology
-
-Array = NDArray[np.float64]
 
 _LINEAR = 0.9  # of the bandwidth per core of one, above which more cores would bring more
 _SYSFS = "the system's sysfs"

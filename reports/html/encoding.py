@@ -11,9 +11,9 @@ import base64
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array
+
 STEPS = 65534
 MISSING = 65535
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from ranksight.analysis.history.following import History
+from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.units import format_si, in_full
@@ -19,8 +19,6 @@ from ranksight.reports.html.page import Part, put_together
 from ranksight.reports.html.writing import whole
 from ranksight.reports.palette import BAND, IDEAL, LINES, PREDICTED
 from ranksight.reports.plots._axes import micro
-
-Array = NDArray[np.float64]
 
 CURVES = 6
 """Configurations that are drawn, evenly chosen."""
@@ -193,7 +191,7 @@ def _series(found: History) -> dict[str, Any]:
     }
 
 
-def curve(values: Array, begins: NDArray[np.intp]) -> Markup:
+def curve(values: Array, begins: Index) -> Markup:
     """A small SVG of values (n,) from zero to the largest, with a dot where a level begins."""
     known = np.flatnonzero(np.isfinite(values))
     most = float(values[known].max()) or 1.0

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.units import format_si
 from ranksight.model.uncertainty.forecast import OK
 
@@ -50,7 +50,7 @@ def legend(ax: Any, handles: Sequence[Any], labels: Sequence[str], **settings: A
         text.set_text(label)
 
 
-def value_axis(ax: Any, along: str, values: NDArray[np.float64]) -> None:
+def value_axis(ax: Any, along: str, values: Array) -> None:
     """A logarithmic axis over a parameter, with its own values as ticks."""
     if (values > 0).all():
         ax.set_xscale("log", base=2)
