@@ -3,9 +3,8 @@
 The package is the repository's root. Importing it loads neither numpy nor pandas; names are resolved on first use.
 """
 
-from __future__ import annotations
-
-TYPE_CHECKING = False  # not from typing: until the command answers Ctrl-C, nothing is loaded that takes time
+# Nothing is imported here, not even __future__: until the command answers Ctrl-C, nothing may take time.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run, read
     from ranksight.model.assembly import fit

@@ -89,7 +89,7 @@ def phases_of(
 
 def _minimum_wait(series: Series, ceilings: Ceilings) -> dict[str, float]:
     """Least cycles an instruction that what L2, L3 and memory serve may take, of each kernel counted."""
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     values = reduce(series.values, "median", axis=2)
     found: dict[str, float] = {}
     for kernel in dict.fromkeys(series.kernels):

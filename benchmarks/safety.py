@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.hostile.kills import Tally, at_any_time
@@ -24,18 +25,48 @@ from benchmarks.table import markdown
 TITLE = "Nothing lost, nothing let in"
 
 
-def kills(folder: Path, count: int, seed: str) -> dict[str, Tally]:
+def kills(folder: Path, count: int, seed: str, keep: Path | None = None) -> dict[str, Tally]:
     """Kills of commands: a half at operations on files, as far as there are so many; the others, of campaigns, at any
-    time."""
+    time. Those that `keep` holds from an earlier run are not done again, unless something was found."""
+
+    def kept(kill: Callable[[Path, int, str], dict[str, Tally]], wanted: int) -> dict[str, Tally]:
+        name = kill.__name__.strip("_")
+        return _kept(keep, f"{seed}-{name}-{wanted}", lambda: kill(folder / name, wanted, seed))
+
+    tallies = kept(_operations, count // 2)
+    left = count - sum(tally.kills for tally in tallies.values())
+    return {**tallies, **kept(_campaigns, left - left // 3), **kept(_tasks, left // 3)}
+
+
+def _kept(keep: Path | None, name: str, made: Callable[[], dict[str, Tally]]) -> dict[str, Tally]:
+    """Tallies from a file in `keep`; made, and written there, where it is missing or something was found."""
+    file = None if keep is None else keep / f"{name}.json"
+    if file is not None and file.exists():
+        tallies = {of: Tally(**held) for of, held in json.loads(file.read_text(encoding="utf-8")).items()}
+        if not any(tally.found for tally in tallies.values()):
+            return tallies
+    tallies = made()
+    if file is not None:
+        held = {of: vars(tally) for of, tally in tallies.items()}
+        file.write_text(json.dumps(held, indent=1), encoding="utf-8")
+    return tallies
+
+
+def _campaigns(folder: Path, count: int, seed: str) -> dict[str, Tally]:
+    return {"measure, at any time": at_any_time(folder, count, seed)}
+
+
+def _tasks(folder: Path, count: int, seed: str) -> dict[str, Tally]:
+    return {"tasks of a batch system, at any time": at_any_time(folder, count, seed, batch=True)}
+
+
+def _operations(folder: Path, count: int, seed: str) -> dict[str, Tally]:
+    """Kills at operations on files, by a process without threads."""
     paths = f"{ROOT.parent}{os.pathsep}{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
-    words = [sys.executable, "-m", "benchmarks.hostile.kills", str(folder / "operations"), str(count // 2), seed]
+    words = [sys.executable, "-m", "benchmarks.hostile.kills", str(folder), str(count), seed]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, cwd=ROOT)
-    tallies = {f"{name}, at operations on files": Tally(**of) for name, of in json.loads(done.stdout).items()}
-    left = count - sum(tally.kills for tally in tallies.values())
-    tallies["measure, at any time"] = at_any_time(folder / "any", left - left // 3, seed)
-    tallies["tasks of a batch system, at any time"] = at_any_time(folder / "batch", left // 3, seed, batch=True)
-    return tallies
+    return {f"{name}, at operations on files": Tally(**of) for name, of in json.loads(done.stdout).items()}
 
 
 def run(settings: Settings) -> str:
@@ -47,7 +78,7 @@ def run(settings: Settings) -> str:
         if not samples.is_dir():
             samples.mkdir(parents=True)
             make(samples, settings.data if settings.data.is_dir() else None)
-        tallies = kills(folder, count, settings.seed)
+        tallies = kills(folder, count, settings.seed, settings.keep)
         came = read_inputs(samples, range(inputs), settings.seed, settings.jobs, settings.keep)
         others, found = _others(folder, settings)
     found += [what for tally in tallies.values() for what in tally.found]
@@ -63,7 +94,7 @@ def run(settings: Settings) -> str:
         f"1 GiB more than they start with, in at most 5 CPU s per MB read or written, where a row of a table counts as "
         f"2 kB, since it may be a run of its own (seed {settings.seed}; the largest process took "
         f"{came.peak / 1e6:.0f} MB). Whatever comes of an input but an answer or a message of one line is a fault. "
-        + ("Inputs that were kept from an earlier run were read by the program of that day. " if settings.keep else "")
+        + ("Inputs and kills that were kept from an earlier run met the program of that day. " if settings.keep else "")
         + (f"{came.again} inputs that came to a fault were read again once it was mended. " if came.again else "")
         + "A staging folder that is empty is removed by the first start a minute later; it is aged before what is left "
         "is counted.",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -112,7 +112,7 @@ class Naming:
                 raise InputError(
                     f"{path}: no kernel is named {self.total!r}", "--total names the kernel that is the whole program"
                 )
-            table = table.assign(kernel=table["kernel"].where(~whole, WHOLE))
+            table = table.assign(kernel=table["kernel"].astype("str").where(~whole, WHOLE))
         renames = {old: new for new, old in self.metrics.items() if old != new and old in table.columns}
         for old, new in renames.items():
             if new in table.columns and new not in renames:
@@ -206,7 +206,11 @@ class Import:
         self.place, self.application, self.naming = place, application, naming
         recover(place)
         self._complete = complete
-        if place.exists() or place.is_symlink():
+        if place.is_symlink():
+            raise InputError(
+                f"{place} is a link and is not replaced", "name what it leads to, or another folder, with -o"
+            )
+        if place.exists():
             empty = place.is_dir() and not any(place.iterdir())
             if not force and not empty:
                 raise InputError(f"{place} exists already", "name another with -o, or give --force to replace it")
@@ -223,7 +227,7 @@ class Import:
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
         self.kernels: set[str] = set()
-        self._last: pd.Categorical | None = None
+        self._last: pd.Categorical[Any] | None = None
         self.timers = Timers()
         self.notes: dict[str, None] = {}
         self.unlike: tuple[Path, Path] | None = None
@@ -354,9 +358,10 @@ class Import:
         """Count in the kernels of a run; most have those of the one before."""
         import pandas as pd
 
-        new, old = pd.Categorical(kernels.unique()), self._last
+        new: pd.Categorical[Any] = pd.Categorical(kernels)
+        old = self._last
         if old is None or not (np.array_equal(new.codes, old.codes) and new.categories.equals(old.categories)):
-            self.kernels.update(map(str, new.tolist()))
+            self.kernels.update(map(str, new.unique()))
         self._last = new
 
     def _collector(self, reading: Reading, reader: str) -> str:

@@ -60,6 +60,8 @@ class Plan:
     case : Path or None
         Folder of which each execution gets a copy to run in; with None they run where this process does, or, where the
         template has something to prepare, in what that made of an empty folder.
+    only : int or None
+        The single repetition to make, from 0; what a deterministic collector gives belongs to 0.
     """
 
     template: Template
@@ -68,6 +70,7 @@ class Plan:
     collectors: Mapping[str, Collector]
     timeout: float | None = None
     case: Path | None = None
+    only: int | None = None
 
     def runs(self) -> Iterator[tuple[Run, Launch, Collector]]:
         """All runs of the plan: small configurations first, collectors within a configuration."""
@@ -77,6 +80,8 @@ class Plan:
             launch = self.template.fill(configuration)
             for name, collector in self.collectors.items():
                 for repetition in range(1 if collector.deterministic else self.repetitions):
+                    if self.only not in (None, repetition):
+                        continue
                     run = Run(configuration, repetition, name, launcher=launch.launcher, environment=stated)
                     yield run, launch, collector
 

@@ -24,6 +24,7 @@ if __name__ != "__main__":  # the supervisor itself starts in 15 ms without thes
     from pathlib import Path
 
     from ranksight.core.errors import InputError
+    from ranksight.core.files import read_bytes
     from ranksight.core.run import JOBS
 
 PATIENCE = 5.0
@@ -119,9 +120,9 @@ def end_left(record: Path) -> None:
         When processes may run that cannot be ended from here.
     """
     try:
-        host, boot, session, start, job = record.read_text(encoding="utf-8").split()
+        host, boot, session, start, job = read_bytes(record, 4096).decode("utf-8").split()
         leader, began = int(session), int(start)
-    except (OSError, ValueError):  # ended before it started anything
+    except (InputError, ValueError):  # ended before it started anything
         return
     if host != os.uname().nodename:
         if job == "-":  # a batch system ends what its jobs leave

@@ -27,20 +27,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     batch.add_argument(
         "--job-ranks-per-node",
         type=int,
-        default=None,
         metavar="N",
         help="ranks on each node of a job; determines the number of nodes",
     )
     several(batch, "--job-option", "OPTION", "directive of every job, such as --account=abc")
     batch.add_argument(
-        "--job-at-once",
-        type=int,
-        default=None,
-        metavar="N",
-        help="largest number of tasks of a job that run at the same time",
+        "--job-at-once", type=int, metavar="N", help="largest number of tasks of a job that run at the same time"
     )
     batch.add_argument(
         "--job-shared", action="store_true", help="do not request whole nodes; other jobs may then disturb the times"
+    )
+    batch.add_argument(
+        "--job-each-repetition",
+        action="store_true",
+        help="make each repetition a task of its own, which may run later and on other nodes",
     )
     several(batch, "--job-setup", "LINE", "shell line at the start of every job, such as 'module load openmpi'")
 
@@ -72,7 +72,8 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.job_shared:
         warn("other jobs on the nodes disturb times; counts and messages stay right")
     command = [sys.executable, "-m", "ranksight", "measure", "--reps", str(chosen.reps), *_shared(chosen)]
-    jobs = jobs_of(chosen.grid, command, chosen.template.words, folder, request, scheduler)
+    each = chosen.reps if chosen.job_each_repetition else None
+    jobs = jobs_of(chosen.grid, command, chosen.template.words, folder, request, scheduler, each)
     gather = (sys.executable, "-m", "ranksight", "import", "experiment", "--quiet", "-o", str(output))
     taken = _earlier(folder, name) if chosen.submit else []
     if not taken:
@@ -81,7 +82,7 @@ def run(chosen: argparse.Namespace) -> int:
         if not jobs:
             show("all parts are measured", next_step(shell_line("sh", folder / "gather.sh")))
             return 0
-        _say(chosen, f"{tasks} configurations in {len(scripts)} jobs: {folder}")
+        _say(chosen, f"{tasks} {'repetitions' if each else 'configurations'} in {len(scripts)} jobs: {folder}")
         if chosen.emit:
             if not chosen.quiet:
                 then = shell_line("ranksight", "fit", output)

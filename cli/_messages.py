@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.core.names import short_names
 from ranksight.core.units import in_full
@@ -41,8 +40,7 @@ def print_messages(model: Model, args: argparse.Namespace) -> int:
             {"configuration": dict(table.configuration), "rows": frame.to_dict("records")}
             for table, frame in zip(tables, frames, strict=True)
         ]
-        json.dump({"schema_version": SCHEMA_VERSION, "by": args.messages, "messages": content}, sys.stdout, indent=1)
-        print()
+        print_document({"schema_version": SCHEMA_VERSION, "by": args.messages, "messages": content})
     elif args.format == "csv":
         whole = [
             frame.assign(**table.configuration)[[*table.configuration, *frame.columns]]

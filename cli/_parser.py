@@ -51,11 +51,10 @@ class Parser(argparse.ArgumentParser):
         """Declare an option; those of :data:`SHORT` have their letter in every verb."""
         return super().add_argument(*(SHORT[name] for name in names if name in SHORT), *names, **settings)
 
-    def add_format(self) -> None:
-        """Declare how answers are printed, as every verb that answers does."""
-        self.add_argument(
-            "--format", choices=("table", "json", "csv"), default="table", help="format of the output (default: table)"
-        )
+    def add_format(self, *kinds: str, of: str = "output") -> None:
+        """Declare how answers are printed, as every verb that answers does; as a table, JSON and CSV, or as `kinds`."""
+        given = kinds or ("table", "json", "csv")
+        self.add_argument("--format", choices=given, default="table", help=f"format of the {of} (default: table)")
 
     def add_level(self, default: float = 0.9, what: str = "probability of the intervals") -> None:
         """Declare the probability that answers are given with."""
@@ -74,15 +73,21 @@ class Parser(argparse.ArgumentParser):
         """Declare which metrics are taken; all where none is named."""
         several(self, "--metric", "NAME[,NAME]", "use only these metrics")
 
+    def add_percentage(self, name: str, what: str, default: float | None = None) -> None:
+        """Declare a percentage, from 0; `what` is its help."""
+
+        def percentage(text: str) -> float:
+            value = float(text)
+            if not 0 <= value < 1e6:
+                raise UsageError(f"{name} {value:g} is not a percentage", "give a number from 0")
+            return value
+
+        self.add_argument(name, type=percentage, default=default, metavar="PERCENT", help=what)
+
     def add_share(self) -> None:
         """Declare which kernels a threshold of slowness is for."""
-        self.add_argument(
-            "--share",
-            type=float,
-            default=1.0,
-            metavar="PERCENT",
-            help="least share of the program's time for a kernel to count for --threshold (default: 1)",
-        )
+        what = "least share of the program's time for a kernel to count for --threshold (default: 1)"
+        self.add_percentage("--share", what, 1.0)
 
     def options(self) -> list[str]:
         """All options by their long names."""

@@ -185,11 +185,7 @@ def _largest(project: Project) -> list[tuple[str, str]]:
 
 _ADDED: Mapping[str, Callable[[Project], Added]] = {
     "measure": _measure,
-    "fit": lambda project: (
-        (project.experiment,),
-        [("--platform", project.platform)] if project.platform else [],
-        (),
-    ),
+    "fit": lambda project: ((project.experiment,), [("--platform", project.platform)] if project.platform else [], ()),
     "predict": lambda project: (
         (project.model,),
         [*_target(project), *(("--kernel", name) for name in project.kernels)],
@@ -198,9 +194,5 @@ _ADDED: Mapping[str, Callable[[Project], Added]] = {
     "diagnose": lambda project: ((project.model,), _target(project), ()),
     "plan": lambda project: ((project.experiment,), _target(project), ()),
     "report": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
-    "check": lambda project: (
-        (*([project.expectations] if project.expectations else []), project.experiment),
-        [],
-        (),
-    ),
+    "check": lambda project: ((*([project.expectations] if project.expectations else []), project.experiment), [], ()),
 }

@@ -16,7 +16,6 @@ file, or the name of a machine that is described already ('--list'); so does any
 from __future__ import annotations
 
 import argparse
-import json
 import platform as system
 import re
 import sys
@@ -26,6 +25,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._document import print_document
+from ranksight.cli._parser import Parser
 from ranksight.cli._saying import say, say_first
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _EVERY = 5.0  # seconds between lines where there is no terminal
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="platform file to write (default: the host's name with .toml)"
@@ -86,9 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="after '--': launcher with its options for two ranks, without a program",
     )
     parser.add_argument("--list", action="store_true", help="list the described machines and exit")
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="format of the output (default: table)"
-    )
+    parser.add_format("table", "json")
     parser.add_argument("--force", action="store_true", help="replace existing files")
     parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
 
@@ -122,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         _keep(found.samples, args.samples, args.force)
     if args.format == "json":
         content = {"file": str(output), **_figures(found.platform), "warnings": list(found.warnings)}
-        print(json.dumps(content, indent=2))
+        print_document(content)
     elif not args.quiet:
         _print(found.platform)
     if not args.quiet:
@@ -171,7 +170,7 @@ def _network(args: argparse.Namespace, output: Path, name: str) -> int:
     save(replace(machine, network={**machine.network, found.level: table}), output, overwrite=True)
     if args.format == "json":
         content = {"file": str(output), "level": found.level, "hosts": list(found.hosts), **table, "warnings": warnings}
-        print(json.dumps(content, indent=2))
+        print_document(content)
     elif not args.quiet:
         _print_network(found)
         _written(f"written to [network.{found.level}] of {output}", output)
@@ -219,7 +218,7 @@ def _list(form: str) -> int:
 
     machines = {name: load(name) for name in names()}
     if form == "json":
-        print(json.dumps({name: _figures(machine) for name, machine in machines.items()}, indent=2))
+        print_document({name: _figures(machine) for name, machine in machines.items()})
         return 0
     rows = []
     for name, machine in machines.items():

@@ -16,14 +16,13 @@ Exit code 3 when an expectation or a rule is violated, otherwise 4 when the data
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli import _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.core.errors import RanksightError, UsageError
 from ranksight.core.files import check_output, write_output
@@ -122,8 +121,7 @@ def _print(result: Result, args: argparse.Namespace) -> None:
     from ranksight.reports.terminal import next_step, show
 
     if args.format == "json":
-        json.dump(to_dict(result), sys.stdout, indent=1, allow_nan=False)
-        print()
+        print_document(to_dict(result))
     elif args.format == "csv":
         _separated.write(COLUMNS, ([row[name] for name in COLUMNS] for row in rows(result)))
     else:

@@ -43,38 +43,22 @@ def configure(parser: Parser) -> None:
         parser.add_argument(name, type=Path, metavar=name.upper(), help="folder of an experiment, or file of a model")
     several(parser, "--kernel", "NAME", "show only this kernel")
     several(parser, "--rename", "OLD=NEW", "kernel OLD of BEFORE is called NEW in AFTER")
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=None,
-        metavar="PERCENT",
-        help="exit with code 3 if a kernel or the program became slower by more than this",
-    )
+    what = "exit with code 3 if a kernel or the program became slower by more than this"
+    parser.add_percentage("--threshold", what)
     parser.add_share()
-    parser.add_argument(
-        "--scatter",
-        type=float,
-        default=3.0,
-        metavar="PERCENT",
-        help="scatter of times between jobs, which repetitions within a job do not show (default: 3)",
-    )
+    what = "scatter of times between jobs, which repetitions within a job do not show (default: 3)"
+    parser.add_percentage("--scatter", what, 3.0)
     parser.add_level(0.95)
     parser.add_argument("--before-platform", metavar="NAME|FILE", help="machine of BEFORE, for the resource equation")
     parser.add_argument("--after-platform", metavar="NAME|FILE", help="machine of AFTER, for the resource equation")
     parser.add_format()
-    parser.add_argument(
-        "-o", "--output", type=Path, default=None, metavar="FILE", help="also write the comparison as one HTML page"
-    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write the comparison as one HTML page")
     parser.add_argument("--force", action="store_true", help="replace an existing output file")
     parser.add_argument("--quiet", action="store_true", help="print only changes beyond the threshold")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 3 when the threshold is passed, 4 when the program's time cannot be compared."""
-    for name in ("threshold", "scatter", "share"):
-        value = getattr(args, name)
-        if value is not None and not 0 <= value < 1e6:
-            raise UsageError(f"--{name} {value:g} is not a percentage", "give a number from 0")
     if args.output is not None:
         check_output(args.output, args.force)
 

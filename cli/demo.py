@@ -45,12 +45,7 @@ REACHES = (16, 64, 256, 1024)
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=None,
-        metavar="FOLDER",
-        help="folder of the results (default: ranksight-demo)",
+        "-o", "--output", type=Path, metavar="FOLDER", help="folder of the results (default: ranksight-demo)"
     )
     parser.add_argument("--quick", action="store_true", help="use smaller sizes, and at most 16 ranks")
     parser.add_argument(
@@ -63,7 +58,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--platform",
-        default=None,
         metavar="NAME",
         help="machine to predict for, by name or file (default: this node, calibrated; with --quick: generic)",
     )

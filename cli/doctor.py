@@ -9,10 +9,11 @@ Nothing is changed. The exit code is always 0: a machine without counters is no 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ranksight.cli._document import print_document
+from ranksight.cli._parser import Parser
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
@@ -25,11 +26,9 @@ ITS_OWN = "table"
 _STYLES = {"ok": "green", "note": "", "warning": "yellow", "missing": "red"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="format of the output (default: table)"
-    )
+    parser.add_format("table", "json")
     parser.add_argument("--quiet", action="store_true", help="print only what does not work")
 
 
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
                 for name, (text, state) in collectors.items()
             ],
         }
-        print(json.dumps(content, indent=2))
+        print_document(content)
         return 0
     _print(findings, {} if args.quiet else collectors)
     return 0

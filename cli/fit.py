@@ -293,12 +293,7 @@ def _verified(series: Series, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print(
-    model: Model,
-    series: Series,
-    args: argparse.Namespace,
-    output: Path,
-    checked: dict[str, Any] | None,
-    machine: str,
+    model: Model, series: Series, args: argparse.Namespace, output: Path, checked: dict[str, Any] | None, machine: str
 ) -> None:
     import numpy as np
 
@@ -319,8 +314,8 @@ def _print(
             "warnings": [model.extras["left_out"]] if "left_out" in model.extras else [],
             "parameters": list(model.parameters),
             **({"folded": model.extras["folded"]} if model.selection.folded else {}),
-            "functions": _plain(rows),
-            **({} if checked is None else {"verification": _plain(checked)}),
+            "functions": rows,
+            **({} if checked is None else {"verification": checked}),
         }
         print_document(content)
         return
@@ -363,11 +358,3 @@ def _unheard(model: Model, equation: str) -> str:
         f"--equation {equation} changes nothing: no kernel's time comes from counters; measure instructions and loads "
         "by cache level as well"
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and value - value != 0:
-        return None
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -42,7 +42,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "experiments", type=Path, nargs="+", metavar="EXPERIMENT", help="experiments: two folders or more"
     )
-    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FILE", help="also write one HTML page")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write one HTML page")
     parser.add_argument(
         "--order",
         choices=("date", "given"),
@@ -54,21 +54,11 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--top", type=int, default=12, metavar="N", help="largest number of changes and kernels printed (default: 12)"
     )
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        default=None,
-        metavar="PERCENT",
-        help="exit with code 3 if the latest change made a kernel or the program slower by more than this",
-    )
+    what = "exit with code 3 if the latest change made a kernel or the program slower by more than this"
+    parser.add_percentage("--threshold", what)
     parser.add_share()
-    parser.add_argument(
-        "--scatter",
-        type=float,
-        default=3.0,
-        metavar="PERCENT",
-        help="scatter of times between jobs, assumed with fewer than 6 experiments (default: 3)",
-    )
+    what = "scatter of times between jobs, assumed with fewer than 6 experiments (default: 3)"
+    parser.add_percentage("--scatter", what, 3.0)
     parser.add_level(0.95, "probability that nothing is marked when nothing changed")
     parser.add_argument("--platform", metavar="NAME|FILE", help="machine of the predictions, for the resource equation")
     parser.add_format()
@@ -78,10 +68,6 @@ def configure(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Follow the experiments and print; 3 when the threshold is passed."""
-    for name in ("threshold", "scatter", "share"):
-        value = getattr(args, name)
-        if value is not None and not 0 <= value < 1e6:
-            raise UsageError(f"--{name} {value:g} is no percentage", "give a number from 0")
     if args.top < 1:
         raise UsageError(f"--top {args.top} prints nothing", "give a number from 1")
     if args.output is not None:

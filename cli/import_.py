@@ -12,19 +12,19 @@ cannot be read is named and skipped, the others are imported; with --strict noth
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
-from ranksight.cli._parser import several
+from ranksight.cli._parser import Parser, several
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
-from ranksight.core.errors import InputError, UsageError
+from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.units import counted, in_full
 from ranksight.reports.terminal import Column, Table, next_step, show
 
@@ -50,7 +50,7 @@ OF_TABLES = ("kernel", "repetition", "rank", "where", "melt", "pivot", "delimite
 """Options that speak of columns."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.usage = "ranksight import [FORMAT] PATH... [--parameter NAME[=WHERE]] [--set NAME=VALUE] [options] -o FOLDER"
     parser.add_argument(
@@ -69,9 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="import nothing if a file or row cannot be used")
     parser.add_argument("--force", action="store_true", help="replace an existing experiment")
     parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="format of the summary (default: table)"
-    )
+    parser.add_format("table", "json", of="summary")
     parser.add_argument("--list-formats", action="store_true", help="list the formats that can be read, and exit")
     _column_options(parser.add_argument_group("tables (csv)"))
 
@@ -91,9 +89,7 @@ def _content_options(group: argparse._ArgumentGroup) -> None:
         group, "--period", "METRIC=N", "value of one sample of a sampled metric: occurrences of an event, or seconds"
     )
     group.add_argument(
-        "--total",
-        metavar="KERNEL",
-        help="timer that contains all others, where timers are nested; '' where none does",
+        "--total", metavar="KERNEL", help="timer that contains all others, where timers are nested; '' where none does"
     )
     group.add_argument(
         "--platform",
@@ -155,6 +151,9 @@ def run(chosen: argparse.Namespace) -> int:
         return _join([Path(word) for word in words[1:]], chosen)
     if not words:
         raise UsageError("ranksight import: no file is given", "--list-formats lists what can be read")
+    if named is None and len(words) > 1 and not Path(words[0]).exists():
+        near = meant(words[0], (TABLE, JOINED, *READERS))
+        raise InputError(f"{words[0]} is neither a format nor a file", near or "--list-formats lists the formats")
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)
@@ -350,7 +349,7 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
             "files_skipped": skipped,
             "warnings": list(filter(None, [warning(experiment)])),
         }
-        print(json.dumps(content, indent=1))
+        print_document(content)
         return
     if chosen.quiet:
         return

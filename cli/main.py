@@ -83,10 +83,7 @@ def _parser() -> Parser:
 def verb_parser(verb: str) -> Parser:
     """The parser of one verb, as its module builds it."""
     module = importlib.import_module(_module(verb))
-    parser = Parser(
-        prog=f"ranksight {verb}",
-        description=(module.__doc__ or VERBS[verb]).strip(),
-    )
+    parser = Parser(prog=f"ranksight {verb}", description=(module.__doc__ or VERBS[verb]).strip())
     module.configure(parser)
     if verb != "completion":
         parser.add_argument(

@@ -33,7 +33,6 @@ last job that joins their parts. --submit slurm submits and follows them; the sa
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shlex
 from collections.abc import Sequence
@@ -42,6 +41,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import WRITE, values
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     """Declare the options that do not depend on the command; see :func:`parse` for the parameters."""
     parser.usage = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER -- COMMAND"
-    parser.add_argument("-o", "--output", type=Path, default=None, metavar="FOLDER", help="folder of the experiment")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="folder of the experiment")
     parser.add_argument(
         "--reps",
         type=int,
@@ -65,9 +65,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="repetitions of measurements that are not deterministic (default: 1)",
     )
     parser.add_argument(
+        "--repetition",
+        type=int,
+        default=None,
+        metavar="N",
+        help="make this repetition only, from 0, as a job of its own does; deterministic measurements belong to 0",
+    )
+    parser.add_argument(
         "--collector",
         action="append",
-        default=None,
         metavar="NAME",
         help="collector to use; may be repeated (default: all that work here)",
     )
@@ -76,29 +82,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--platform",
-        default=None,
         metavar="NAME|FILE",
         help="machine, by name or file: its caches are simulated, its events counted (default: "
         "generic caches, this processor's events)",
     )
     several(parser, "--refine", "KERNEL", "split this kernel into loops or source lines")
-    parser.add_argument(
-        "--workdir", type=Path, default=None, metavar="FOLDER", help="run each time in a fresh copy of this folder"
-    )
+    parser.add_argument("--workdir", type=Path, metavar="FOLDER", help="run each time in a fresh copy of this folder")
     _configure_commands(parser)
-    parser.add_argument("--application", default=None, metavar="NAME", help="name of the program in tables")
-    parser.add_argument(
-        "--timeout", type=float, default=None, metavar="S", help="end runs that take longer, in seconds"
-    )
+    parser.add_argument("--application", metavar="NAME", help="name of the program in tables")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end runs that take longer, in seconds")
     parser.add_argument(
         "--distant",
         action="store_true",
         help="run a smaller workload at growing numbers of ranks until its cycles per instruction stop falling",
     )
     parser.add_argument("--quiet", action="store_true", help="print no progress")
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="format of the summary (default: table)"
-    )
+    parser.add_format("table", "json", of="summary")
     _batch.configure(parser)
 
 
@@ -184,6 +183,10 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
         raise UsageError("ranksight measure: no folder is given", "name one with -o FOLDER")
     if chosen.reps < 1:
         raise UsageError(f"ranksight measure: --reps {chosen.reps}", "give 1 or more")
+    if chosen.repetition is not None and not 0 <= chosen.repetition < chosen.reps:
+        raise UsageError(
+            f"ranksight measure: --repetition {chosen.repetition} of {chosen.reps}", "they count from 0 to --reps - 1"
+        )
     chosen.grid = {name: getattr(chosen, f"parameter_{name}") for name in template.parameters}
     missing = [name for name, listed in chosen.grid.items() if listed is None]
     if missing:
@@ -248,7 +251,7 @@ def run(chosen: argparse.Namespace) -> int:
         chosen.collector = ["pmpi-events", "callgrind-intervals"]
     collectors = choose_collectors(chosen.collector, aside)
     collectors = adapt(collectors, platform, kernels, named=chosen.collector is not None, say=aside)
-    plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir)
+    plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir, chosen.repetition)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template, chosen.workdir)
     check_alike(experiment, collectors, kernels)
     if chosen.distant:
@@ -258,7 +261,7 @@ def run(chosen: argparse.Namespace) -> int:
     with Runs([run for run, _, _ in plan.runs()], chosen.quiet) as progress:
         outcome = (measure_parts if kernels else measure)(experiment, plan, progress)
     if chosen.format == "json":
-        print(json.dumps(_as_data(experiment, outcome), indent=1))
+        print_document(_as_data(experiment, outcome))
     return report(experiment, outcome, chosen.quiet or chosen.format == "json")
 
 
@@ -370,8 +373,7 @@ def _list_collectors() -> int:
 
 
 def _name(plan: Plan) -> str:
-    first = next(iter(plan.runs()))
-    return Path(first[1].program).name
+    return Path(plan.template.fill({name: values[0] for name, values in plan.grid.items()}).program).name
 
 
 def _say(line: str) -> None:

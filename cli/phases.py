@@ -12,18 +12,17 @@ point at many ranks. --instructions prints the table behind it. Exit code 4 wher
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._parser import Parser
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
-from ranksight.core.units import format_si, in_full
+from ranksight.core.units import finite, format_si, in_full
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
 
 CALLS = 216
@@ -51,12 +50,10 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--time",
         choices=("measured", "simulated"),
-        default=None,
         help="time of computation to use (default: measured; simulated, where ranks shared cores and it is available)",
     )
     parser.add_argument(
         "--admissible",
-        default=None,
         metavar="RULE",
         help="rank counts that the program accepts, such as squares (default: inferred from the "
         "weights); 'list' prints all",
@@ -114,8 +111,7 @@ def run(args: argparse.Namespace) -> int:
     )
     times = analysis.pet.at(args.ranks, args.level) if args.ranks else None
     if args.format == "json":
-        json.dump(_content(analysis, times, args), sys.stdout, indent=1, allow_nan=False)
-        print()
+        print_document(_content(analysis, times, args))
     elif args.format == "csv":
         _csv(analysis, times)
     else:
@@ -140,10 +136,10 @@ def _content(analysis: Analysis, times: Times | None, args: argparse.Namespace) 
             {
                 "ranks": float(times.ranks[k]),
                 "time": float(times.total[k]),
-                "interval": [_number(times.lower[k]), _number(times.upper[k])],
+                "interval": [finite(times.lower[k]), finite(times.upper[k])],
                 "level": args.level,
                 "computation": float(times.computation[:, k].sum()),
-                "communication": _number(times.communication[:, k].sum()),
+                "communication": finite(times.communication[:, k].sum()),
             }
             for k in range(len(times.ranks))
         ]
@@ -152,10 +148,6 @@ def _content(analysis: Analysis, times: Times | None, args: argparse.Namespace) 
             {"phase": number, "group": group, **row} for number, group, row in _instruction_rows(analysis, args.ranks)
         ]
     return content
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if value == value else None
 
 
 def _phase(phase: Any) -> dict[str, Any]:
@@ -167,7 +159,7 @@ def _phase(phase: Any) -> dict[str, Any]:
                 "factor": group.power.factor,
                 "exponent": group.power.exponent,
                 "plain_exponent": group.plain.exponent,
-                "spread_of_instructions": None if group.table is None else _number(group.table.spread),
+                "spread_of_instructions": None if group.table is None else finite(group.table.spread),
                 "constant": group.constant,
                 "distant": None
                 if point is None
@@ -181,7 +173,7 @@ def _phase(phase: Any) -> dict[str, Any]:
         "share": phase.share,
         "weight": phase.weight.to_dict(),
         "groups": groups,
-        "communication": [_number(value) for value in phase.communication],
+        "communication": [finite(value) for value in phase.communication],
         "notes": list(phase.notes),
     }
 

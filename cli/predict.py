@@ -12,7 +12,6 @@ which the data are insufficient is marked so, with the reason; exit code 4 when 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
                 f"--plot {args.plot}: the kind of picture is unknown", f"end the name in {', '.join(DRAWN)}"
             )
         check_output(args.plot, args.force)
-    model = _placing.placed(Model.load(args.model), args).with_units(args.units)
+    # What is asked of the whole program, or stated of it, needs all kernels.
+    few = not (args.plot or args.units or args.messages or args.terms) and args.kernel
+    model = _placing.placed(Model.load(args.model, few or None), args).with_units(args.units)
     if args.messages is not None:
         from ranksight.cli._messages import print_messages
 
@@ -159,13 +160,14 @@ def _json(prediction: Prediction, phases: Sequence[CrossCheck]) -> None:
 def _csv(prediction: Prediction) -> None:
     import numpy as np
 
-    from ranksight.model.answers import known, number
+    from ranksight.core.units import whole
+    from ranksight.model.answers import known
 
     columns = prediction.answers.columns
     # Parameters take few values, each in very many rows.
-    whole = {value: number(value) for name in prediction.parameters for value in np.unique(columns[name]).tolist()}
+    short = {value: whole(value) for name in prediction.parameters for value in np.unique(columns[name]).tolist()}
     plain = [
-        [whole[value] for value in column.tolist()]
+        [short[value] for value in column.tolist()]
         if name in prediction.parameters
         else known(column)
         if column.dtype == float
@@ -188,7 +190,7 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=["time"])
     rows = [] if prediction.terms is None else prediction.terms.rows()
     if args.format == "json":
-        print(json.dumps({"schema_version": 1, "level": args.level, "terms": rows}, indent=1, allow_nan=False))
+        print_document({"schema_version": 1, "level": args.level, "terms": rows})
     elif args.format == "csv":
         lines = ([*row["configuration"].values(), *(row[name] for name in TERMS[1:])] for row in rows)
         _separated.write([*prediction.parameters, *TERMS[1:]], lines)

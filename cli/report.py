@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
+from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser
 from ranksight.cli._saying import warn
@@ -55,9 +54,7 @@ def configure(parser: Parser) -> None:
         help="compare the first experiment with these expectations, as 'check' does",
     )
     parser.add_argument(
-        "--platform",
-        metavar="NAME",
-        help="machine to describe, by name or file; the model keeps that of 'fit'",
+        "--platform", metavar="NAME", help="machine to describe, by name or file; the model keeps that of 'fit'"
     )
     parser.add_argument("--along", metavar="PARAMETER", help="parameter to draw over (default: ranks, if they varied)")
     parser.add_argument("--title", help="title of the page")
@@ -70,9 +67,7 @@ def configure(parser: Parser) -> None:
         help="least parallel efficiency of the recommended rank count (default: 0.7)",
     )
     parser.add_level()
-    parser.add_argument(
-        "--format", choices=("table", "json", "csv"), default="table", help="format of the summary (default: table)"
-    )
+    parser.add_format(of="summary")
     parser.add_argument("--force", action="store_true", help="replace an existing output file")
     parser.add_argument("--quiet", action="store_true", help="print only errors")
 
@@ -200,8 +195,7 @@ def _summary(context: Context, output: Path, size: int) -> dict[str, Any]:
 
 def _print(summary: dict[str, Any], how: str) -> None:
     if how == "json":
-        json.dump({"schema_version": 1, **summary}, sys.stdout, indent=1, allow_nan=False)
-        print()
+        print_document({"schema_version": 1, **summary})
         return
     if how == "csv":
         columns = ("report", "bytes", "kernels", "functions", "unpredicted", "sufficient", "answer")

@@ -24,12 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.core.errors import InputError
 from ranksight.core.run import Run
-
-Floats = NDArray[np.float64]
 
 BY_CLOCK = (("compute_time", "compute_cpu_time"), ("wall_time", "cpu_time"))
 """Times by the clock and the processor times of the same stretches."""

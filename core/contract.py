@@ -35,15 +35,24 @@ def check_values(
         Naming kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where the metric is known.
     """
     for name, values in columns.items():
-        # NaN, a missing value, passes both comparisons; the extremes show whether to look closer.
-        low, high = np.nanmin(values, initial=0.0), np.nanmax(values, initial=0.0)
-        least = 0.0 if name in METRICS else -limits.VALUE
-        if low < least or low <= -limits.VALUE or high >= limits.VALUE:
-            at = int(np.argmax((values < least) | (np.abs(values) >= limits.VALUE)))
+        if (at := impossible(name, values)) is not None:
             raise InputError(
-                f"{where}: kernel {kernels[at]!r} on rank {ranks[at]} has {values[at]:g} of {name}",
+                f"{where}: kernel {kernels[at]!r} on rank {ranks[at]:g} has {values[at]:g} of {name}",
                 "no counter or clock holds this: the file is damaged, or a counter overflowed",
             )
+
+
+def impossible(name: str, values: NDArray[Any]) -> int | None:
+    """Index of the first value that no counter or clock holds, None where all can be.
+
+    Such a value is infinite, beyond 64 bits, or negative where the metric is known.
+    """
+    # NaN, a missing value, passes both comparisons; the extremes show whether to look closer.
+    low, high = np.nanmin(values, initial=0.0), np.nanmax(values, initial=0.0)
+    least = 0.0 if name in METRICS else -limits.VALUE
+    if low >= least and low > -limits.VALUE and high < limits.VALUE:
+        return None
+    return int(np.argmax((values < least) | (np.abs(values) >= limits.VALUE)))
 
 
 def check_ranks(ranks: NDArray[Any], where: str) -> None:
@@ -87,7 +96,10 @@ def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
 
 def numbers(table: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:
     """A column as numbers, NaN where it has none; InputError where a value is something else."""
+    column = table[name]
+    if column.dtype == np.float64:
+        return column.to_numpy()
     try:
-        return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: {name} holds a value that is not a number", "the file is damaged") from None

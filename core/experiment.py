@@ -423,7 +423,9 @@ def _counters(run: Run, table: pd.DataFrame) -> pd.DataFrame:
 def _is_empty(folder: Path) -> bool:
     """Whether a folder holds nothing but what was made before its head, by one that was killed or found no room."""
     return all(
-        entry.name in (".experiment.json.new", ".campaign.lock") or (entry.name == "runs" and not any(entry.iterdir()))
+        entry.name == ".campaign.lock"
+        or entry.name.startswith(".experiment.json.")
+        or (entry.name == "runs" and not any(entry.iterdir()))
         for entry in folder.iterdir()
     )
 

@@ -104,13 +104,8 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file under another name, sync it, and move it to its place: the file there is always complete."""
-    new = file.with_name(f".{file.name}.new")
-    with new.open("w", encoding="utf-8") as sink:
-        sink.write(json_text(content))
-        sink.flush()
-        os.fsync(sink.fileno())
-    os.replace(new, file)
-    sync(file.absolute().parent)
+    with _replacing(file) as sink:
+        sink.write(json_text(content).encode("utf-8"))
 
 
 def check_output(path: Path, force: bool = False) -> None:
@@ -120,8 +115,7 @@ def check_output(path: Path, force: bool = False) -> None:
     ------
     InputError
     """
-    if path.is_dir():
-        raise InputError(f"{path} is a folder", "name a file with -o")
+    _check_kind(path)
     if path.exists() and not force:
         raise InputError(f"{path} exists already", "name another file with -o, or give --force to replace it")
     try:
@@ -129,6 +123,21 @@ def check_output(path: Path, force: bool = False) -> None:
         tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.absolute().parent).close()
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse to put a file where a folder, a link, a device or a pipe is.
+
+    A link would be replaced, or followed to what may be anybody's.
+    """
+    with contextlib.suppress(OSError):  # there is none, or who writes it says why
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            raise InputError(f"{path} is a link and is not replaced", "name what it leads to, or another file, with -o")
+        if not stat.S_ISREG(mode):
+            raise InputError(
+                f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}", "name a file with -o"
+            )
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
@@ -151,20 +160,27 @@ def output(path: Path) -> Iterator[BinaryIO]:
         When it cannot be written.
     """
     try:
-        _remove_left(path)
-        with _unfinished(path) as file:
-            try:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-                size = file.tell()
-                os.replace(file.name, path)
-            finally:
-                Path(file.name).unlink(missing_ok=True)
-        sync(path.absolute().parent)
-        log("wrote %s, %d bytes", path, size)
+        _check_kind(path)
+        with _replacing(path) as file:
+            yield file
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file of a name that nobody can know before, which takes the place of `path` once it is on disk; OSError."""
+    _remove_left(path)
+    with _unfinished(path) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            log("wrote %s, %d bytes", path, file.tell())
+            os.replace(file.name, path)
+        finally:
+            Path(file.name).unlink(missing_ok=True)
+    sync(path.absolute().parent)
 
 
 def _unfinished(path: Path) -> BinaryIO:

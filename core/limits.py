@@ -84,14 +84,29 @@ RANKS = 1 << 24
 """Ranks of a run that was measured, not those of a prediction."""
 CALLGRIND_NUMBERS = 1 << 24
 """Numbers that stand for names in a callgrind profile, and parts that it was dumped in."""
+CALLGRIND_EVENTS = 64
+"""Events that a callgrind profile counts."""
+CALLGRIND_SITES = 4_000_000
+"""Places in functions of a callgrind profile, and jumps between them; of more, costs of places are not kept."""
+PERF_RECORD = 1 << 20
+"""Bytes of one sample of ``perf script``, with its call chain."""
+PERF_FUNCTIONS = 1 << 20
+"""Functions of all processes in the samples of ``perf script``."""
 CALIPER_NODES = 1_000_000
 """Nodes that the records of a small Caliper stream name, with all above them; a larger one's as many as its bytes."""
 EVENTS_PER_BYTE = 16
 """Events of an OTF2 archive for each byte of its files, which may be packed; one that is not takes some bytes."""
+EVENTS = 50_000_000
+"""Calls of a run's trace that are read in their order; they take some gigabytes."""
+EVENTS_ORDERED = 4_000_000
+"""Calls of a trace that a reader keeps in their order, and those whose waiting is matched; sums are of all calls."""
 MESSAGE_ROWS = 5_000_000
 """Rows of a message table."""
 MESSAGE_PEERS = 50_000_000
 """Peers of all rows of a message table."""
+
+CORES = 1 << 16
+"""Physical cores of a node that a platform describes; what cores share is worked out for each number of them."""
 
 # ---- time, in seconds of a processor --------------------------------------------------------------------------------
 

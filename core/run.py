@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,13 @@ class Run:
         for name, value in self.configuration.items():
             if not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
                 raise InputError(f"parameter {name} has the value {str(value)[:40]}", "parameters are finite numbers")
-        if (ranks := self.configuration.get("ranks", 1)) > limits.RANKS:
-            raise InputError(f"a run of {ranks:g} ranks was measured", f"no machine has more than {limits.RANKS}")
+        ranks = self.configuration.get("ranks", 1)
+        if not (1 <= ranks <= limits.RANKS and float(ranks).is_integer()):
+            raise InputError(
+                f"a run of {ranks:g} ranks was measured", f"ranks are whole numbers from 1 to {limits.RANKS}"
+            )
+        if self.wall_time is not None and not 0 <= self.wall_time < limits.VALUE:
+            raise InputError(f"a run that takes {str(self.wall_time)[:40]} s was measured", "no clock says this")
         if not self.id:
             values = "-".join(f"{name}{_number(value)}" for name, value in sorted(self.configuration.items()))
             object.__setattr__(self, "id", _safe(f"{values}-{self.collector}-r{self.repetition}"))
@@ -107,7 +112,8 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """Write the run's file into `folder`, which is nobody else's yet and is synced as a whole."""
-        (folder / FILE).write_text(json_text({"schema_version": SCHEMA_VERSION, **asdict(self)}), encoding="utf-8")
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        (folder / FILE).write_text(json_text({"schema_version": SCHEMA_VERSION, **content}), encoding="utf-8")
 
     def sampled(self, metric: str) -> bool:
         """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ranksight.core import limits
-from ranksight.core.contract import check_messages, check_ranks
+from ranksight.core.contract import check_messages, check_ranks, check_values, impossible, numbers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.files import regular_file
@@ -35,7 +35,18 @@ _WRONG = (OSError, pa.ArrowException, KeyError, TypeError, ValueError, OverflowE
 
 
 def write_table(file: Path, table: pd.DataFrame) -> None:
-    """Write a table to a parquet file."""
+    """Write a table to a parquet file.
+
+    Raises
+    ------
+    InputError
+        When it holds counters that nothing can have measured, which :func:`read_table` would refuse.
+    """
+    if file.stem == "counters":
+        values = {
+            str(name): numbers(table, str(name), "the counters") for name in table.columns if name not in COUNTER_KEYS
+        }
+        check_values(values, table["kernel"].array, table["rank"].array, "the counters")
     columns = {}
     for name, column in table.items():
         if isinstance(column.dtype, pd.CategoricalDtype):
@@ -110,6 +121,11 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
             if table.column("rank").null_count:
                 raise ValueError("a row has no rank")
             check_ranks(table.column("rank").to_numpy(), f"the rows of {file}")
+        if file.stem == "counters":
+            for name in (name for name in names if name not in COUNTER_KEYS):
+                values = table.column(name).to_numpy()
+                if (at := impossible(name, values)) is not None:
+                    raise ValueError(f"row {at + 1} has {values[at]:g} of {name}, which no counter or clock holds")
         return table
     except _WRONG as error:
         raise _damaged(file, error) from error

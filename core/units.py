@@ -84,3 +84,13 @@ def parse_frequency(text: str) -> float:
     if not 0 < value < float("inf"):
         raise InputError(f"{text!r} is not a frequency", "write cycles a second, such as 2.5GHz or 2.5e9")
     return value
+
+
+def finite(value: float) -> float | None:
+    """A number as JSON holds it: None where it is not finite."""
+    return float(value) if value - value == 0 else None
+
+
+def whole(value: float) -> float | int:
+    """A whole number as one, another as it is."""
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)

@@ -15,6 +15,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import Places, positions
 from ranksight.counters._fields import decimals, fields
@@ -25,7 +26,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
-MOST_EVENTS = 64
 _OF_THREE = (b"fn=", b"fl=", b"fi=", b"fe=", b"ob=")
 _NAMED = {
     "fn": (b"fn=", b"cfn=", b"jfn="),
@@ -139,7 +139,7 @@ class Parser:
         value = rest.strip()[:4096].decode("utf-8", "replace")
         if name == "events":
             events = tuple(value.split())
-            if not events or len(events) > MOST_EVENTS or len(set(events)) != len(events):
+            if not events or len(events) > limits.CALLGRIND_EVENTS or len(set(events)) != len(events):
                 self.fail(line, "'events:' names none, one twice, or too many")
             if self.events and events != self.events:
                 self.fail(line, "a later part has other events", "read its parts as files of their own")

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core import limits
 from ranksight.counters._fields import decimals
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 
-MOST_SITES = 4_000_000
 _HEX = np.full(256, -1, np.int64)
 _HEX[list(b"0123456789")] = range(10)
 _HEX[list(b"abcdef")] = _HEX[list(b"ABCDEF")] = range(10, 16)
@@ -101,13 +101,13 @@ class Places:
 
     def jump(self, function: int, start: int, end: int) -> None:
         """Add a jump."""
-        if len(self._jumps) < MOST_SITES:
+        if len(self._jumps) < limits.CALLGRIND_SITES:
             self._jumps[function, start, end] = None
 
     @property
     def full(self) -> bool:
         """Whether there are more places than any program has."""
-        return bool(self._keys) and len(self._keys[0]) > MOST_SITES
+        return bool(self._keys) and len(self._keys[0]) > limits.CALLGRIND_SITES
 
     def _merged(self) -> tuple[Ints, Floats]:
         if not self._keys:

@@ -145,6 +145,8 @@ def _parts(look: _Look) -> Iterator[tuple[str, str]]:
 
 def _instruction_rate(look: _Look) -> Iterator[tuple[str, str]]:
     """More instructions than a core can retire in its cycles."""
+    if not {"cycles", "instructions"} <= set(look.table.columns):
+        return
     cycles, instructions = look.column("cycles"), look.column("instructions")
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = np.where((cycles > FEW) & np.isfinite(instructions), instructions / cycles, 0.0)

@@ -23,15 +23,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ranksight.core import leftout
+from ranksight.core import leftout, limits
 from ranksight.core.errors import InputError
 from ranksight.core.symbols import beginning, label
 from ranksight.counters.objects import Owner, is_address, kernel_name, not_for_mpi, owner, owner_of
 
 BLOCK = 4 << 20
-LONGEST_RECORD = 1 << 20
 MOST_REMEMBERED = 1 << 16
-MOST_KERNELS = 1 << 20
 
 Group = Literal["application", "mpi", "other"]
 
@@ -215,9 +213,9 @@ class _Reader:
             data = b"".join(rest)
             self._look(data)
             end = data.rfind(b"\n\n") + 2 if self._chains else data.rfind(b"\n") + 1
-            if end < 2 or len(data) - end > LONGEST_RECORD:
-                if len(data) > BLOCK + LONGEST_RECORD:
-                    raise self._wrong(0, f"a record of more than {LONGEST_RECORD} bytes")
+            if end < 2 or len(data) - end > limits.PERF_RECORD:
+                if len(data) > BLOCK + limits.PERF_RECORD:
+                    raise self._wrong(0, f"a record of more than {limits.PERF_RECORD} bytes")
                 end = 0
             if end:
                 yield data[:end]
@@ -290,8 +288,8 @@ class _Reader:
         period = period or stated
         sums = self._sums.get((pid, event, group, kernel, by_name))
         if sums is None:
-            if len(self._sums) >= MOST_KERNELS:
-                raise self._wrong(0, f"more than {MOST_KERNELS} functions")
+            if len(self._sums) >= limits.PERF_FUNCTIONS:
+                raise self._wrong(0, f"more than {limits.PERF_FUNCTIONS} functions")
             sums = self._sums[pid, event, group, kernel, by_name] = [0, 0]
         sums[0] += count
         sums[1] += count * period

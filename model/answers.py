@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.units import finite, whole
 from ranksight.model.evidence import codes_of
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
@@ -63,15 +63,15 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as ``ranksight predict --format json`` prints it."""
         return {
-            "configuration": {name: number(value) for name, value in self.configuration.items()},
+            "configuration": {name: whole(value) for name, value in self.configuration.items()},
             "kernel": self.kernel,
             "metric": self.metric,
-            "value": _finite(self.value),
-            "interval": [_finite(self.lower), _finite(self.upper)],
+            "value": finite(self.value),
+            "interval": [finite(self.lower), finite(self.upper)],
             "level": self.level,
             "status": "ok" if self.ok else "insufficient",
             "reason": self.reason,
-            "uncertainty": {"form": _finite(self.form), "noise": _finite(1 - self.form)},
+            "uncertainty": {"form": finite(self.form), "noise": finite(1 - self.form)},
             "method": str(codes_of(np.array([self.evidence], dtype=object))[0]),
             "evidence": self.evidence,
         }
@@ -171,7 +171,7 @@ class Answers(Sequence[Answer]):
             known(column) for column in (*(self.columns[n] for n in ("value", "lower", "upper")), form, 1 - form)
         ]
         texts = [self.columns[name].tolist() for name in ("kernel", "metric", "status", "reason", "method", "evidence")]
-        places = [dict(zip(self.parameters, map(number, point), strict=True)) for point in self.points.tolist()]
+        places = [dict(zip(self.parameters, map(whole, point), strict=True)) for point in self.points.tolist()]
         rows, level = len(self.kernels), self.said.level
         columns = zip(*texts, *numbers, strict=True)
         for at, (kernel, metric, status, reason, method, evidence, value, low, high, share, rest) in enumerate(columns):
@@ -201,12 +201,3 @@ def known(column: Array) -> list[float | None]:
     for at in np.flatnonzero(~np.isfinite(column)).tolist():
         plain[at] = None
     return plain
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def number(value: float) -> float | int:
-    """A whole number as one."""
-    return int(value) if float(value).is_integer() and abs(value) < 2**53 else value

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-from scipy.special import stdtrit
 
+from ranksight.core import special
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.registry import Registry
+from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.comm_blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fit_application import fit_application, in_words
@@ -45,6 +46,7 @@ from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.turnover import turnover
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.coordinates import Coordinates
+from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.indivisible import indivisible
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import BYTES, Stated
@@ -227,9 +229,6 @@ def assemble(
 
     Parameters
     ----------
-    experiment : Experiment
-    metrics : sequence of str, optional
-        All when not given.
     platform : Platform, optional
         Gives latencies and clock to the resource equation, and the network to the messages; without it kernels' times
         are functions alone and messages have no time.
@@ -241,19 +240,10 @@ def assemble(
         Parameters computed from those of the runs, which functions are then of.
     volumes : sequence of str
         How what a kernel sends grows, ``KERNEL=FORMULA`` (:mod:`ranksight.model.structure.stated`).
-    equation : str
-        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
-    clock : float, optional
-        Cycles a second of runs that counted cycles and measured no time, in Hz
-        (:mod:`ranksight.model.resource.cycle_times`); the platform's when not given.
-    over_ranks
-        See :func:`ranksight.model.series.reducing.series_from_experiment`.
-    all_kernels : bool
-        Keep every kernel; otherwise those that are too small to matter are summed into one.
     keep : collection of str
         Kernels to keep whatever their size; those that `volumes` names are among them.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    experiment, metrics, equation, clock, over_ranks, all_kernels, **settings
+        As in :func:`fit`.
 
     Returns
     -------
@@ -268,87 +258,92 @@ def assemble(
     changing = turnover(experiment)
     selection = Selection() if all_kernels else select(experiment, chosen, kept)
     experiment = selection.view(experiment)
-    series = without_sums(series_from_experiment(experiment, chosen, means_of_samples(experiment, over_ranks)))
-    remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
-    whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
-    check(settings.get("iterations"), series.parameters, series.points)
-    sampled = with_unsampled(settle(experiment, series))
-    sampled = replace(sampled, series=with_stalls(sampled.series, None if platform is None else float(platform.line)))
+    how = means_of_samples(experiment, over_ranks)
+    sampled = _series(experiment, chosen, how, platform, settings.get("iterations"))
     series = sampled.series
-    log("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(sampled, platform))
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
     model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
-    log(
-        "functions fitted in space %s: %d with insufficient data",
-        model.fitted.space,
-        int((model.fitted.status != 0).sum()),
-    )
+    insufficient = int((model.fitted.status != 0).sum())
+    log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
     functions = structured(
         experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
     )
-    extras: dict[str, Any] = dict(model.extras)
-    if coordinates is not None:
-        extras["coordinates"] = coordinates.to_dict()
-    if found := functions.structures():
-        extras["structures"] = found
-    steps = None if units is None else _staircase(units, series, means_of_samples(experiment, over_ranks), **settings)
-    if steps is not None:
-        extras["units"] = steps.to_dict()
-    reductions = _reductions(series, means_of_samples(experiment, over_ranks))
-    how, of_cycles = (reductions.get(name, "") for name in ("time", "cycles"))
+    steps = None if units is None else _staircase(units, series, how, **settings)
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
-    whole_units = indivisible(experiment) if units is None else ""
-    if lacking := warning(experiment):
-        extras["left_out"] = lacking
-    if changing:
-        extras["turnover"] = changing
-    if selection.folded:
-        extras["folded"] = selection.to_dict()
-    times = "" if counting is None else counting.remark()
-    if counting is not None:
-        extras["clock"] = counting.to_dict()
-    if notes := [text for text in (times, remark, whole_units, overlap(series), sometimes(series)) if text]:
-        extras["notes"] = notes
+    reductions = [_reductions(series, how).get(name, "") for name in ("time", "cycles")]
     application = fit_application(
-        experiment, sampled, platform, machine, domains, steps, stated, equation, how, of_cycles, **settings
+        experiment, sampled, platform, machine, domains, steps, stated, equation, *reductions, **settings
     )
     if counting is not None:
         application = replace(application, clock_spread=counting.spread)
     if any(run.inclusive("time") for run in experiment.runs) and (WHOLE, "time") in functions.rows:
         application = replace(application, nested=True)
     log("the program's time: %s", in_words(application))
-    if application.known:
-        extras["application"] = application.to_dict()
-    if refused := contradictions(series):
-        extras["contradictions"] = refused
-    for name in OBSERVERS:
-        if seen := OBSERVERS[name](experiment, series, platform, machine):
-            extras[name] = seen
-    model = replace(model, extras=extras)
+    times = "" if counting is None else counting.remark()
+    whole_units = indivisible(experiment) if units is None else ""
+    extras = {
+        "coordinates": None if coordinates is None else coordinates.to_dict(),
+        "structures": functions.structures(),
+        "units": None if steps is None else steps.to_dict(),
+        "left_out": warning(experiment),
+        "turnover": changing,
+        "folded": selection.to_dict() if selection.folded else None,
+        "clock": None if counting is None else counting.to_dict(),
+        "notes": [text for text in (times, remark, whole_units, overlap(series), sometimes(series)) if text],
+        "application": application.to_dict() if application.known else None,
+        "contradictions": contradictions(series),
+        **{name: OBSERVERS[name](experiment, series, platform, machine) for name in OBSERVERS},
+    }
+    model = replace(model, extras={**model.extras, **{name: value for name, value in extras.items() if value}})
+    return _completed(model, functions, application, experiment, sampled), series
+
+
+def _series(
+    experiment: Experiment,
+    metrics: tuple[str, ...] | None,
+    how: Reduction | Mapping[str, Reduction] | None,
+    platform: Platform | None,
+    iterations: str | None,
+) -> Sampled:
+    """The series that functions are fitted to; InputError where ranks or iterations are not what they have to be."""
+    series = without_sums(series_from_experiment(experiment, metrics, how))
+    remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
+    whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
+    check(iterations, series.parameters, series.points)
+    found = with_unsampled(settle(experiment, series))
+    found = replace(found, series=with_stalls(found.series, None if platform is None else float(platform.line)))
+    series = found.series
+    log("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(found, platform))
+    return found
+
+
+def _completed(
+    model: Model, functions: Functions, application: Application, experiment: Experiment, sampled: Sampled
+) -> Model:
+    """The model with those parts of its equation that are learned from what the others predict."""
     scale, run_to_run = _scale(model, sampled)
     if application.resources is not None and (scale, run_to_run) != (1.0, 0.0):
         application = replace(application, resources=replace(application.resources, scale=scale, run_to_run=run_to_run))
-    inside = inside_weights(application, functions, series)
+    inside = inside_weights(application, functions, sampled.series)
     if inside is not None:
         weights = application.weights
         for law, share in zip(weights.laws, weights.common, strict=True):
             inside = inside if share else inside.without(law)
         application = replace(application, inside=inside)
-        extras |= {"application": application.to_dict()}
-        model = replace(model, extras=dict(extras))
+        model = _with(model, application)
     communication, remark = _communication(model, experiment)
     if communication is not None:
         application = replace(application, communication=communication)
-        extras |= {"application": application.to_dict()}
-        if remark:
-            extras["notes"] = [*extras.get("notes", []), remark]
-        model = replace(model, extras=dict(extras))
-    others = _others(model, series)
-    if others is not None:
-        application = replace(application, others=others)
-        model = replace(model, extras={**extras, "application": application.to_dict()})
-    return model, series
+        model = _with(model, application, remark)
+    others = _others(model, sampled.series)
+    return model if others is None else _with(model, replace(application, others=others))
+
+
+def _with(model: Model, application: Application, remark: str = "") -> Model:
+    """The model with another equation, and with a note more where there is one."""
+    notes = {"notes": [*model.extras.get("notes", []), remark]} if remark else {}
+    return replace(model, extras={**model.extras, "application": application.to_dict(), **notes})
 
 
 def _communication(model: Model, experiment: Experiment) -> tuple[Communication | None, str]:
@@ -382,7 +377,7 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
 
 def _others(model: Model, series: Series) -> Others | None:
     """What the program takes outside of its kernels and messages, where its own time was measured."""
-    keys = set(zip(series.kernels, series.metrics, strict=True))
+    keys = set(series.keys)
     if (WHOLE, "time") not in keys or sum(name == "time" for _, name in keys) < 2:
         return None
     broken = model.breakdown(series.points)
@@ -407,11 +402,7 @@ def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
     those of the few configurations that show it.
     """
     series = sampled.series
-    total = [
-        i
-        for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))
-        if key == (WHOLE, "compute_cpu_time")
-    ]
+    total = [i for i, key in enumerate(series.keys) if key == (WHOLE, "compute_cpu_time")]
     if not sampled.samples or not total or model.equation.resources is None:
         return 1.0, 0.0
     exact = np.nanmedian(series.values[total[0]], axis=1)
@@ -425,7 +416,7 @@ def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
     if count < 2:
         return ratio, 0.0
     apart = np.log(exact[known] / (ratio * said[known]))
-    return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * stdtrit(count - 1, 0.95) / TAIL)
+    return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * special.stdtrit(count - 1, 0.95) / TAIL)
 
 
 def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> Stated | None:
@@ -449,7 +440,7 @@ def _staircase(
     busiest = tuple(name for name, reduction in how.items() if reduction == "max")
     rows = np.array([name in busiest for name in series.metrics], dtype=bool)
     if not rows.any():
-        return Staircase(units, busiest)
+        return Staircase(units, busiest, None)
     return Staircase(units, busiest, fit_varied(units.series(series.select(rows)), **settings))
 
 

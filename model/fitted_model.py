@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,7 @@ from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations, known, whole_ranks
+from ranksight.model.selecting import selected
 from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import ARRAYS, Functions, join, rows_of
@@ -466,7 +467,7 @@ class Model:
     def staircase(self) -> Staircase | None:
         """The whole units that the work comes in, where they were stated."""
         given = self.extras.get("units")
-        return None if given is None else Staircase.from_dict(given, self.fitted)
+        return None if given is None else Staircase.from_dict(given).of(self.fitted)
 
     def with_units(self, text: str | None) -> Model:
         """The same model with work in whole units, such as ``elements=6*size^2``
@@ -478,7 +479,7 @@ class Model:
             return self
         units = WholeUnits.read(text, self.parameters)
         busiest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
-        return replace(self, extras={**self.extras, "units": Staircase(units, busiest).to_dict()})
+        return replace(self, extras={**self.extras, "units": Staircase(units, busiest, None).to_dict()})
 
     @cached_property
     def equation(self) -> Application:
@@ -488,7 +489,7 @@ class Model:
         named = {kernel for law in found.laws for kernel in law.kernels}
         if found.counted is not None:
             named.update(itertools.compress(found.counted.kernels, np.isfinite(found.counted.offset)))
-        series = zip(self.fitted.kernels, self.fitted.metrics, strict=True)
+        series = self.fitted.keys
         timed = {kernel for kernel, name in series if name == "time"}
         if unknown := sorted(named - timed):
             raise InputError(f"'application' names the kernel {unknown[0]!r}, which has no time", "fit the model again")
@@ -550,17 +551,24 @@ class Model:
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Model:
+    def load(cls, path: str | os.PathLike[str], kernels: Collection[str] | None = None) -> Model:
         """Read a model from its file; see :func:`ranksight.model.modelfile.read`.
+
+        Parameters
+        ----------
+        path : path
+        kernels : collection of str, optional
+            The kernels that will be asked for: where they do not depend on others, few more are read
+            (:mod:`ranksight.model.selecting`). A model that is read so knows nothing of the whole program.
 
         Raises
         ------
         InputError
             When the file is not a model, is damaged, or was written by an older or a newer version.
         """
-        content = read(Path(path))
+        content: Mapping[str, Any] = read(Path(path))
         try:
-            model = cls(**parts(content))
+            model = cls(**parts(content if kernels is None else selected(content, kernels)))
             # Read here, where the file is known.
             _ = model.coordinates, model.functions, model.staircase, model.equation
         except InputError as error:
@@ -572,10 +580,10 @@ class Model:
         return model
 
 
-def load(path: str | os.PathLike[str]) -> Model:
+def load(path: str | os.PathLike[str], kernels: Collection[str] | None = None) -> Model:
     """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`.
 
     >>> rs.load("heat.model.json")
     <Model heat: 4 functions of ranks, size; .table() shows them>
     """
-    return Model.load(path)
+    return Model.load(path, kernels)

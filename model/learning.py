@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ranksight.core.experiment import WHOLE
@@ -12,33 +14,9 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 
 
-def model_of(
-    series: Series,
-    application: str,
-    *,
-    space: str = "default",
-    over_repetitions: str = "auto",
-    guide: bool = True,
-    iterations: str | None = None,
-    jobs: int = 1,
-    dask: str | None = None,
-) -> Model:
-    """Make a model of series.
-
-    Parameters
-    ----------
-    space, over_repetitions, guide, iterations, jobs, dask
-        See :func:`ranksight.model.fitting.fit_series.fit_series`.
-    """
-    fitted = fit_varied(
-        series,
-        space=space,
-        over_repetitions=over_repetitions,
-        guide=guide,
-        iterations=iterations,
-        jobs=jobs,
-        dask=dask,
-    )
+def model_of(series: Series, application: str, over_repetitions: str = "auto", **settings: Any) -> Model:
+    """Make a model of series; for the settings see :func:`ranksight.model.fitting.fit_series.fit_series`."""
+    fitted = fit_varied(series, over_repetitions=over_repetitions, **settings)
     located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
     said = fitted.at_training(series.points)
     names = np.array(series.metrics, dtype=object)

@@ -5,9 +5,10 @@ JSON knows no NaN: a missing number is ``null`` in a file. What is read back may
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
@@ -109,8 +110,12 @@ def plain(value: Any) -> Any:
     """A field of a :class:`Stored` as plain data that JSON can hold."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     return [plain(each) for each in value] if isinstance(value, tuple) else listed(value)
 
 
@@ -133,7 +138,18 @@ def built(given: Any, kind: Any) -> Any:
         return tuple(parts[0].from_dict(each) for each in given)
     if hasattr(kind, "from_dict"):
         return given if isinstance(given, kind) else kind.from_dict(given)
+    if kind is int and isinstance(given, float) and given.is_integer():
+        return int(given)
+    if kind is float:
+        return msgspec.convert(_number(given), kind)
+    if get_origin(kind) is tuple and set(parts) <= {float, ...}:
+        return msgspec.convert([_number(each) for each in given], kind)
     return msgspec.convert(listed(given), kind)
+
+
+def _number(given: Any) -> Any:
+    """A number, NaN where it is missing."""
+    return math.nan if given is None else given
 
 
 def _array(given: Any, dtype: np.dtype[Any]) -> NDArray[Any]:

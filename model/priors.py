@@ -40,6 +40,9 @@ NEGATIVE = 2.0
 CANCELLING = 2.0
 """Power with which the density of coefficients falls beyond shares of the whole, 1: Cauchy's tails. Terms many times
 larger than their sum cancel, and what they leave is an accident of the points."""
+RARE_TERM = -2.0
+"""Logarithm of the odds, 1, of what messages and the start of a program rarely do with the ranks: a message to each of
+them, or shares that get smaller, where a tree is usual, and at the start one rank after the other."""
 ANOTHER_REGIME = -3.0
 """Logarithm of the odds, 1, that the first value is of another regime: one series in twenty."""
 FORMS_WORTH = 20.0

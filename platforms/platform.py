@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError
 
 MEMORY = "memory"
@@ -226,6 +227,8 @@ def check(platform: Platform) -> None:
             f"{layout.cores_per_socket} cores of a socket",
             "cores_per_domain times domains_per_socket is cores_per_socket",
         )
+    if (cores := layout.sockets * layout.cores_per_socket) > limits.CORES:
+        refuse("topology.cores_per_socket", f"a node of {cores} cores", f"describe one of at most {limits.CORES}")
     if not platform.caches:
         refuse("caches", "none is described", "describe L1 at least, as [caches.L1]")
     for place, cache in enumerate(platform.caches):

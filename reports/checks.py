@@ -12,7 +12,7 @@ from ranksight.analysis.expectations.deviation import Cost
 from ranksight.analysis.expectations.judging import Finding
 from ranksight.analysis.expectations.rules import Comparison, RuleFinding
 from ranksight.core.metrics import metric
-from ranksight.core.units import counted
+from ranksight.core.units import counted, finite
 from ranksight.model.search.growth import Growth
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
@@ -209,7 +209,7 @@ def _row(each: Finding) -> dict[str, Any]:
         "expected": each.expectation.growth.exact if match is not None else None,
         "model": None if match is None else match.found.exact,
         "formula": each.formula,
-        "adjusted_r2": _finite(each.adjusted_r2),
+        "adjusted_r2": finite(each.adjusted_r2),
         "weight": each.weight,
         "divergence": None if match is None else match.divergence.exact,
         "limit": None if match is None else match.limit.exact,
@@ -245,10 +245,10 @@ def to_dict(result: Result) -> dict[str, Any]:
 def _cost(cost: Cost) -> dict[str, Any]:
     return {
         "configuration": dict(cost.configuration),
-        "value": _finite(cost.value),
-        "interval": [_finite(cost.lower), _finite(cost.upper)],
-        "expected": _finite(cost.expected),
-        "ratio": _finite(cost.ratio),
+        "value": finite(cost.value),
+        "interval": [finite(cost.lower), finite(cost.upper)],
+        "expected": finite(cost.expected),
+        "ratio": finite(cost.ratio),
         "reason": cost.answer,
     }
 
@@ -271,12 +271,8 @@ def _rule_dict(each: RuleFinding) -> dict[str, Any]:
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:
-    sides = {"smaller": _finite(one.smaller), "larger": _finite(one.larger), "ratio": _finite(one.ratio)}
+    sides = {"smaller": finite(one.smaller), "larger": finite(one.larger), "ratio": finite(one.ratio)}
     return {"configuration": dict(one.configuration), **sides, "violated": one.violated}
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<col>\d+))?")

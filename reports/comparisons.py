@@ -15,7 +15,7 @@ from ranksight.analysis.comparison.explain import SMALL, Cause
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.names import short_names
-from ranksight.core.units import counted, format_factor, in_full
+from ranksight.core.units import counted, finite, format_factor, in_full, whole
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
 PROGRAM = "(whole program)"
@@ -248,7 +248,7 @@ def rows(comparison: Comparison) -> list[dict[str, Any]]:
     found = comparison.changes
     listed = []
     for k, point in enumerate(comparison.points):
-        where = dict(zip(comparison.parameters, map(_number, point), strict=True))
+        where = dict(zip(comparison.parameters, map(whole, point), strict=True))
         for (kernel, name), row in found.rows.items():
             causes = comparison.causes.get((kernel, k), []) if name == comparison.timer else []
             listed.append(
@@ -256,14 +256,14 @@ def rows(comparison: Comparison) -> list[dict[str, Any]]:
                     **where,
                     "kernel": kernel,
                     "metric": name,
-                    "before": _finite(found.before[row, k]),
-                    "after": _finite(found.after[row, k]),
-                    "ratio": _finite(found.ratio[row, k]),
-                    "lower": _finite(found.lower[row, k]),
-                    "upper": _finite(found.upper[row, k]),
+                    "before": finite(found.before[row, k]),
+                    "after": finite(found.after[row, k]),
+                    "ratio": finite(found.ratio[row, k]),
+                    "lower": finite(found.lower[row, k]),
+                    "upper": finite(found.upper[row, k]),
                     "verdict": NAMES[int(found.verdict[row, k])],
                     "causes": [
-                        {"name": each.name, "part": _finite(each.part), "ratio": _finite(each.ratio)} for each in causes
+                        {"name": each.name, "part": finite(each.part), "ratio": finite(each.ratio)} for each in causes
                     ],
                 }
             )
@@ -320,11 +320,3 @@ def _names(kernels: Iterable[str]) -> dict[str, str]:
 
 def _name(kernel: str) -> str:
     return PROGRAM if kernel == WHOLE else kernel
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _number(value: float) -> float | int:
-    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)

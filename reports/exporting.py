@@ -223,7 +223,7 @@ def graphs(experiment: Experiment, metrics: Sequence[str] | None = None) -> list
     """
     series = series_from_experiment(experiment, list(metrics) if metrics else None)
     names = list(dict.fromkeys(series.metrics))
-    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     medians = {(row, at): value for row in range(len(series)) for at, value in _medians(series, row)}
     kernels = [kernel for kernel in dict.fromkeys(series.kernels) if kernel != WHOLE]
     found = []

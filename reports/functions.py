@@ -17,6 +17,7 @@ from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
 from ranksight.reports.formula import LATEX, escaped, identifier, latex, python, readable
+from ranksight.reports.similar import merged
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
         ]
         found += [Text(f"{metric} ({unit})" if unit else metric, style="bold"), Table(columns, lines, 2)]
         found += [
-            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
+            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow")
+            for reason, who in merged(reasons).items()
         ]
         found.append("")
     # All functions that have a text have the same one, so the first is enough.

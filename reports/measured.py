@@ -123,7 +123,7 @@ def _placed(model: Model, series: Series, values: Array) -> Array:
     """Rows in the model's order."""
     rows = model.functions.rows
     placed = np.full((len(model.fitted), len(series.points)), np.nan)
-    index = [(rows[key], at) for at, key in enumerate(zip(series.kernels, series.metrics, strict=True)) if key in rows]
+    index = [(rows[key], at) for at, key in enumerate(series.keys) if key in rows]
     if index:
         mine, theirs = map(list, zip(*index, strict=True))
         placed[mine] = values[theirs]

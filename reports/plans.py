@@ -11,7 +11,7 @@ from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS,
 from ranksight.analysis.planning.cost import Cost
 from ranksight.analysis.planning.designs import GAIN
 from ranksight.core.metrics import Metric, metric
-from ranksight.core.units import format_factor, in_full
+from ranksight.core.units import finite, format_factor, in_full, whole
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
 
@@ -217,12 +217,12 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
         "level": goal.now.level,
         "targets": [
             {
-                "configuration": dict(zip(names, map(_number, target), strict=True)),
-                "value": _finite(goal.now.value[0, at]),
-                "interval": [_finite(goal.now.lower[0, at]), _finite(goal.now.upper[0, at])],
+                "configuration": dict(zip(names, map(whole, target), strict=True)),
+                "value": finite(goal.now.value[0, at]),
+                "interval": [finite(goal.now.lower[0, at]), finite(goal.now.upper[0, at])],
                 "status": "insufficient" if goal.now.status[0, at] else "ok",
                 "reason": str(goal.now.reason[0, at]),
-                "expected_interval": [_finite(choice.after.lower[0, at]), _finite(choice.after.upper[0, at])],
+                "expected_interval": [finite(choice.after.lower[0, at]), finite(choice.after.upper[0, at])],
             }
             for at, target in enumerate(goal.targets)
         ],
@@ -239,20 +239,12 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
         "core_hours": choice.core_hours,
         "ended": choice.ended,
         "narrowing": choice.narrowing,
-        "core_hours_of_the_targets": _finite(choice.target_cost),
+        "core_hours_of_the_targets": finite(choice.target_cost),
         "costs_more_than_target": choice.costs_more,
         "targets_barred_by": choice.candidates.barred,
         "runs": [
-            {"configuration": {name: _number(x) for name, x in run.configuration.items()}, **_figures(run)}
+            {"configuration": {name: whole(x) for name, x in run.configuration.items()}, **_figures(run)}
             for run in choice.runs
         ],
         "commands": commands,
     }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if value - value == 0 else None
-
-
-def _number(value: float) -> float | int:
-    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)

@@ -13,6 +13,7 @@ from ranksight.core.units import format_factor, in_full
 from ranksight.model.application.communication import MEANINGS
 from ranksight.reports import equation_terms
 from ranksight.reports.palette import NAMES
+from ranksight.reports.similar import merged
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ LARGEST, PLACES = 4, 3
 """Kernels and configurations that the terms of the equation are shown for."""
 CURVE = 3
 """Values of a parameter from which on a curve says more than its ends."""
+METHODS = 4
+"""Methods that are named: those of most values."""
+SUM = "sum of "
+"""How the method of a program's time begins that is a sum over its kernels."""
 CURVES = 8
 """Curves that are drawn: those of the largest at the end."""
 
@@ -67,7 +72,8 @@ def blocks(prediction: Prediction, everything: bool) -> list[Block]:
             if not answer.ok:
                 reasons.setdefault(answer.reason, []).append(_named(answer))
         found += [
-            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow") for reason, who in reasons.items()
+            Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow")
+            for reason, who in merged(reasons).items()
         ]
         found.append("")
     return [*found[:-1], *_over(prediction)]
@@ -185,19 +191,21 @@ def _largest_first(answer: Answer) -> tuple[bool, bool, float]:
 
 def evidence(prediction: Prediction) -> list[Block]:
     """The methods of the answers, each once with the number of its answers."""
-    methods = Counter(prediction.answers.columns["evidence"].tolist())
+    # What the parts of a sum rest on is said of the parts themselves.
+    methods = Counter(
+        text.split(":")[0] if text.startswith(SUM) else text for text in prediction.answers.columns["evidence"].tolist()
+    )
     blocks: list[Block] = ["", *(Text(f"note: {note}") for note in prediction.notes)]
     if factors := _exchanged(prediction):
         last = factors[-1]
         text = f"{', '.join(f'{in_full(x)} {name}' for name, x in last['configuration'].items())}: "
         text += f"BF_comm is {format_factor(last['factor'])}, {MEANINGS[last['meaning']]}"
         blocks.append(Text(text))
-    blocks += [
-        Text(f"{count} {'value' if count == 1 else 'values'} by {text}", style="dim")
-        for text, count in methods.most_common(8)
-    ]
-    if len(methods) > 8:
-        blocks.append(f"and {len(methods) - 8} more; --format csv has the evidence of each")
+    found = merged({text: [text] * count for text, count in methods.most_common()})
+    for text, counted in sorted(found.items(), key=lambda item: -len(item[1]))[:METHODS]:
+        blocks.append(Text(f"{len(counted)} {'value' if len(counted) == 1 else 'values'} by {text}", style="dim"))
+    if len(found) > METHODS:
+        blocks.append(f"and {len(found) - METHODS} more; --format csv has the evidence of each")
     return blocks
 
 

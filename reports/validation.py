@@ -76,7 +76,7 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     measured = reduce(series.values, "median", axis=2)
     said, breakdown = model.ask(series.points, level)
     place = model.functions.rows
-    keys = list(zip(series.kernels, series.metrics, strict=True))
+    keys = series.keys
     every = np.array([at for name in dict.fromkeys(series.metrics) for at, key in enumerate(keys) if key[1] == name])
     mine = np.array([at for at in every if keys[at] in place], dtype=np.intp)
     rows = np.array([place[keys[at]] for at in mine], dtype=np.intp)

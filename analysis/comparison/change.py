@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from ranksight.analysis.comparison.sides import Key, Side
+from ranksight.core import special
 from ranksight.core.experiment import WHOLE
 
 Array = NDArray[np.float64]
@@ -71,11 +71,11 @@ def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
         spread = np.hypot(error[0], error[1])
         welch = spread**4 / sum(e**4 / f for e, f in zip(error, freedom, strict=True))
     welch = np.where(np.isfinite(welch), np.clip(welch, 1.0, 1e6), 1e6)
-    reach = stdtrit(welch, (1 + level) / 2)
+    reach = special.stdtrit(welch, (1 + level) / 2)
     known = np.isfinite(middle) & np.isfinite(spread)
     with np.errstate(all="ignore"):
         size = np.where(spread > 0, np.abs(middle) / spread, np.where(middle == 0, 0.0, np.inf))
-    chance = np.where(known, 2 * stdtr(welch, -np.where(known, size, 0.0)), 1.0)
+    chance = np.where(known, 2 * special.stdtr(welch, -np.where(known, size, 0.0)), 1.0)
     known_both = known & sound[0] & sound[1]
     differs = known_both & (chance <= 1 - level)
     crowd = np.array([kernel != WHOLE for kernel, _ in keys], dtype=bool)

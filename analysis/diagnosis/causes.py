@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ranksight.analysis.diagnosis.execution import Execution
+from ranksight.core import special
 
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.evidence import Evidence
@@ -37,7 +37,7 @@ MOST_USED = 1.05
 """Part of a level's bandwidth that a kernel can be seen to use."""
 SURE = 0.9
 """Probability from which a verdict is given."""
-REACH = float(ndtri((1 + SURE) / 2))
+REACH = float(special.ndtri((1 + SURE) / 2))
 """Standard deviations of a normal law from its middle to the ends that hold as much of it."""
 NETWORK = 1.3
 """Factor either way within which the time of messages is known from LogGP parameters."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.model.plaindata import Stored, from_gaps
+from ranksight.platforms import events
 
 Array = NDArray[np.float64]
 
@@ -51,6 +52,8 @@ class Ceilings(Stored):
         Bytes.
     certain : (4,) bool
         Whether each level's values were measured or read from a manual; estimates are known to :data:`ESTIMATED`.
+    instructions, flops : float or None
+        What a core does in a cycle at most, flops in double precision; None where the processor is not known.
     """
 
     name: str
@@ -62,11 +65,14 @@ class Ceilings(Stored):
     node: int
     line: int
     certain: NDArray[np.bool_]
+    instructions: float | None = None
+    flops: float | None = None
 
     @classmethod
     def of(cls, platform: Any) -> Ceilings:
         """Of a :class:`ranksight.platforms.Platform`; a machine without a third level has none to serve from."""
         frequency = float(platform.frequency)
+        peak = events.load(platform.events).peak if platform.events in events.names() else {}
         caches = list(platform.caches)[:3]
         guessed = set(platform.estimates())
         memory = platform.memory
@@ -91,7 +97,14 @@ class Ceilings(Stored):
             int(platform.cores),
             int(platform.line),
             np.array(sure),
+            peak.get("instructions"),
+            peak.get("flops_dp"),
         )
+
+    def peak(self, operations: str) -> float:
+        """``instructions`` or ``flops`` that a core does in a second at most; NaN where that is not known."""
+        each = self.flops if operations == "flops" else self.instructions
+        return float("nan") if each is None else each * self.frequency
 
     def at(self, frequency: float) -> Ceilings:
         """The same machine at another clock: the caches' latencies in cycles and what a core's own caches deliver a
@@ -131,4 +144,5 @@ class Ceilings(Stored):
             and all(0 < x < np.inf for x in (*self.latency, *self.cores))
             and not (self.bandwidth <= 0).any()
             and not (self.shared <= 0).any()
+            and all(each is None or 0 < each < np.inf for each in (self.instructions, self.flops))
         )

@@ -51,7 +51,7 @@ class Counted:
     def of(cls, series: Series) -> Counted:
         """The counts of a series."""
         values = reduce(series.values, "median", axis=2)
-        keys = list(zip(series.kernels, series.metrics, strict=True))
+        keys = series.keys
         worth = {}
         if series.worth is not None:
             # The mean of repetitions has the samples of all.

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+
+from ranksight.core import special
 
 Array = NDArray[np.float64]
 
@@ -53,7 +54,7 @@ class Execution:
 
     def _scaled(self, share: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.asarray(ndtr((np.log(share) - np.log(self.centre)) / self.spread))
+            return np.asarray(special.ndtr((np.log(share) - np.log(self.centre)) / self.spread))
 
     def below(self, share: Array) -> Array:
         """Probability that execution's share is below `share`."""
@@ -67,7 +68,7 @@ class Execution:
         """The share that execution stays below with `probability`."""
         first, last = self._scaled(self.low), self._scaled(self.high)
         with np.errstate(over="ignore", invalid="ignore"):
-            at = np.exp(np.log(self.centre) + self.spread * ndtri(first + probability * (last - first)))
+            at = np.exp(np.log(self.centre) + self.spread * special.ndtri(first + probability * (last - first)))
         linear = self.low + probability * (self.high - self.low)
         found = np.where(last - first > 1e-12, at, linear)
         return np.asarray(np.clip(np.nan_to_num(found, nan=1.0), self.low, self.high))

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv
 
 from ranksight.analysis.diagnosis.causes import REACH
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.execution import WIDTH
 from ranksight.analysis.diagnosis.places import PLACES
+from ranksight.core import special
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.resource.equation import LEVELS
 
@@ -37,7 +37,7 @@ def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
     """The evidence with the fewest samples behind it, and drawn as often as there are :data:`PLACES`, as its
     samples may have fallen."""
     kernels, points = evidence.kernels, evidence.points
-    rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
+    rows = fitted.rows
 
     def number(name: str, value: Array) -> Array:
         """Samples (K, k) of a metric of such values; infinite where it was not sampled."""
@@ -90,7 +90,7 @@ def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
     longest = evidence.computing * np.where(np.isfinite(samples.time), _longest(samples.time), 1.0)
     for time, cycle, count, store, *each in PLACES:  # the same for all kernels, which are judged one by one
         moved = evidence.loads * np.stack([_factor(n, at) for n, at in zip(samples.loads, each, strict=True)])
-        first = gammaincinv(0.5, np.array(each))[:, None, None] * np.nan_to_num(samples.worth)
+        first = special.gammaincinv(0.5, np.array(each))[:, None, None] * np.nan_to_num(samples.worth)
         one = replace(
             evidence,
             computing=evidence.computing * _factor(samples.time, time),
@@ -105,7 +105,7 @@ def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
 def _factor(samples: Array, at: float) -> Array:
     """A value of so many samples is multiplied by this at one quantile of its law."""
     number = np.where(np.isfinite(samples), np.maximum(samples, 1e-12), 1.0)
-    return np.where(np.isfinite(samples), gammaincinv(number + 0.5, at) / number, 1.0)
+    return np.where(np.isfinite(samples), special.gammaincinv(number + 0.5, at) / number, 1.0)
 
 
 def _longest(number: Array) -> Array:

@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core import special
 from ranksight.core.experiment import WHOLE
 
 Array = NDArray[np.float64]
@@ -89,7 +89,7 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     for a, at in zip(pair[heavy], place[heavy], strict=True):
         up = apart[a, at + 1] > 0
         winner, loser = (first[a], second[a]) if up else (second[a], first[a])
-        chance = ndtr(deviation[a] if up else -deviation[a])
+        chance = special.ndtr(deviation[a] if up else -deviation[a])
         part = apart[a, at] / (apart[a, at] - apart[a, at + 1])
         where = float(np.exp(np.log(ranks[at]) + part * (np.log(ranks[at + 1]) - np.log(ranks[at]))))
         below = np.flatnonzero(chance[: at + 1] <= (1 - level) / 2)
@@ -127,6 +127,6 @@ def _fine(line: Evidence, index: NDArray[np.intp], sums: Array, level: float) ->
     waited = (line.imbalance + line.communication)[index]
     with np.errstate(divide="ignore", invalid="ignore"):
         wide = np.log((line.high[index] + waited) / np.maximum(line.low[index] + waited, 1e-300))
-    spread = np.nan_to_num(wide / (2 * float(ndtri((1 + level) / 2))), nan=1.0, posinf=1.0)
+    spread = np.nan_to_num(wide / (2 * float(special.ndtri((1 + level) / 2))), nan=1.0, posinf=1.0)
     times = np.exp(between(np.log(whole)))
     return np.exp(fine), times, between(spread), times / np.exp(np.interp(fine, x, np.log(sums)))

@@ -1,4 +1,6 @@
-"""Where kernels stand under the roofs of the memory levels (Williams, Waterman and Patterson, CACM 52 (2009) 65).
+"""Where kernels stand under the roofs of the memory levels and of the core.
+
+Williams, Waterman and Patterson, "Roofline", CACM 52 (2009) 65.
 
 A kernel that does W operations and moves B bytes through a level of bandwidth b runs at most at W / B x b there. Where
 floating-point operations were counted they are W; where they were not, instructions are (instruction roofline; Ding and
@@ -30,7 +32,8 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
         One column a parameter, ``kernel``, ``level``; ``operations`` (``flops`` or ``instructions``), ``intensity``
         (operations a byte), ``performance`` (operations a second of a rank), ``bandwidth`` (B/s of a rank),
         ``ceiling`` (operations a second that the level allows), ``fraction`` (performance over ceiling), ``nearest``
-        (whether no other level's roof is nearer).
+        (whether no other level's roof is nearer), ``peak`` (operations a second that the rank's cores can do at most;
+        NaN where the processor is not known).
     """
     count, k = evidence.computing.shape
     flops = np.isfinite(evidence.flops) & (evidence.flops > 0)
@@ -54,6 +57,9 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     columns["operations"] = flat(np.where(flops, "flops", "instructions"))
     columns |= {"intensity": flat(intensity), "performance": flat(speed)}
     columns |= {"bandwidth": flat(bandwidth[:, None, :]), "ceiling": flat(ceiling), "fraction": flat(causes.used)}
+    machine, own = evidence.ceilings, evidence.cores / evidence.ranks
+    most = {kind: np.nan if machine is None else machine.peak(kind) for kind in ("flops", "instructions")}
+    columns["peak"] = flat(np.where(flops, most["flops"], most["instructions"]) * own)
     columns["nearest"] = flat(np.nan_to_num(causes.used, nan=-2.0) >= top[None])
     found = pd.DataFrame(columns)
     keep = np.isfinite(found["ceiling"].to_numpy(dtype=float)) & (found["kernel"] != WHOLE).to_numpy()

@@ -26,6 +26,7 @@ from ranksight.comm import matched
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.waiting import shares_cores, split
+from ranksight.core import limits
 from ranksight.core.experiment import Experiment, Run
 
 MOVING = "spcwr"
@@ -43,8 +44,6 @@ ORDERED = 0.5
 """Rank correlation (Spearman) with the number of the rank below which a configuration is not said to wait in turn."""
 FEWEST = 4
 """Ranks from which an order is looked for."""
-MOST_EVENTS = 4_000_000
-"""Events of a run beyond which they are not matched."""
 HEAVY = 0.01
 """Part of the run's time that must be waited before a kernel is named."""
 
@@ -93,7 +92,7 @@ def _matched(experiment: Experiment, run: Run) -> pd.Series[float] | None:
     if any("full table of events" in note for note in run.notes):
         return None
     events = experiment.table(run, "events", matched.COLUMNS)
-    if events is None or not 0 < len(events) <= MOST_EVENTS:
+    if events is None or not 0 < len(events) <= limits.EVENTS_ORDERED:
         return None
     calls = matched.waiting(events).calls
     waited = calls[["late_sender", "late_receiver", "collective"]].sum(axis=1)

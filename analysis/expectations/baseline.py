@@ -81,8 +81,8 @@ def status_quo(
             f"{earlier.path} varies {', '.join(before.parameters)}, the experiment checked {', '.join(now.parameters)}",
             "hold the others in a file of expectations, under [hold]",
         )
-    there = set(zip(now.kernels, now.metrics, strict=True))
-    keys = [key for key in zip(before.kernels, before.metrics, strict=True) if key in there and key not in taken]
+    there = set(now.keys)
+    keys = [key for key in before.keys if key in there and key not in taken]
     if not keys and not taken:
         raise InputError(f"{earlier.path} shares no function and metric with the experiment checked")
     models = fit_models(

@@ -125,7 +125,7 @@ def check(
     for key, reason in missing.items():
         place = Expectation(key[0], key[1], Growth())
         findings.append(Finding(key[0], key[1], place, None, status="insufficient", reason=reason))
-    order = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    order = series.rows
     if not wanted.expectations:
         findings.sort(key=lambda each: order[each.function, each.metric])
     rules = tuple(check_rule(rule, models, at, how, wanted) for rule in wanted.rules)

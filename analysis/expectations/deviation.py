@@ -65,7 +65,7 @@ def fit_expected(series: Series, growths: Mapping[Key, Growth], over_repetitions
 
     Functions that share E are fitted together.
     """
-    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     groups: dict[Growth, list[Key]] = {}
     for key, growth in growths.items():
         groups.setdefault(growth, []).append(key)

@@ -119,7 +119,7 @@ def resolve(study: Study, series: Series) -> dict[tuple[str, str], Expectation]:
         When a function is unknown, a pattern matches nothing, or two patterns expect different things of a function.
     """
     kernels: dict[str, list[str]] = {}
-    for kernel, name in zip(series.kernels, series.metrics, strict=True):
+    for kernel, name in series.keys:
         kernels.setdefault(name, []).append(kernel)
     found: dict[tuple[str, str], Expectation] = {}
     by_pattern: dict[tuple[str, str], Expectation] = {}
@@ -155,7 +155,7 @@ def functions_of(rules: Mapping[str, Sequence[str]], series: Series, places: Map
         Naming the nearest functions.
     """
     for metric, names in rules.items():
-        there = [k for k, m in zip(series.kernels, series.metrics, strict=True) if m == metric]
+        there = [k for k, m in series.keys if m == metric]
         for name in names:
             if name not in there:
                 raise InputError(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
+from ranksight.core import special
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.search.growth import Growth, leading
@@ -143,7 +143,7 @@ class Model:
         """Whether each coefficient of a hypothesis differs from zero by more than its error."""
         root, variance = self.fitted.root[self.row, hypothesis], float(self.fitted.variance[self.row, hypothesis])
         error = np.sqrt(variance * (root**2).sum(axis=1))
-        reach = float(stdtrit(max(float(self.fitted.freedom[self.row, hypothesis]), 1.0), CERTAIN))
+        reach = float(special.stdtrit(max(float(self.fitted.freedom[self.row, hypothesis]), 1.0), CERTAIN))
         return np.asarray(~(np.abs(self.fitted.coefficient[self.row, hypothesis]) < reach * error))
 
     def alternatives(self) -> list[tuple[float, int]]:
@@ -202,7 +202,7 @@ def fit_models(
     over_repetitions : str
         How repetitions become one value.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     groups: dict[Growth, list[Key]] = {}
     for key, growth in around.items():
         groups.setdefault(growth, []).append(key)

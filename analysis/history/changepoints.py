@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri
+
+from ranksight.core import special
 
 Array = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ def changepoints(values: Array, errors: Array, level: float = 0.95) -> NDArray[n
     zero = np.zeros((count, 1))
     weights, sums = (np.concatenate([zero, np.cumsum(x, axis=1)], axis=1) for x in (weight, weighted))
     places = np.maximum(known.sum(axis=1) - 1, 1)
-    penalty = chdtri(1, (1 - level) / (places * max(count, 1)))
+    penalty = special.chdtri(1, (1 - level) / (places * max(count, 1)))
     # best[:, j] is the least cost of the first j values; last[:, j] is where its last segment begins.
     best, last = np.zeros((count, n + 1)), np.zeros((count, n + 1), dtype=np.intp)
     best[:, 0] = -penalty

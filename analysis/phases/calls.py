@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ranksight.core import limits
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.tables import open_table
@@ -25,8 +26,6 @@ from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 EVENTS = "events"
-MOST_EVENTS = 50_000_000
-"""Events of one run that are read at most; their tables take some gigabytes."""
 LOADS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 COUNTED = ("instructions", "flops", *LOADS)
 """Counts of a stretch of computation that may be known in addition to its time."""
@@ -111,9 +110,9 @@ def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
         if cut is not None:
             raise InsufficientError(f"run {run.id}: {cut}", "trace a shorter run: fewer steps or iterations")
         held = _rows(experiment.path / "runs" / run.id / f"{EVENTS}.parquet")
-        if held > MOST_EVENTS:
+        if held > limits.EVENTS:
             raise InsufficientError(
-                f"run {run.id} traced {held} events, more than the {MOST_EVENTS} that are read",
+                f"run {run.id} traced {held} events, more than the {limits.EVENTS} that are read",
                 "trace a shorter run: fewer steps or iterations",
             )
         events = experiment.table(run, EVENTS)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ranksight.analysis.phases.pet import Pet
 from ranksight.core.errors import InputError
+from ranksight.core.units import finite
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.uncertainty import forecast
 
@@ -57,16 +58,12 @@ class CrossCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        numbers = {name: _known(getattr(self, name)) for name in ("value", "computation", "communication", "sum")}
-        interval = [_known(self.lower), _known(self.upper)]
+        numbers = {name: finite(getattr(self, name)) for name in ("value", "computation", "communication", "sum")}
+        interval = [finite(self.lower), finite(self.upper)]
         return {
             "configuration": dict(self.configuration), **numbers, "interval": interval, "agree": self.agree,
             "why": self.why,
         }  # fmt: skip
-
-
-def _known(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def cross_check(

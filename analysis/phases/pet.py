@@ -10,8 +10,7 @@ Source: Panadero et al. 2015, equation 4.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +19,13 @@ from ranksight.analysis.phases.messages import Messages
 from ranksight.analysis.phases.power import Power
 from ranksight.analysis.phases.weights import RULES, Weight, admits
 from ranksight.core.errors import InputError
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseTime:
+@dataclass(frozen=True)
+class PhaseTime(Stored):
     """Time of a phase at any rank count.
 
     Attributes
@@ -66,6 +65,9 @@ class PhaseTime:
         found: Array = start + each * np.log2(np.asarray(ranks, dtype=np.float64))
         return found
 
+    def _fits(self) -> bool:
+        return bool(self.powers)
+
 
 @dataclass(frozen=True)
 class Times:
@@ -94,7 +96,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Pet:
+class Pet(Stored):
     """A program's phases as far as predictions need them.
 
     Attributes
@@ -155,52 +157,3 @@ class Pet:
         lower, upper = (weights * bounds[:, side] for side in (0, 1))
         inside = np.nan_to_num(communication).sum(axis=0)
         return Times(p, computation, communication, lower.sum(axis=0) + inside, upper.sum(axis=0) + inside)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "workload": dict(self.workload),
-            "measured": list(self.measured),
-            "clock": self.clock,
-            "coverage": self.coverage,
-            "network": self.network,
-            "messages": None if self.messages is None else self.messages.to_dict(),
-            "phases": [
-                {
-                    "number": phase.number,
-                    "label": phase.label,
-                    "weight": phase.weight.to_dict(),
-                    "powers": [{name: with_gaps(x) for name, x in asdict(power).items()} for power in phase.powers],
-                    "communication": with_gaps(phase.communication),
-                    "distant": phase.distant,
-                }
-                for phase in self.phases
-            ],
-        }
-
-    @classmethod
-    def from_dict(cls, content: Any) -> Pet:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'phases'"):
-            phases = []
-            for given in content["phases"]:
-                weight = Weight(**given["weight"])
-                numbers = (weight.intercept, weight.slope, weight.r2)
-                if weight.rule not in RULES or not all(isinstance(x, (int, float)) and x == x for x in numbers):
-                    raise ValueError("a weight is damaged")
-                powers = tuple(_power(each) for each in given["powers"])
-                first, second = from_gaps(given["communication"]).reshape(2).tolist()
-                if not powers:
-                    raise ValueError("a phase has no time")
-                number, label, distant = int(given["number"]), str(given["label"]), float(given["distant"])
-                phases.append(PhaseTime(number, label, weight, powers, (first, second), distant))
-            workload = {str(name): float(value) for name, value in content["workload"].items()}
-            measured = tuple(float(p) for p in content["measured"])
-            clock, network, coverage = str(content["clock"]), str(content["network"]), float(content["coverage"])
-            messages = Messages.from_dict(content["messages"]) if content.get("messages") else None
-            return cls(workload, measured, tuple(phases), clock, coverage, network, messages)
-
-
-def _power(given: Mapping[str, Any]) -> Power:
-    numbers = dict(zip(given, from_gaps(list(given.values())).tolist(), strict=True))
-    return Power(**{**numbers, "count": int(given["count"])})

@@ -226,26 +226,22 @@ def _logarithm(ranks: Array, seconds: Array) -> tuple[float, float]:
     return float(found[0] * scale), float(found[1] * scale)
 
 
-def instruction_groups(instructions: ArrayLike, similarity: float = SIMILARITY) -> NDArray[np.intp]:
+def instruction_groups(instructions: ArrayLike) -> NDArray[np.intp]:
     """Group of each rank, 0 for those with most instructions.
 
-    A group reaches from its largest count down to `similarity` times that, so any two of its ranks are similar.
+    A group reaches from its largest count down to :data:`SIMILARITY` times that, so any two of its ranks are similar.
 
     Parameters
     ----------
     instructions : (n,)
         Of each rank, in one occurrence of the phase; finite, not negative.
-    similarity : float
-        Between 0 and 1.
 
     Raises
     ------
     InputError
-        When a count or the similarity is out of range.
+        When a count is out of range.
     """
     counts = np.asarray(instructions, dtype=np.float64)
-    if not 0 < similarity <= 1:
-        raise InputError(f"a similarity of {similarity:g}", "give a number above 0, up to 1, such as 0.95")
     if not (np.isfinite(counts).all() and (counts >= 0).all()):
         raise InputError("an instruction count is negative or not finite", "measure the run again")
     order = np.argsort(-counts, kind="stable")
@@ -253,7 +249,7 @@ def instruction_groups(instructions: ArrayLike, similarity: float = SIMILARITY) 
     labels = np.empty(len(counts), dtype=np.intp)
     start, group = 0, 0
     while start < len(ordered):
-        end = int(np.searchsorted(-ordered, -similarity * ordered[start], side="right"))
+        end = int(np.searchsorted(-ordered, -SIMILARITY * ordered[start], side="right"))
         labels[order[start:end]] = group
         start, group = max(end, start + 1), group + 1
     return labels

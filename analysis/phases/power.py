@@ -13,15 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
+from ranksight.core import special
 from ranksight.core.errors import InsufficientError
+from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+@dataclass(frozen=True)
+class Power(Stored):
     """``a p^b``.
 
     Attributes
@@ -58,7 +59,7 @@ class Power:
         if self.count < 3:
             return np.full(value.shape, np.nan), np.full(value.shape, np.nan)
         far = np.sqrt(1 + 1 / self.count + (np.log(p) - self.centre) ** 2 / self.width)
-        factor = np.exp(float(stdtrit(self.count - 2, 0.5 + level / 2)) * self.scatter * far)
+        factor = np.exp(float(special.stdtrit(self.count - 2, 0.5 + level / 2)) * self.scatter * far)
         return value / factor, value * factor
 
     @property

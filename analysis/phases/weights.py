@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ranksight.core.errors import InputError, InsufficientError
+from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
 PLAIN = "ranks"
@@ -68,8 +68,8 @@ def admissible(rule: str, largest: float, count: int = 1 << 16) -> Array:
     return found.astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+@dataclass(frozen=True)
+class Weight(Stored):
     """A phase's weight as a line.
 
     Attributes
@@ -105,9 +105,8 @@ class Weight:
         text = f"{self.slope:.6g} x {'-' if self.intercept < 0 else '+'} {abs(self.intercept):.6g}"
         return f"{text}, x: {self.rule}" + ("" if self.exact else f" (R2 = {self.r2:.5f})")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"intercept": self.intercept, "slope": self.slope, "rule": self.rule, "r2": self.r2}
+    def _fits(self) -> bool:
+        return self.rule in RULES and bool(np.isfinite([self.intercept, self.slope, self.r2]).all())
 
 
 def line(x: Array, y: Array) -> tuple[float, float, float]:

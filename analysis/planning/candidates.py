@@ -193,16 +193,18 @@ def _nothing_left(axes: list[_Axis], measured: Array, targets: Array) -> InputEr
         )
     if (targets <= measured.min(axis=0)).all():
         return InputError("the target is smaller than all that was measured", "measure it itself")
+    larger = [f"--max-{axis.name}" for axis in axes if axis.held is None]
     held = next((axis.held for axis in axes if axis.held is not None), None)
     if held is not None:
         return InputError(
             f"every configuration of up to {in_full(held)} ranks was measured, and the machine has no cores for more",
-            "give larger sizes to measure with --max-NAME, or --max-ranks for a machine with more cores",
+            f"allow more with {' or '.join([*larger, '--max-ranks'])}, the last for a machine with more cores",
         )
     ends = ", ".join(f"{axis.name} {in_full(axis.ends[1])}" for axis in axes)
     return InputError(
         f"no configuration under the rules is left to measure, to {ends}",
-        "give other rules with --NAME-rule, allow more with --max-NAME, or measure the target itself",
+        "give other rules with --NAME-rule, allow more with "
+        f"{' or '.join(f'--max-{axis.name}' for axis in axes)}, or measure the target itself",
     )
 
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ranksight.analysis.planning.goal import total_of
+from ranksight.core import special
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
@@ -87,10 +87,10 @@ class Cost:
         """The price of runs of the program at `points` (k, m)."""
         median, upper = self.seconds(points)
         with np.errstate(all="ignore"):
-            sigma = np.log(upper / median) / float(ndtri((1 + LEVEL) / 2))
+            sigma = np.log(upper / median) / float(special.ndtri((1 + LEVEL) / 2))
         sigma = np.clip(np.where(np.isfinite(sigma), sigma, MOST_SIGMA), 0.0, MOST_SIGMA)
         expected = median * np.exp(sigma**2 / 2)
-        upper = median * np.exp(sigma * float(ndtri((1 + LEVEL) / 2)))
+        upper = median * np.exp(sigma * float(special.ndtri((1 + LEVEL) / 2)))
         cores = points[:, self.ranks] if self.ranks is not None else np.ones(len(points))
         each = repetitions * cores / HOUR
         return Price(expected, each * expected, each * upper)

@@ -6,11 +6,11 @@ from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ranksight.analysis.planning.belief import Belief
 from ranksight.analysis.planning.goal import REACH, Goal
 from ranksight.analysis.planning.worlds import Worlds
+from ranksight.core import special
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -52,7 +52,7 @@ class Prospect:
         self._start_form = np.concatenate([source.form for source in goal.sources])
         self._reach = np.concatenate([source.share * source.ends.mean(axis=0) for source in goal.sources])
         self._ratio = np.ones(self._reach.shape)
-        most = REACH / float(ndtri((1 + goal.now.level) / 2))
+        most = REACH / float(special.ndtri((1 + goal.now.level) / 2))
         self.beyond = np.maximum(self._first / most, 1.0).max(axis=0, initial=1.0)
         self._names = [
             source.fitted.kernels[row]

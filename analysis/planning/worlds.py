@@ -9,9 +9,9 @@ from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from ranksight.analysis.planning.belief import LARGEST, Belief
+from ranksight.core import special
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -139,7 +139,7 @@ class Worlds:
         surprise = np.where(alive, self.outcome[:, :, None][..., at] - said, 0.0)
         nu = np.clip(own.freedom, 1.0, 1e6)[:, None, :, None]
         scale = np.sqrt(np.maximum(variance, 1e-300))[:, None]
-        density = gammaln((nu + 1) / 2) - gammaln(nu / 2) - np.log(nu) / 2 - np.log(scale)
+        density = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - np.log(nu) / 2 - np.log(scale)
         density = density - (nu + 1) / 2 * np.log1p((surprise / scale) ** 2 / nu)
         share = _shares(self.log_weight[..., None] + np.where(alive, density, FLOOR))
         return through, variance, surprise, share

@@ -20,6 +20,7 @@ from benchmarks.settings import ROOT
 TESTS = ROOT / "tests"
 FILES = {
     "caliper": ("readers/data/caliper/*.cali", "readers/data/caliper/*.json"),
+    "thicket": ("readers/data/thicket/*.json",),
     "cachegrind": ("readers/data/valgrind/cachegrind*",),
     "callgrind": ("readers/data/valgrind/callgrind.out.100",),
     "gprof": ("readers/data/gprof/*",),

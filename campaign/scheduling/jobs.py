@@ -1,8 +1,8 @@
 """A campaign as jobs: one job a number of ranks, one task a configuration, and a last job that joins the parts.
 
-Every task measures its configuration into an experiment of its own, ``parts/<configuration>``, so that no two jobs
-write into one folder; the last job starts when all others have ended, well or not, and joins what is there. What is
-complete is marked and not submitted again.
+Every task measures its configuration, or a repetition of it, into an experiment of its own, ``parts/<configuration>``,
+so that no two jobs write into one folder; the last job starts when all others have ended, well or not, and joins what
+is there. What is complete is marked and not submitted again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One configuration: the command that measures it, and the part of the experiment that this fills."""
+    """One configuration, or a repetition of it: the command that measures it, and the part of the experiment filled."""
 
     part: str
     command: tuple[str, ...]
@@ -110,6 +110,7 @@ def jobs_of(
     folder: Path,
     request: Request,
     scheduler: Scheduler,
+    repetitions: int | None = None,
 ) -> list[Job]:
     """The jobs that measure what `folder` still lacks of a grid, small numbers of ranks first.
 
@@ -121,17 +122,21 @@ def jobs_of(
         ``ranksight measure`` with the options that all tasks share, without folder and parameters.
     template : words
         The program's command, after ``--``.
+    repetitions : int or None
+        Number of repetitions, each of which is a task of its own; None where a task makes all of a configuration.
     """
     others = [name for name in grid if name != "ranks"]
     jobs = []
     for ranks in sorted(grid["ranks"]):
         tasks = []
-        for values in itertools.product(*(grid[name] for name in others)):
+        for *values, repetition in itertools.product(*(grid[name] for name in others), range(repetitions or 1)):
             configuration = {"ranks": ranks, **dict(zip(others, values, strict=True))}
             part = "-".join(f"{name}{_plain(value)}" for name, value in configuration.items())
+            given = [word for name, value in configuration.items() for word in (f"--{name}", _plain(value))]
+            if repetitions:
+                part, given = f"{part}-repetition{repetition}", [*given, "--repetition", str(repetition)]
             if (folder / "parts" / part / COMPLETE).is_file():
                 continue
-            given = [word for name, value in configuration.items() for word in (f"--{name}", _plain(value))]
             place = str(folder / "parts" / part)
             tasks.append(Task(part, (*command, "-o", place, *given, "--", *template)))
         nodes = math.ceil(ranks / request.ranks_per_node) if request.ranks_per_node else None

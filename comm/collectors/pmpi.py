@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,9 +65,8 @@ class Pmpi:
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Tables of the run; ToolError where ranks are missing, as a run without them is not stored."""
-        from ranksight.comm.tracer.events import has_events, tabulate_events
+        from ranksight.comm.readers.pmpi_traces import reading_of
         from ranksight.comm.tracer.gathering import read_folder, trace_files
-        from ranksight.comm.tracer.tables import METRICS, tabulate
 
         if not launch.launcher and launch.ranks == 1 and not trace_files(folder):
             why = "the program, started without a launcher, did not initialise MPI: nothing was sent"
@@ -81,21 +81,7 @@ class Pmpi:
                 f"the program ran on {len(traces)} ranks, the configuration says {launch.ranks}",
                 "write {ranks} where the launcher takes the number of ranks",
             )
-        tables = tabulate(traces)
-        more = {"peers": tables.peers, "phases": tables.phases, "ranks": tables.ranks}
-        if has_events(traces):
-            more["events"] = tabulate_events(traces)
-        return Reading(
-            configuration=dict(launch.configuration),
-            counters=tables.counters,
-            messages=tables.messages,
-            tables=more,
-            provenance=dict.fromkeys(METRICS, "measured"),
-            wall_time=float(tables.ranks["wall_time"].max()),
-            notes=tables.notes,
-            warnings=tables.warnings,
-            raw=() if self.events else trace_files(folder),
-        )
+        return replace(reading_of(traces, launch.configuration), raw=() if self.events else trace_files(folder))
 
 
 def _nothing() -> pd.DataFrame:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-MOST_EVENTS = 4_000_000
-"""Calls that are kept of a trace; of a longer trace none are kept, as the first ones would look like a shorter run."""
+from ranksight.core import limits
 
 
 class EventLog:
@@ -37,7 +36,8 @@ class EventLog:
         counted: float = float("nan"),
     ) -> None:
         """Keep one call of `size` bytes, with what was counted since the rank's call before."""
-        if self.lost or len(self._rows) >= MOST_EVENTS:
+        if self.lost or len(self._rows) >= limits.EVENTS_ORDERED:
+            # The first ones alone would look like a shorter run.
             self.lost, self._rows = True, []
             return
         self._rows.append((rank, kernel, operation, comm_size, size, begin, end, counted))
@@ -55,4 +55,6 @@ class EventLog:
     @property
     def notes(self) -> tuple[str, ...]:
         """That nothing was kept, where it was not."""
-        return (f"more than {MOST_EVENTS} calls: their order is not kept, only their sums",) if self.lost else ()
+        if not self.lost:
+            return ()
+        return (f"more than {limits.EVENTS_ORDERED} calls: their order is not kept, only their sums",)

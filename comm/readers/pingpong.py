@@ -8,12 +8,13 @@ time between one start and the next), other sends, and receives in a file that h
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as arrow
 
 from ranksight.comm.loggp import OPERATIONS
 from ranksight.core import limits
@@ -76,17 +77,16 @@ def _table(path: Path) -> pd.DataFrame:
             names
         ) != len(fields):
             raise InputError(f"{path}:1: {len(fields)} columns", "give op,bytes,start,duration or op,bytes,duration")
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows of more fields than the first line has
-            raw = pd.read_csv(
-                path, names=names, skiprows=int(header), dtype=str, keep_default_na=False, index_col=False
-            )
+        raw = arrow.read_csv(
+            path,
+            arrow.ReadOptions(use_threads=False, column_names=names, skip_rows=int(header)),
+            convert_options=arrow.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        ).to_pandas()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except pd.errors.ParserWarning as error:
-        raise InputError(f"{path}: rows have more than {len(names)} columns", "give op,bytes,start,duration") from error
-    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise InputError(f"{path} is not a table of timings: {error}", "give op,bytes,start,duration") from error
+    except (UnicodeDecodeError, pa.ArrowException) as error:
+        what = f"{path} is not a table of timings: {' '.join(str(error).split())[:200]}"
+        raise InputError(what, "give op,bytes,start,duration") from error
     numbers = {name: pd.to_numeric(raw[name], errors="coerce") for name in names if name != "op"}
     for name, column in numbers.items():
         bad = ~np.isfinite(column.to_numpy(dtype=float)) | ((column < 0).to_numpy() & (name != "start"))

@@ -7,12 +7,13 @@ Names of kernels come from the program's files, which must lie where they lay du
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ranksight.comm.tracer.events import has_events, tabulate_events
 from ranksight.comm.tracer.gathering import read_folder, trace_files
-from ranksight.comm.tracer.rawfile import is_trace
+from ranksight.comm.tracer.rawfile import RankTrace, is_trace
 from ranksight.comm.tracer.tables import METRICS, tabulate
 from ranksight.core.reading import READERS, Reading
 
@@ -30,21 +31,27 @@ class PmpiTraces:
         """Read one run; see :func:`ranksight.comm.tracer.gathering.read_folder` for what is refused."""
         folder = path if path.is_dir() else path.parent
         traces, lost = read_folder(folder)
-        tables = tabulate(traces)
-        more = {"peers": tables.peers, "phases": tables.phases, "ranks": tables.ranks}
-        if has_events(traces):
-            more["events"] = tabulate_events(traces)
-        yield Reading(
-            configuration={"ranks": float(traces[0].head["size"])},
-            counters=tables.counters,
-            messages=tables.messages,
-            tables=more,
-            provenance=dict.fromkeys(METRICS, "measured"),
-            wall_time=float(tables.ranks["wall_time"].max()),
-            notes=(*lost, *tables.notes),
-            warnings=tables.warnings,
-            source=tuple(str(file) for file in trace_files(folder)[:1]),
-        )
+        found = reading_of(traces, {"ranks": float(traces[0].head["size"])})
+        source = tuple(str(file) for file in trace_files(folder)[:1])
+        yield replace(found, notes=(*lost, *found.notes), source=source)
 
 
 READERS.register("pmpi")(PmpiTraces())
+
+
+def reading_of(traces: Sequence[RankTrace], configuration: Mapping[str, float]) -> Reading:
+    """The reading of one run from the traces of its ranks."""
+    tables = tabulate(traces)
+    more = {"peers": tables.peers, "phases": tables.phases, "ranks": tables.ranks}
+    if has_events(traces):
+        more["events"] = tabulate_events(traces)
+    return Reading(
+        configuration=dict(configuration),
+        counters=tables.counters,
+        messages=tables.messages,
+        tables=more,
+        provenance=dict.fromkeys(METRICS, "measured"),
+        wall_time=float(tables.ranks["wall_time"].max()),
+        notes=tables.notes,
+        warnings=tables.warnings,
+    )

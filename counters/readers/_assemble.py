@@ -101,6 +101,28 @@ def checked_ranks(ranks: Iterable[int], where: str) -> list[int]:
     return present
 
 
+def columns_of(rows: Iterable[Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
+    """Columns from one mapping a row; NaN where a row lacks a name."""
+    rows = list(rows)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64) for name in names}
+
+
+def build_cells(
+    path: Path, cells: Mapping[str, Mapping[str, float]], rank: int | None, notes: Sequence[str] = (), **settings: Any
+) -> Reading:
+    """One reading of a file of one rank, 0 where it is not known, from the values of each kernel.
+
+    Parameters
+    ----------
+    **settings
+        As in :func:`build`, with its errors.
+    """
+    own = 0 if rank is None else rank
+    columns = columns_of(cells.values())
+    return build(path, list(cells), [own] * len(cells), columns, configuration={}, notes=notes, **settings)
+
+
 def build_reduced(
     path: Path,
     reduced: Reduced,

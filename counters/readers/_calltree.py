@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -180,9 +179,3 @@ def _added(codes: NDArray[np.int64], values: NDArray[np.float64], size: int) -> 
     total = np.bincount(codes[known], weights=values[known], minlength=size).astype(np.float64)
     total[np.bincount(codes[known], minlength=size) == 0] = np.nan
     return total
-
-
-def columns_of(rows: Sequence[Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
-    """Columns from one mapping a row; NaN where a row lacks a name."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: np.array([row.get(name, np.nan) for row in rows], dtype=np.float64) for name in names}

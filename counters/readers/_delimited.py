@@ -151,7 +151,7 @@ class _Scanned:
     encoding : str
     notes : tuple of str
     plain : bool
-        Whether a line is a row: it holds neither quotes nor ends of lines of its own.
+        Whether a line is a row: none is empty, or holds quotes or ends of lines of its own.
     comment : int
         Byte behind the last ``#``.
     trim : bool
@@ -203,9 +203,11 @@ def _scan(path: Path, table: bool = False) -> _Scanned:
                     if line > limits.LINE:
                         raise InputError(f"{path}: a line is longer than {limits.LINE >> 20} MiB", "is it a table?")
                     # A carriage return may belong to the line feed that the next piece begins with.
-                    returns += piece.count(b"\r") - piece.count(b"\r\n") - (last == b"\r" and piece[:1] == b"\n")
-                    found.plain &= b'"' not in piece
-                    last = piece[-1:]
+                    returns += piece.count(b"\r") - piece.count(b"\r\n") - (last[-1:] == b"\r" and piece[:1] == b"\n")
+                    around = last + piece[:2]
+                    empty = any(sign in part for sign in (b"\n\n", b"\n\r\n") for part in (around, piece))
+                    found.plain &= b'"' not in piece and not empty
+                    last = (last + piece[-2:])[-2:]
                     found.comment = size + at + 1 if (at := piece.rfind(b"#")) >= 0 else found.comment
                     found.trim |= not piece.isascii() or any(sign in piece for sign in _BLANK)
                 size += len(piece)

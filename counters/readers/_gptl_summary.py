@@ -13,7 +13,6 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.reading import Reading
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import columns_of
 
 _TASKS = re.compile(r"Total ranks in communicator\s*=\s*(\d+)|\(\s*(\d+)\s+MPI TASKS\s*\)")
 _OWN = re.compile(r"^name\s+ncalls\s+nranks\s+mean_time\s+std_dev\s+wallmax\s*\(")
@@ -67,7 +66,7 @@ def summary(path: Path, lines: Sequence[str]) -> Reading:
         path,
         list(rows),
         [ALL_RANKS] * len(rows),
-        columns_of(list(rows.values())),
+        _assemble.columns_of(rows.values()),
         origin={"time_inclusive": "measured (wallmax)", "time_inclusive_mean": "derived from walltotal, processes"},
         configuration={} if ranks is None else {"ranks": ranks},
         notes=("a summary does not show who calls whom: times include what timers call, largest over ranks",),

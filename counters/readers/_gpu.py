@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import Reading
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import columns_of
 
 SECONDS = {
     "ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "μs": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0,
@@ -112,44 +111,22 @@ class Sums:
 
     def reading(self, path: Path, rank: int | None) -> Reading:
         """The sums as a reading of one rank."""
-        return _assemble.build(
-            path,
-            list(self.cells),
-            [0 if rank is None else rank] * len(self.cells),
-            columns_of(list(self.cells.values())),
-            configuration={},
-            notes=(NOTE,),
-        )
+        return _assemble.build_cells(path, self.cells, rank, (NOTE,))
 
 
-class GpuReader(ABC):
+class GpuReader(ABC, _assemble.FilePerRank):
     """A reader of one file a rank; a format says by which columns it is recognised and how a file is read."""
 
     text = ""
     heads: tuple[tuple[str, ...], ...] = ()
 
+    def __init__(self) -> None:
+        super().__init__(
+            self.text,
+            lambda path, head: recognised(head, *self.heads),
+            lambda path, rank: self.sums(path).reading(path, rank),
+        )
+
     @abstractmethod
     def sums(self, path: Path) -> Sums:
         """The sums over launches in a file."""
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is such a file, or a folder with one a rank."""
-        if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises)
-        return recognised(head, *self.heads)
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file, or a folder with one file a rank.
-
-        Raises
-        ------
-        InputError
-            Naming file and line: no table of kernels, a damaged row, a rank missing.
-        """
-        if path.is_dir():
-            files = _assemble.run_folder(path)
-            yield _assemble.merge_ranks(
-                {rank: self.sums(file).reading(file, rank) for rank, file in files.items()}, path
-            )
-        else:
-            yield self.sums(path).reading(path, _assemble.rank_in(path))

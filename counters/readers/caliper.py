@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ _BUILT_IN = 16
 """Nodes below this are Caliper's own (types, and the attributes of attributes)."""
 _CALLPATH = "source.function#callpath.address"
 """Column of call paths taken from the stack; finer than annotated regions (``path``)."""
-_UNNAMED = "(unnamed)"
+UNNAMED = "(unnamed)"
 _WORLD = ("mpi.world.size", "jobsize")
 _RECORD = re.compile(
     r'^\s*\[\s*\{[^{}\[\]]{0,2000}"(?:path|[\w.]+#[\w.#]+|time|time \(exc\)|Time \(E\)|mpi\.rank)"\s*:'
@@ -47,14 +47,27 @@ _SPLIT = re.compile(r'^\s*\{\s*"(?:data"\s*:\s*\[\s*[\[\]]|columns"\s*:\s*\[.{0,
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """What either form of file gives."""
+class Source:
+    """What any form of file gives.
+
+    Attributes
+    ----------
+    records : sequence of mapping
+        Values by attribute; the number of the call path under ``path``.
+    calls : CallPaths
+    units : mapping of str to str
+        Of attributes that hold numbers, empty where the file does not say.
+    globals : mapping of str to str
+        What is known of the run.
+    inclusive : collection of str
+        Attributes that hold their callees, whatever their names say.
+    """
 
     records: Sequence[Mapping[str, Any]]
-    """Values by attribute; the number of the call path under ``path``."""
     calls: CallPaths
     units: Mapping[str, str]
     globals: Mapping[str, str]
+    inclusive: Collection[str] = ()
 
 
 class Caliper:
@@ -80,13 +93,13 @@ class Caliper:
             When caliper-reader is needed and not installed.
         """
         head = _assemble.head_text(_assemble.head_of(path, 64))
-        yield _reading(path, _stream(path) if head.startswith("__rec=") or path.suffix == ".cali" else _json(path))
+        yield reading(path, _stream(path) if head.startswith("__rec=") or path.suffix == ".cali" else _json(path))
 
 
 READERS.register("caliper")(Caliper())
 
 
-def _stream(path: Path) -> _Source:
+def _stream(path: Path) -> Source:
     try:
         import caliperreader
     except ImportError as error:
@@ -121,7 +134,7 @@ def _stream(path: Path) -> _Source:
         raise InputError(f"{path}:{count} breaks off", "the file is truncated: copy it again")
     calls = CallPaths(str(path))
     records = [_with_path(record, calls) for record in reader.records]
-    return _Source(records, calls, units, {str(k): _text(v) for k, v in reader.globals.items()})
+    return Source(records, calls, units, {str(k): as_text(v) for k, v in reader.globals.items()})
 
 
 class _Nodes:
@@ -166,17 +179,28 @@ class _Nodes:
             raise ValueError(f"node {number} is more than {limits.DEPTH} calls deep")
 
 
-def _json(path: Path) -> _Source:
+def parsed(path: Path) -> Any:
+    """The content of a file of JSON.
+
+    Raises
+    ------
+    InputError
+        When it is too large, or not valid.
+    """
     lines, _ = _assemble.read_text(path)
     try:
-        content = json.loads("\n".join(lines))
+        return json.loads("\n".join(lines))
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno} is not valid JSON: {error.msg}", "the file is damaged") from error
     except (RecursionError, ValueError) as error:
         raise InputError(f"{path} is not valid JSON that can be read: {error}", "the file is damaged") from error
+
+
+def _json(path: Path) -> Source:
+    content = parsed(path)
     calls = CallPaths(str(path))
     if isinstance(content, list) and all(isinstance(record, dict) for record in content):
-        return _Source([_with_path(record, calls, "/") for record in content], calls, {}, {})
+        return Source([_with_path(record, calls, "/") for record in content], calls, {}, {})
     if not isinstance(content, dict) or not all(
         isinstance(content.get(key), list) for key in ("data", "columns", "nodes")
     ):
@@ -212,7 +236,7 @@ def _json(path: Path) -> _Source:
         if (unit := detail.get("attribute.unit") or detail.get("unit"))
     }
     known = {"data", "columns", "nodes", "column_metadata"}
-    return _Source(records, calls, units, {key: _text(value) for key, value in content.items() if key not in known})
+    return Source(records, calls, units, {key: as_text(value) for key, value in content.items() if key not in known})
 
 
 def _paths(path: Path, nodes: Sequence[Any], calls: CallPaths) -> list[int]:
@@ -223,7 +247,7 @@ def _paths(path: Path, nodes: Sequence[Any], calls: CallPaths) -> list[int]:
         if parent is not None and (not isinstance(parent, int) or not 0 <= parent < at):
             raise InputError(f"{path}: node {at} has no proper parent", "the file is damaged")
         caller = CallPaths.ROOT if parent is None else paths[parent]
-        paths.append(calls.number(caller, str(node.get("label", "")) or _UNNAMED))
+        paths.append(calls.number(caller, str(node.get("label", "")) or UNNAMED))
     return paths
 
 
@@ -238,15 +262,23 @@ def _called(path: Any, calls: CallPaths, separator: str = "") -> int:
         path = tuple(part for part in path.split(separator) if part)
     number = CallPaths.ROOT
     for part in path if isinstance(path, (list, tuple)) else (path,):
-        number = calls.number(number, str(part) or _UNNAMED)
+        number = calls.number(number, str(part) or UNNAMED)
     return number
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """A global value as text, lists with commas."""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _reading(path: Path, source: _Source) -> Reading:
+def reading(path: Path, source: Source) -> Reading:
+    """The reading of one profile.
+
+    Raises
+    ------
+    InputError
+        When it holds no total of a metric, lacks ranks, or has a value that is not one.
+    """
     world = next((n for key in _WORLD if (n := _integer(source.globals.get(key))) is not None and n > 0), None)
     names = dict.fromkeys(
         name
@@ -255,6 +287,7 @@ def _reading(path: Path, source: _Source) -> Reading:
         if not isinstance(value, (tuple, list)) and _caliper_names.is_metric(name, source.units)
     )
     columns = {name: _caliper_names.column(name, source.units.get(name)) for name in names}
+    columns |= {name: replace(columns[name], inclusive=True) for name in names if name in source.inclusive}
     ranked = any(key in record for record in source.records for key in _RANKS)
     reduced = not ranked and (world or 1) > 1
     best = _caliper_names.chosen(columns.values(), reduced)
@@ -409,4 +442,4 @@ def _guessed_scale(name: str, values: NDArray[np.float64], notes: list[str]) -> 
 
 
 def _command(text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.strip("[]").split(",") if part)
+    return tuple(word for part in text.strip("[]").split(",") if (word := part.strip()))

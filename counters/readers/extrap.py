@@ -75,16 +75,22 @@ class Measurements:
             table = np.full((max(map(len, data.values())), len(held), len(kernels)), np.nan)
             for (kernel, metric), values in data.items():
                 table[: len(values), held[metric], kernels[kernel]] = values
-            names = np.array(list(kernels), dtype=object)
+            # Categories, once for all repetitions: to look names up anew in every table takes most of an import.
+            names = pd.CategoricalDtype(pd.Index(sorted(kernels), dtype="str"))
+            place = {name: at for at, name in enumerate(names.categories)}
+            codes = np.array([place[name] for name in kernels], dtype=np.int32)
             for repetition, numbers in enumerate(table):
                 known = ~np.isnan(numbers)
                 some = known.any(axis=0)
                 if not some.any():
                     continue
                 columns = {name: numbers[at][some] for name, at in held.items() if known[at].any()}
+                held_by = pd.Categorical.from_codes(codes[some], dtype=names)
+                if not some.all():
+                    held_by = held_by.remove_unused_categories()
                 yield Reading(
                     configuration=dict(point),
-                    counters=pd.DataFrame({"kernel": names[some], "rank": ALL_RANKS, **columns}),
+                    counters=pd.DataFrame({"kernel": held_by, "rank": ALL_RANKS, **columns}),
                     repetition=repetition,
                     provenance=dict.fromkeys(columns, "measured"),
                     notes=tuple(self.notes),

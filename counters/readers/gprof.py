@@ -12,7 +12,6 @@ from pathlib import Path
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import columns_of
 
 _EACH = re.compile(r"^Each sample counts as (?P<seconds>[\d.eE+-]+) seconds")
 _HEADS = re.compile(
@@ -50,16 +49,9 @@ def _read(path: Path, rank: int | None) -> Reading:
     if 0 < interval < total / _assemble.LARGEST:
         raise InputError(f"{path}: a sample of {interval:g} s cannot be", "the file is damaged")
     sampled = f"sampled, n = {round(total / interval)} (one each {interval:g} s)" if interval else "sampled"
-    return _assemble.build(
-        path,
-        list(cells),
-        [0 if rank is None else rank] * len(cells),
-        columns_of(list(cells.values())),
-        origin={"time": sampled, "visits": "measured (mcount)"},
-        configuration={},
-        notes=notes,
-        worth={"time": interval} if interval > 0 else None,
-    )
+    origin = {"time": sampled, "visits": "measured (mcount)"}
+    worth = {"time": interval} if interval > 0 else None
+    return _assemble.build_cells(path, cells, rank, notes, origin=origin, worth=worth)
 
 
 def _rows(path: Path, lines: Sequence[str], begin: int) -> tuple[float, dict[str, dict[str, float]]]:

@@ -19,7 +19,6 @@ import numpy as np
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._gptl_summary import is_summary, summary
 from ranksight.counters.readers._threads import reduce_threads
 
@@ -103,7 +102,7 @@ def _read(path: Path, rank: int | None) -> Reading:
         np.array(kernels, dtype=object),
         np.full(len(kernels), own, dtype=np.int64),
         np.array(threads, dtype=object),
-        columns_of(rows),
+        _assemble.columns_of(rows),
         {"time": "max", "time_inclusive": "max"},
     )
     return _assemble.build_reduced(

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import CallPaths, columns_of
+from ranksight.counters.readers._calltree import CallPaths
 from ranksight.counters.readers._threads import reduce_threads
 
 _MARK = re.compile(r'^\s*\{\s*"(?:papi_version|cpu in mhz|cpu_info|event_definitions)"\s*:')
@@ -64,13 +63,12 @@ def _read(path: Path, rank: int | None) -> Reading:
             rows.append(values)
     if not rows:
         raise InputError(f"{path} holds no region", "are PAPI_hl_region_begin and _end called?")
-    columns: dict[str, NDArray[np.float64]] = columns_of(rows)
     own = 0 if rank is None else rank
     reduced = reduce_threads(
         np.array([kernel for kernel, _ in keys], dtype=object),
         np.full(len(keys), own, dtype=np.int64),
         np.array([thread for _, thread in keys], dtype=object),
-        columns,
+        _assemble.columns_of(rows),
         {"real_time_nsec": "max", "cycles": "max"},
     )
     notes = list(said)

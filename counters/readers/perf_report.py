@@ -13,15 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._samples import meaning, provenance
 
 _SAMPLES = re.compile(r"^# Samples:\s+(?P<count>[\d.]+)(?P<prefix>[KMG]?)\s+of events? '(?P<event>[^']+)'")
@@ -85,14 +82,12 @@ def _read(path: Path, rank: int | None) -> Reading:
         if not exact:
             origin[what.name] += "; from percentages of two decimals"
     command = next((match["command"] for line in lines[:100] if (match := _COMMAND.match(line))), "")
-    return _assemble.build(
+    return _assemble.build_cells(
         path,
-        list(cells),
-        [0 if rank is None else rank] * len(cells),
-        {name: np.nan_to_num(values) for name, values in columns_of(list(cells.values())).items()},
+        {kernel: {**dict.fromkeys(totals, 0.0), **own} for kernel, own in cells.items()},
+        rank,
+        notes,
         origin=origin,
-        configuration={},
-        notes=notes,
         command=tuple(command.split()),
         worth={name: total / hits for name, (total, hits) in totals.items() if total > 0 and hits > 0},
     )

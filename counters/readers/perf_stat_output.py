@@ -20,7 +20,6 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._perf_stat_rows import (
     SEPARATORS,
     Row,
@@ -123,7 +122,7 @@ def _read(path: Path, rank: int | None) -> Reading:
         path,
         [WHOLE] * len(ranks),
         ranks,
-        columns_of(table),
+        _assemble.columns_of(table),
         origin=origin,
         aliases=_ALIASES,
         configuration=alone,

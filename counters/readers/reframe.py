@@ -20,7 +20,6 @@ from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.units import counted
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._gpu import SECONDS
 
 _TOTAL = re.compile(
@@ -106,5 +105,5 @@ def _reading(path: Path, at: int, row: list[str], place: dict[str, int], variabl
         cells[kernel][metric] = scale * value
     if not any(cells.values()):
         raise InputError(f"{path}:{at}: a run without values", "the file is damaged")
-    columns = columns_of(list(cells.values()))
+    columns = _assemble.columns_of(cells.values())
     return _assemble.build(path, list(cells), [ALL_RANKS] * len(cells), columns, configuration=configuration)

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import SEPARATOR, columns_of
+from ranksight.counters.readers._calltree import SEPARATOR
 from ranksight.counters.readers._threads import reduce_threads
 
 _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$")
@@ -126,12 +125,11 @@ def _reading(path: Path, files: list[tuple[tuple[int, str], Path]]) -> Reading:
             rank, thread = min(everyone - present)
             raise InputError(f"{path}: {metric} of node {rank}, thread {thread} is missing", "give all profiles")
     keys = list(cells)
-    columns: dict[str, NDArray[np.float64]] = columns_of(list(cells.values()))
     reduced = reduce_threads(
         np.array([key[0] for key in keys], dtype=object),
         np.array([key[1] for key in keys], dtype=np.int64),
         np.array([key[2] for key in keys], dtype=object),
-        columns,
+        _assemble.columns_of(cells.values()),
         {"time": "max"},
     )
     return _assemble.build_reduced(

@@ -21,7 +21,6 @@ from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._calltree import columns_of
 from ranksight.counters.readers._delimited import header, read_delimited
 from ranksight.counters.readers._numbers import parse_numbers
 
@@ -84,16 +83,8 @@ def _read(path: Path, rank: int | None) -> Reading:
     notes = list(table.notes)
     if left:
         notes.append(f"columns left out: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}")
-    kernels = list(rows)
-    return _assemble.build(
-        path,
-        kernels,
-        [0 if rank is None else rank] * len(kernels),
-        columns_of(list(rows.values())),
-        origin={metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()},
-        configuration={},
-        notes=notes,
-    )
+    origin = {metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()}
+    return _assemble.build_cells(path, rows, rank, notes, origin=origin)
 
 
 def _kernel(function: str, module: str) -> str:

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
 
+from ranksight.core import special
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.sampled import sampling_of
 from ranksight.model.fitting.fitted import Fitted
@@ -276,4 +276,4 @@ def _by_chance(experiment: Experiment, run: Run, metric: str, work: Array) -> bo
     if table is None or table.empty:
         return False
     variance = float((table["samples"] * table["worth"] ** 2).sum()) / len(work)
-    return bool(chdtrc(len(work) - 1, float(((work - work.mean()) ** 2).sum()) / variance) > DOUBT)
+    return bool(special.chdtrc(len(work) - 1, float(((work - work.mean()) ** 2).sum()) / variance) > DOUBT)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
@@ -303,7 +303,7 @@ class Application(Stored):
         summed = whole.add(said, times, shares[times], rho)
         (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
         if self.pace > 0:
-            factor = np.exp(float(ndtri((1 + said.level) / 2)) * self.pace)
+            factor = np.exp(float(special.ndtri((1 + said.level) / 2)) * self.pace)
             own = (high - low) ** 2
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
             form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))

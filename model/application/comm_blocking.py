@@ -24,10 +24,10 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
+from ranksight.core import special
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_SCATTER, CONTINUED, REPEATED, UNSEEN
@@ -207,9 +207,9 @@ def fit_blocking(
         which = [at for at, _ in pairs]
         wide = np.hypot(error, np.array([[scatter] for _, scatter in pairs]))
         each = Rates(inputs, ratio[which], wide, variants)
-        evidence = logsumexp(each.likelihood + np.log(each.grid.prior), axis=1)
+        evidence = special.logsumexp(each.likelihood + np.log(each.grid.prior), axis=1)
         evidence += np.log(share[which])
-        weights = np.exp(evidence - logsumexp(evidence))
+        weights = np.exp(evidence - special.logsumexp(evidence))
         kept = np.flatnonzero(weights >= LEAST_WEIGHT)
         weights = weights / weights[kept].sum()
         for row in kept.tolist():

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from ranksight.comm.costs.cost import cost
+from ranksight.core import special
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
@@ -311,7 +311,7 @@ class Communication(Stored):
             alone = self._times(points, sent, fabric, network.choice())
         with np.errstate(divide="ignore"):
             own = np.log(alone.value)
-        reach = float(ndtri((1 + level) / 2))
+        reach = float(special.ndtri((1 + level) / 2))
         middle, scaled, down, up = own.copy(), own.copy(), *np.full((2, *own.shape), reach * COMMUNICATION_UNKNOWN)
         exact = np.zeros(own.shape, dtype=bool)
         held = self.blocking
@@ -437,7 +437,7 @@ def _mixed(
     middle = (weights * plain).sum(axis=0)
     down = up = reach * np.sqrt((weights * spread**2).sum(axis=0))
     if len(centres) > 1:
-        tail = float(ndtr(-reach))
+        tail = float(special.ndtr(-reach))
         low, half, high = quantiles((tail, 0.5, 1 - tail), weights, plain, spread, np.full(plain.shape, NORMAL))
         middle, down, up = (np.where(exact, *both) for both in ((middle, half), (down, half - low), (up, high - half)))
     return np.where(none, -np.inf, middle), down, up

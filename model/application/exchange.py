@@ -1,13 +1,16 @@
 """Times of messages that no network describes: kernels with a time and no counts, where other kernels have counts.
 
-    T(P, x) = a + b x^s + c log2 P        (or ceil(log2 P): whole steps of a tree)
+    T(P, x) = a + b x^s + c log2 P
 
 with x the work per rank, and s 1/2 or 2/3 for the surface of what a rank owns, 1 for its volume (Ding et al. 2018,
-equation 4: constant, volume and tree of messages). A single rank sends nothing.
+equation 4: constant, volume and tree of messages). In place of log2 P a tree has ceil(log2 P) whole steps, and one
+message to each other rank makes P - 1; in place of x^s, all but a rank's own share of a whole is 1 - 1/P. A single rank
+sends nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,17 +22,23 @@ from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import REPEATED
+from ranksight.model.priors import RARE_TERM, REPEATED
 from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
 
-TREE: tuple[Factor, ...] = ((0.0, 1.0, 0.0), on_a_grid("ceil(log2(x))"))
-"""How a collective operation grows with the ranks."""
+TREE: Mapping[Factor, float] = {
+    (0.0, 1.0, 0.0): 0.0,
+    on_a_grid("ceil(log2(x))"): 0.0,
+    on_a_grid("x - 1"): RARE_TERM,
+}
+"""How a collective operation grows with the ranks: as a tree, in whole steps, or one message to each other rank."""
 SHARES = (0.5, 2 / 3, 1.0)
 """Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""
+SCATTERED = on_a_grid("1 - 1/x")
+"""What a rank sends of a whole that all hold a share of, as reductions of long messages do."""
 FEWEST = 4
 """Numbers of ranks above one that a sum of three terms needs."""
 
@@ -61,7 +70,7 @@ class Exchange(Stored):
         return np.asarray(points[:, self.parameters.index("ranks")] > 1)
 
     def _fits(self) -> bool:
-        same = len(self.times.weight) == len(self.kernels) and len(self.parameters) == self.times.points.shape[1]
+        same = len(self.times.measured) == len(self.kernels) and len(self.parameters) == self.times.points.shape[1]
         return same and "ranks" in self.parameters
 
 
@@ -82,15 +91,13 @@ def fit_exchange(series: Series) -> Exchange | None:
     if not some.any():
         return None
     work = work_per_rank(series)
-    tree = [term(series.parameters, {"ranks": factor}) for factor in TREE]
-    surface = [
-        term(
-            series.parameters,
-            {name: (float(p * share), 0.0, 0.0) for name, p in zip(work.parameters, work.powers, strict=True)},
-        )
+    tree = {term(series.parameters, {"ranks": factor}): odds for factor, odds in TREE.items()}
+    powers = dict(zip(work.parameters, work.powers.tolist(), strict=True))
+    surface = {
+        term(series.parameters, {name: (power * share, 0.0, 0.0) for name, power in powers.items()}): 0.0
         for share in SHARES
         if work.powers.any()
-    ]
+    } | {term(series.parameters, {"ranks": SCATTERED}): RARE_TERM}
     middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
     times = fit_sums(forms(series.parameters, tree, surface), part.points, middle, np.nan_to_num(error))
     return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times)

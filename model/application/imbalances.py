@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import at_work
 from ranksight.model.fitting.fitted import Fitted
@@ -163,7 +163,7 @@ class Imbalances(Stored):
         """
         every, among = self.of(kernels, points), self.among(kernels, points)
         here, there = self._uneven(kernels)
-        whole, z = every[here], float(ndtri((1 + level) / 2))
+        whole, z = every[here], float(special.ndtri((1 + level) / 2))
         beyond = np.log(whole / np.clip(whole, *np.moveaxis(self.seen[there], 1, 0)[:, :, None]))
         beyond = np.where(among[here] < 1, 0.0, beyond)  # who has it is no matter of how much
         ends, x = (np.log(np.maximum(each, 1e-300)) for each in (self.fitted.trained[there], points))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.perwork import Spread
@@ -302,7 +302,7 @@ def terms_of(
 ) -> Terms | None:
     """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none."""
     blocks: list[tuple[tuple[str, ...], tuple[Array, ...], NDArray[np.bool_], tuple[str, ...]]] = []
-    z = float(ndtri((1 + level) / 2))
+    z = float(special.ndtri((1 + level) / 2))
     if counted is not None and times is not None and counted.split.any():
         rows = np.flatnonzero(counted.split)
         names = tuple(counted.kernels[at] for at in rows)

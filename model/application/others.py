@@ -10,17 +10,18 @@ kernels that overlap) their sum is not the program's time, and nothing is said.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, REPEATED
+from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -28,8 +29,13 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
 
-LAUNCH: tuple[Factor, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
-"""How start and end of a program grow with the ranks: one after the other, or as a tree."""
+LAUNCH: Mapping[Factor, float] = {
+    (1.0, 0.0, 0.0): 0.0,
+    (0.0, 1.0, 0.0): 0.0,
+    (0.5, 0.0, 0.0): RARE_TERM,
+    (-1.0, 0.0, 0.0): RARE_TERM,
+}
+"""How start and end of a program go with the ranks: one after the other, as a tree, between both, or in shares."""
 FILES: tuple[Factor, ...] = ((1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (3.0, 0.0, 0.0))
 """How input and output grow with another parameter: lines, faces, volumes."""
 TIMERS = 0.001
@@ -62,14 +68,14 @@ class Others(Stored):
             deviation = self.scatter * np.nan_to_num(total)[None]
         else:
             mean, deviation = self.times.at(points)
-        half = float(ndtri((1 + level) / 2)) * deviation
+        half = float(special.ndtri((1 + level) / 2)) * deviation
         low = mean - half if self.times is None else np.maximum(mean - half, 0.0)
         fine = np.zeros(mean.shape, dtype=np.intp)
         empty = np.full(mean.shape, "", dtype=object)
         return Forecast(mean, low, mean + half, fine, empty, 0 * mean, 0 * mean + 1, level)
 
     def _fits(self) -> bool:
-        return 0 <= self.scatter < 1 and (self.times is None or len(self.times.weight) == 1)
+        return 0 <= self.scatter < 1 and (self.times is None or len(self.times.measured) == 1)
 
 
 def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
@@ -187,6 +193,6 @@ def _errors(rest: Array, whole: Array, middle: Array) -> Array:
 def _hypotheses(names: tuple[str, ...], points: Array) -> Hypotheses:
     """A constant, with a term of the ranks, of another parameter that varied, or of both."""
     varied = {name for name, column in zip(names, points.T, strict=True) if len(np.unique(column)) > 2}
-    launch = [term(names, {"ranks": factor}) for factor in LAUNCH if "ranks" in varied]
-    files = [term(names, {name: factor}) for name in names if name in varied - {"ranks"} for factor in FILES]
+    launch = {term(names, {"ranks": factor}): odds for factor, odds in LAUNCH.items() if "ranks" in varied}
+    files = {term(names, {name: factor}): 0.0 for name in names if name in varied - {"ranks"} for factor in FILES}
     return forms(names, launch, files)

@@ -69,6 +69,41 @@ def fitted_to_columns(fitted: Fitted) -> dict[str, Any]:
     }
 
 
+def columns_of(content: Mapping[str, Any], rows: NDArray[np.intp]) -> dict[str, Any]:
+    """What :func:`fitted_to_columns` gives of some series (r,), in ascending order, from that of all."""
+    forms, size = content["forms"], content["size"]
+    form = _stretches(forms, rows)
+    term, corner = _stretches(size, form), _stretches(size.astype(np.intp) * (size + 1) // 2, form)
+    which = {"weight": form, "variance": form, "freedom": form, "size": form}
+    which |= {"members": term, "coefficients": term, "root": corner}
+    whole = ("parameters", "space", "terms", "ties", "hidden", "filling", "iterations", "lasting",
+             "breaks")  # fmt: skip
+    found: dict[str, Any] = {name: content[name] for name in whole if name in content}
+    for name in content.keys() - found.keys():
+        column, mine = content[name], which.get(name, rows)
+        found[name] = column[mine] if isinstance(column, np.ndarray) else [column[row] for row in mine.tolist()]
+    if "lasting" in found:
+        held = content["lasting"]
+        found["lasting"] = {**held, **{name: held[name][rows] for name in ("logs", "part", "axis")}}
+    if "breaks" in found:
+        del found["breaks"]
+        held = content["breaks"]
+        mine = np.flatnonzero(np.isin(held["rows"], rows))
+        if len(mine):
+            place = np.searchsorted(rows, held["rows"][mine])
+            below = columns_of(held["below"], mine)
+            found["breaks"] = {"rows": place, "axis": held["axis"][mine], "at": held["at"][mine], "below": below}
+    return found
+
+
+def _stretches(lengths: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where what belongs to some rows is, of stretches of so many numbers that follow each other."""
+    ends = np.cumsum(lengths, dtype=np.intp)[rows]
+    many = lengths[rows].astype(np.intp)
+    before = np.cumsum(many) - many
+    return np.asarray(np.arange(many.sum()) + np.repeat(ends - many - before, many))
+
+
 def _missing(numbers: Array) -> Array:
     """Numbers of which what is not finite is missing, as in a list that JSON can hold."""
     return np.where(np.isfinite(numbers), numbers, np.nan)

@@ -19,6 +19,7 @@ from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import changes
 from ranksight.model.plaindata import listed
 from ranksight.model.search.terms import values, write_term
+from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
@@ -36,7 +37,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Keyed):
     """Functions fitted to s series: each a mixture of c hypotheses of up to q terms.
 
     Attributes

@@ -1,10 +1,10 @@
-"""Fits of very many series: in several processes, and piece by piece in bounded memory."""
+"""Fits of very many series, in shares that several processes take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,9 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.lasting import Lasting
 
 Index = NDArray[np.intp]
-T = TypeVar("T")
 
-PIECE = 20_000
-"""Series a piece."""
+SHARE = 20_000
+"""Series a share."""
 
 
 def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **settings: Any) -> Fitted:
@@ -54,41 +53,12 @@ def _counted(fitted: Iterable[Fitted], shares: list[Index]) -> Iterator[Fitted]:
         yield each
 
 
-def share(series: Series, size: int = PIECE) -> list[Index]:
+def share(series: Series, size: int = SHARE) -> list[Index]:
     """Rows of each share: about `size` series, all of a kernel together."""
     count = max(1, len(series) // size)
     numbers = {kernel: at % count for at, kernel in enumerate(dict.fromkeys(series.kernels))}
     belongs = np.array([numbers[kernel] for kernel in series.kernels], dtype=np.intp)
     return [rows for at in range(count) if len(rows := np.flatnonzero(belongs == at))]
-
-
-def fit_pieces(
-    pieces: Iterable[Series], use: Callable[[Series, Fitted], T], jobs: int = 1, **settings: Any
-) -> Iterator[T]:
-    """Fit pieces one after the other and give what `use` makes of each; only the pieces under way are in memory.
-
-    Parameters
-    ----------
-    pieces : iterable of Series
-        Such as :func:`cut` makes; pieces of some thousand series teach what is common to them well.
-    use : callable
-        Of a piece and its functions; with several jobs it must be a function of a module, as it runs in another
-        process.
-    jobs : int
-        Processes.
-    """
-    if jobs <= 1:
-        for piece in pieces:
-            yield use(piece, fit_series(piece, **settings))
-    else:
-        with executor(jobs) as (pool, width):
-            yield from in_order(pool, width, _fit_and_use, ((piece, settings, use) for piece in pieces))
-
-
-def cut(series: Series, size: int = PIECE) -> Iterator[Series]:
-    """Pieces of at most `size` series."""
-    for start in range(0, len(series), size):
-        yield series.select(np.arange(start, min(start + size, len(series))))
 
 
 def pick(fitted: Fitted, rows: Index) -> Fitted:
@@ -186,8 +156,3 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
 def _fit(task: tuple[Series, dict[str, Any]]) -> Fitted:
     series, settings = task
     return fit_series(series, **settings)
-
-
-def _fit_and_use(task: tuple[Series, dict[str, Any], Callable[[Series, Fitted], T]]) -> T:
-    series, settings, use = task
-    return use(series, fit_series(series, **settings))

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+
+from ranksight.core import special
 
 Array = NDArray[np.float64]
 
@@ -76,8 +77,8 @@ def unmoved(points: Array, values: Array, at: int) -> tuple[NDArray[np.bool_], A
     usable &= regular & (free >= FEWEST) & (remains > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.maximum(remains - explained, 0.0) / free
-        trend = fdtrc(2, free, explained / 2 / variance)
-        lacking = np.where(repeated > 0, fdtrc(levels, repeated, remains / levels / (within / repeated)), 1.0)
+        trend = special.fdtrc(2, free, explained / 2 / variance)
+        lacking = np.where(repeated > 0, special.fdtrc(levels, repeated, remains / levels / (within / repeated)), 1.0)
         still = usable & (trend > TREND) & (lacking > LACKING)
         error = np.sqrt(variance * inverse[:, 0, 0])
     return still, np.where(still, error, 0.0)

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
@@ -511,7 +511,7 @@ def _each(spread: Spread) -> tuple[Array, Array, Array]:
 
 def _spread(counts: Forecast, index: NDArray[np.intp]) -> Spread:
     """Logarithms of the rows `index` of a forecast, NaN where the index is negative."""
-    z = float(ndtri((1 + counts.level) / 2))
+    z = float(special.ndtri((1 + counts.level) / 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         value = np.where(index[:, None] >= 0, counts.value[index], np.nan)
         centre = np.where(value > 0, np.log(value), np.nan)
@@ -525,7 +525,7 @@ def _sum(first: Spread, second: Spread) -> Spread:
     quadrature."""
     one, two = np.exp(first.centre), np.exp(second.centre)
     total = one + two
-    z = float(ndtri(0.95))
+    z = float(special.ndtri(0.95))
     up = np.hypot(one * np.expm1(np.minimum(z * first.up, WIDE)), two * np.expm1(np.minimum(z * second.up, WIDE)))
     down = np.hypot(one * -np.expm1(-z * first.down), two * -np.expm1(-z * second.down))
     with np.errstate(divide="ignore", invalid="ignore"):

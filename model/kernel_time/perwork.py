@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
+from ranksight.core import special
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
 
@@ -96,7 +96,7 @@ class PerWork(Stored):
         """Posterior weights of the kinds of work, (a, K)."""
         prior = np.where(np.isfinite(self.prior), self.prior, -np.inf)
         each = prior + np.stack([rate.evidence for rate in self.rates])
-        total = logsumexp(each, axis=0)
+        total = special.logsumexp(each, axis=0)
         return np.asarray(np.exp(np.where(np.isfinite(total), each - total, -np.inf)))
 
     def at(self, works: list[Spread], inputs: Array) -> Spread:

@@ -17,11 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
+from ranksight.core import special
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import (
     CHANGE,
@@ -128,12 +129,19 @@ class Rates(Stored):
         Their standard errors from repetitions and counting.
     variants : tuple of tuple of bool
         Sets of coordinates that may act.
+    common : (h,) or None
+        Shares of the hypotheses among kernels, where these rates are of some of them only, or a file holds it.
     """
 
     inputs: Array
     values: Array
     error: Array
     variants: tuple[tuple[bool, ...], ...]
+    common: Array | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data with the prevalence of the hypotheses, which some kernels alone do not show."""
+        return {**super().to_dict(), "common": self.prevalence.tolist()}
 
     @cached_property
     def grid(self) -> Hypotheses:
@@ -153,6 +161,8 @@ class Rates(Stored):
     @cached_property
     def prevalence(self) -> Array:
         """Share of each hypothesis among kernels (h,): the prior, and what all kernels say together."""
+        if self.common is not None:
+            return self.common
         repeated = self.likelihood[np.isfinite(self.values).sum(axis=1) > 1]
         share = self.grid.prior
         for _ in range(ROUNDS):
@@ -168,7 +178,7 @@ class Rates(Stored):
     @cached_property
     def evidence(self) -> Array:
         """Logarithm of each kernel's likelihood over all hypotheses, (K,)."""
-        return np.asarray(logsumexp(self.likelihood + np.log(self.prevalence), axis=1))
+        return np.asarray(special.logsumexp(self.likelihood + np.log(self.prevalence), axis=1))
 
     def at(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) of the logarithms of new configurations at `inputs` (k, d), with the
@@ -300,7 +310,12 @@ class Rates(Stored):
             and bool(np.isfinite(error).all() and (error >= 0).all())
             and bool(self.variants)
             and all(len(variant) == inputs.shape[1] for variant in self.variants)
+            and (self.common is None or self._shares(self.common))
         )
+
+    def _shares(self, common: Array) -> bool:
+        """Whether these can be shares of the hypotheses."""
+        return common.shape == self.grid.prior.shape and bool(((common > 0) & (common <= 1)).all())
 
 
 @dataclass(frozen=True)
@@ -401,4 +416,4 @@ def _factor(full: Array) -> Array:
 
 
 def _normalised(logarithms: Array) -> Array:
-    return np.asarray(np.exp(logarithms - logsumexp(logarithms, axis=-1, keepdims=True)))
+    return np.asarray(np.exp(logarithms - special.logsumexp(logarithms, axis=-1, keepdims=True)))

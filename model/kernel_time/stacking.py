@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtri
 
+from ranksight.core import special
 from ranksight.model import priors
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.plaindata import Stored
@@ -69,7 +69,7 @@ class Law:
     @classmethod
     def of(cls, kernels: tuple[str, ...], said: Forecast, answers: NDArray[np.bool_], method: tuple[str, ...]) -> Law:
         """A law from its forecast, a row a kernel."""
-        z = float(ndtri((1 + said.level) / 2))
+        z = float(special.ndtri((1 + said.level) / 2))
         with np.errstate(invalid="ignore", divide="ignore"):
             centre = np.log(np.where(said.value > 0, said.value, np.nan))
             down = (centre - np.log(np.fmax(said.lower, 0.0))) / z
@@ -173,7 +173,7 @@ def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
     down, up = np.hypot(down, priors.REPEATED), np.hypot(up, priors.REPEATED)
     t = apart / np.where(apart < 0, down, up)
     nu = priors.HELD_OUT_FREEDOM
-    constant = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(nu * np.pi)
+    constant = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu * np.pi)
     density = constant - (nu + 1) / 2 * np.log1p(t**2 / nu) + np.log(2 / (down + up))
     known = np.isfinite(density) & law.answers[mine] & (mine >= 0)[:, None]
     wanted = np.isfinite(truth).sum(axis=1)

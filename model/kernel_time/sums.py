@@ -1,28 +1,31 @@
 """Times as sums of few known forms, each of which adds and none of which takes away:
 
-    T(p) = a + sum_j c_j g_j(p),   a, c_j >= 0
+    T(p) = (a + sum_j c_j g_j(p)) exp(d(p)),   a, c_j >= 0
 
 as messages (a constant, a volume, a tree) and the start of a program (a constant, a term a rank). Which terms are there
-is a hypothesis. With errors known from repetitions, the least-squares estimate of each has a Gaussian distribution, and
-hypotheses are averaged by the Bayesian information criterion (Kass and Raftery 1995, Journal of the American
-Statistical Association 90, 773); one whose estimate has a negative coefficient is left out, as another without that
-term is there.
+is a hypothesis. So is the departure d of the true law from such a sum, a Gaussian process over the logarithms of the
+parameters with the hypotheses of a rate (:mod:`ranksight.model.kernel_time.rates`): none, an unknown power, a slow
+change, noise between configurations. Given both, coefficients have a Gaussian distribution around their generalised
+least-squares estimate. Hypotheses are averaged by the likelihood of the departure and the Bayesian information
+criterion of the coefficients (Kass and Raftery 1995, Journal of the American Statistical Association 90, 773). One
+whose estimate has a negative coefficient is left out, as another without that term is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
-from ranksight.core.errors import InputError
+from ranksight.core import special
+from ranksight.model.kernel_time.rates import Hypotheses as Departures
 from ranksight.model.kernel_time.rates import unseen
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored, reading
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 
 Array = NDArray[np.float64]
@@ -32,6 +35,12 @@ ENOUGH = 3.0
 """Standard errors above zero from which on cutting off at zero changes nothing."""
 SINGULAR = 1e-9
 """Smallest over largest eigenvalue of scaled normal equations below which terms repeat each other."""
+ITERATIONS = 4
+"""Steps of Gauss and Newton's iteration."""
+LEAST = 0.05
+"""Share of what was measured that a sum is at least, while it is sought."""
+JITTER = 1e-9
+"""Variance added to every value, so that exact values leave a covariance that can be inverted."""
 
 
 def term(parameters: Sequence[str], factors: Mapping[str, Factor]) -> Term:
@@ -39,74 +48,151 @@ def term(parameters: Sequence[str], factors: Mapping[str, Factor]) -> Term:
     return tuple(factors.get(name, ONE) for name in parameters)
 
 
-def forms(parameters: Sequence[str], *groups: Sequence[Term]) -> Hypotheses:
-    """A constant, alone and with at most one term of each group; all sums have equal priors."""
+def forms(parameters: Sequence[str], *groups: Mapping[Term, float]) -> Hypotheses:
+    """A constant, alone and with at most one term of each group, which says the logarithm of the odds of each term."""
     constant = term(parameters, {})
-    found = []
-    for picked in product(*((None, *group) for group in groups)):
-        found.append((constant, *(each for each in picked if each is not None)))
-    return hypotheses(found, [0.0] * len(found))
+    found, prior = [], []
+    for picked in product(*(((), *group) for group in groups)):
+        found.append((constant, *filter(None, picked)))
+        prior.append(sum(group.get(each, 0.0) for group, each in zip(groups, picked, strict=True)))
+    return hypotheses(found, prior)
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Stored):
     """Sums of K series over m parameters, under h hypotheses of q terms at most.
 
     Attributes
     ----------
-    space : Hypotheses
+    terms : (t, m, 3)
+        Exponents of all terms.
+    members : (h, q) int
+        Terms of each sum, -1 where it has fewer.
+    prior : (h,)
+        Logarithms of the odds of the sums.
     points : (n, m)
         Measured.
-    coefficient : (K, h, q)
-        Zero where a hypothesis has fewer terms.
-    covariance : (K, h, q, q)
-    weight : (K, h)
+    measured, error : (K, n)
+        NaN where nothing was measured; standard errors.
     """
 
-    space: Hypotheses
+    terms: Array
+    members: NDArray[np.intp]
+    prior: Array
     points: Array
+    measured: Array
+    error: Array
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError.
+
+        Files up to schema version 4 hold coefficients in place of what was measured, which stand for it.
+        """
+        if "coefficient" not in content:
+            return super().from_dict(content)
+        with reading("'sums'"):
+            points, members = np.array(content["points"], dtype=np.float64), np.array(content["members"], dtype=np.intp)
+            coefficient, covariance, weight = (
+                np.array(content[name], dtype=np.float64) for name in ("coefficient", "covariance", "weight")
+            )
+            design = _design(np.array(content["terms"], dtype=np.float64), members, points)
+            centre = np.einsum("hnq,Khq->Khn", design, coefficient)
+            spread = np.einsum("hnq,Khqr,hnr->Khn", design, covariance, design)
+            mean = np.einsum("Kh,Khn->Kn", weight, centre)
+            square = np.einsum("Kh,Khn->Kn", weight, (centre - mean[:, None]) ** 2 + spread)
+            kept = {name: content[name] for name in ("terms", "members", "points")}
+            before = np.zeros(len(members))
+            return super().from_dict({**kept, "prior": before, "measured": mean, "error": np.sqrt(square)})
+
+    @cached_property
+    def _departures(self) -> Departures:
+        """Hypotheses of how the true law departs from a sum."""
+        return Departures.over(((True,) * self.points.shape[1],))
+
+    @cached_property
+    def _origin(self) -> Array:
+        """Where unknown powers are anchored: the centre of the measured logarithms."""
+        return np.asarray(np.log(self.points).mean(axis=0))
+
+    @cached_property
+    def _fitted(self) -> tuple[_Fit, ...]:
+        """Each series under all hypotheses."""
+        design = _design(self.terms, self.members, self.points)
+        places = np.log(self.points) - self._origin
+        departures = self._departures.covariance(places, places)
+        real = self.members >= 0
+        found = []
+        for measured, error in zip(self.measured, self.error, strict=True):
+            known = np.flatnonzero(np.isfinite(measured))
+            share = error[known] / measured[known]
+            covariance = departures[:, known[:, None], known] + np.eye(len(known)) * (
+                share**2 + self._departures.noise[:, None] ** 2 + JITTER
+            )[:, None]
+            relative = design[:, known] / measured[known, None]
+            found.append(_fit(relative, covariance, real, np.log(self._departures.prior)[:, None] + self.prior))
+        return tuple(found)
+
+    def at(self, points: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation (K, k) at `points` (k, m), with what no run shows."""
+        new = _design(self.terms, self.members, points)
+        places = np.log(points) - self._origin
+        measured = np.log(self.points) - self._origin
+        cross, variance = self._departures.covariance(places, measured), self._departures.variance(places)
+        mean, square = np.empty((2, len(self.measured), len(points)))
+        for row, fit in enumerate(self._fitted):
+            known = np.isfinite(self.measured[row])
+            mean[row], square[row] = fit.at(new, cross[..., known], variance)
+        own = unseen(np.log(points), np.log(self.points))
+        return mean, np.sqrt(square + (mean * own) ** 2)
+
+    def _fits(self) -> bool:
+        good = self.terms.ndim == 3 and self.terms.shape[2] == 3 and self.members.ndim == 2 and self.members.size > 0
+        good = good and self.points.ndim == 2 and self.points.shape[1] == self.terms.shape[1] and len(self.points) > 0
+        good = good and self.measured.ndim == 2 and self.measured.shape[1] == len(self.points)
+        good = good and self.error.shape == self.measured.shape and bool((self.points > 0).all())
+        good = good and self.members.min() >= -1 and self.members.max() < len(self.terms)
+        good = good and self.prior.shape == (len(self.members),) and bool(np.isfinite(self.prior).all())
+        known = np.isfinite(self.measured)
+        good = good and bool(np.isfinite(self.terms).all() and np.isfinite(self.points).all())
+        good = good and bool(known.any(axis=1).all())
+        return good and bool((self.measured[known] > 0).all() and (self.error[known] >= 0).all())
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """One series under h sums and s departures.
+
+    Attributes
+    ----------
+    relative : (s, h, n, q)
+        Values of the terms over those of the sum.
+    inverse : (s, n, n)
+        Of the covariance of departures and errors.
+    left : (s, h, n)
+        Logarithms of what was measured over the sum.
+    coefficient, covariance : (s, h, q), (s, h, q, q)
+    weight : (s, h)
+    """
+
+    relative: Array
+    inverse: Array
+    left: Array
     coefficient: Array
     covariance: Array
     weight: Array
 
-    def at(self, points: Array) -> tuple[Array, Array]:
-        """Mean and standard deviation (K, k) at `points` (k, m), with what no run shows."""
-        design = _design(self.space, points)
-        centre = np.einsum("hkq,Khq->Khk", design, self.coefficient)
-        spread = np.einsum("hkq,Khqr,hkr->Khk", design, self.covariance, design)
-        mean = np.einsum("Kh,Khk->Kk", self.weight, centre)
-        square = np.einsum("Kh,Khk->Kk", self.weight, (centre - mean[:, None]) ** 2 + spread)
-        own = unseen(np.log(points), np.log(self.points))
-        return mean, np.sqrt(square + (mean * own) ** 2)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "terms": self.space.terms.tolist(),
-            "members": self.space.members.tolist(),
-            "points": self.points.tolist(),
-            "coefficient": self.coefficient.tolist(),
-            "covariance": self.covariance.tolist(),
-            "weight": self.weight.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Sums:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'sums'"):
-            terms, points, coefficient, covariance, weight = (
-                np.array(content[name], dtype=np.float64)
-                for name in ("terms", "points", "coefficient", "covariance", "weight")
-            )
-            members = np.array(content["members"], dtype=np.intp)
-        good = terms.ndim == 3 and terms.shape[2] == 3 and members.ndim == 2 and points.ndim == 2 and len(points) > 0
-        good = good and points.shape[1] == terms.shape[1] and coefficient.shape == (len(weight), *members.shape)
-        good = good and covariance.shape == (*coefficient.shape, members.shape[1]) and weight.ndim == 2
-        good = good and weight.shape[1:] == members.shape[:1] and members.size > 0
-        good = good and members.min() >= -1 and members.max() < len(terms) and bool((points > 0).all())
-        if not good or not all(np.isfinite(each).all() for each in (terms, points, coefficient, covariance, weight)):
-            raise InputError("'sums' does not fit together", "fit the model again")
-        return cls(Hypotheses(terms, members, np.zeros(len(members))), points, coefficient, covariance, weight)
+    def at(self, new: Array, cross: Array, variance: Array) -> tuple[Array, Array]:
+        """Mean and variance (k,) where terms have the values `new` (h, k, q), and departures the covariance `cross`
+        (s, k, n) with those measured and `variance` (s, k)."""
+        gain = cross @ self.inverse
+        departure = self.left @ gain.transpose(0, 2, 1)
+        centre = np.einsum("hkq,shq->shk", new, self.coefficient) * np.exp(departure)
+        departed = np.maximum(variance - np.einsum("skn,skn->sk", gain, cross), 0.0)
+        slope = new * np.exp(departure)[..., None] - centre[..., None] * (gain[:, None] @ self.relative)
+        spread = np.einsum("shkq,shqr,shkr->shk", slope, self.covariance, slope) + centre**2 * departed[:, None]
+        mean = np.einsum("sh,shk->k", self.weight, centre)
+        return mean, np.einsum("sh,shk->k", self.weight, (centre - mean) ** 2 + spread)
 
 
 def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) -> Sums:
@@ -117,67 +203,70 @@ def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) ->
     points : (n, m)
         Above zero.
     measured : (K, n)
-        NaN where there is none; every row has one.
+        NaN where there is none, or none above zero; every row has one.
     error : (K, n)
-        Standard errors; where the best hypothesis misses by more, all of them are larger by as much.
+        Standard errors.
     """
-    design = _design(space, points)
-    scale = np.abs(design).max(axis=1)
-    scale = np.where(scale > 0, scale, 1.0)
-    scaled = design / scale[:, None]
-    known = np.isfinite(measured)
-    precision = np.where(known, 1 / np.maximum(error, 1e-300) ** 2, 0.0)
-    typical = precision.max(axis=1)[:, None, None]
-    normal = np.einsum("hnq,Kn,hnr->Khqr", scaled, precision, scaled) / typical[..., None]
-    padded = (space.members < 0)[:, :, None] & np.eye(space.members.shape[1], dtype=bool)
-    normal = normal + padded
-    goal = np.einsum("hnq,Kn->Khq", scaled, precision * np.where(known, measured, 0.0)) / typical
-    size = np.linalg.eigvalsh(normal)
-    usable = size[..., 0] > SINGULAR * size[..., -1]
-    normal = np.where(usable[..., None, None], normal, np.eye(normal.shape[-1]))
-    inverse = np.linalg.inv(normal)
-    held = np.einsum("Khqr,Khr->Khq", inverse, goal)
-    missed = np.where(known, measured, 0.0)[:, None] - np.einsum("hnq,Khq->Khn", scaled, held) * known[:, None]
-    misfit = (missed**2 * precision[:, None]).sum(axis=2)
-    count = known.sum(axis=1)[:, None]
-    left = np.maximum(count - space.sizes, 1)
-    usable &= count >= space.sizes
-    larger = np.maximum(np.where(usable, misfit / left, np.inf).min(axis=1, keepdims=True), 1.0)
-    larger = np.where(np.isfinite(larger), larger, 1.0)
-    real = (space.members >= 0).astype(np.float64)
-    covariance = inverse * larger[..., None, None] / typical[..., None] * (real[:, :, None] * real[:, None, :])
-    held, covariance, chance = _cut_off(held, covariance)
+    return Sums(space.terms, space.members, space.prior, points, np.where(measured > 0, measured, np.nan), error)
+
+
+def _fit(relative: Array, covariance: Array, real: NDArray[np.bool_], prior: Array) -> _Fit:
+    """Least squares of logarithms at terms that are `relative` (h, n, q) to what was measured, those that are `real`
+    (h, q), under each covariance (s, n, n), with the logarithms of the odds of both, `prior` (s, h).
+
+    Gauss and Newton's iteration, from a sum that meets all that was measured.
+    """
+    count, sizes = relative.shape[1], real.sum(axis=1)
+    inverse = np.linalg.inv(covariance)
+    padded = (~real)[:, :, None] & np.eye(real.shape[1], dtype=bool)
+    fitted = np.ones((len(inverse), *relative.shape[:2]))
+    for _ in range(ITERATIONS):
+        slope, goal = relative / fitted[..., None], 1 - np.log(fitted)
+        scale = np.where(real, np.abs(slope).max(axis=2), 1.0)
+        slope = slope / scale[:, :, None]
+        turned = inverse[:, None] @ slope
+        normal = slope.swapaxes(2, 3) @ turned
+        typical = np.einsum("shqq->sh", normal)[..., None, None]
+        normal = normal / typical + padded
+        size = np.linalg.eigvalsh(normal)
+        usable = (size[..., 0] > SINGULAR * size[..., -1]) & (sizes <= count)
+        spread = np.linalg.inv(np.where(usable[..., None, None], normal, np.eye(real.shape[1]))) / typical
+        held = (spread @ (turned.swapaxes(2, 3) @ goal[..., None]))[..., 0]
+        fitted = np.maximum(np.einsum("hnq,shq->shn", relative, np.maximum(held, 0.0) / scale), LEAST)
+    left = goal - (slope @ held[..., None])[..., 0]
+    misfit = np.einsum("shn,snm,shm->sh", left, inverse, left)
+    held, spread, chance = _cut_off(held, spread * (real[:, :, None] & real[:, None, :]))
     usable &= (held >= -SINGULAR).all(axis=2)
-    usable[~usable.any(axis=1), int(np.argmin(space.sizes))] = True
-    score = -misfit / (2 * larger) - space.sizes / 2 * np.log(np.maximum(count, 2)) + space.prior + chance
-    score = np.where(usable, score, -np.inf)
-    weight = np.exp(score - score.max(axis=1, keepdims=True))
-    weight = weight / weight.sum(axis=1, keepdims=True)
-    covariance = covariance / (scale[:, :, None] * scale[:, None, :])
-    held = np.where(usable[..., None], np.maximum(held, 0.0), 0.0)
-    return Sums(space, points, held * real / scale, covariance, weight)
+    usable[:, int(np.argmin(sizes))] |= ~usable.any(axis=1)
+    determinant = np.linalg.slogdet(covariance)[1]
+    score = prior - (misfit + determinant[:, None] + sizes * np.log(max(count, 2))) / 2 + chance
+    weight = np.exp(np.where(usable, score, -np.inf) - score[usable].max())
+    held = np.maximum(held, 0.0) * real / scale
+    fitted = np.maximum(np.einsum("hnq,shq->shn", relative, held), LEAST)
+    spread = spread / (scale[..., :, None] * scale[..., None, :])
+    return _Fit(relative / fitted[..., None], inverse, -np.log(fitted), held, spread, weight / weight.sum())
 
 
 def _cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
-    """Estimates (K, h, q) and covariances with the most doubtful coefficient of each kept above zero, and ln of the
+    """Estimates (s, h, q) and covariances with the most doubtful coefficient of each kept above zero, and ln of the
     probability that it is; moments of the truncated normal distribution."""
-    variance = np.maximum(np.einsum("Khqq->Khq", covariance), 1e-300)
+    variance = np.maximum(np.einsum("shqq->shq", covariance), 1e-300)
     sure = np.where(variance > 1e-299, held / np.sqrt(variance), np.inf)
     at = sure.argmin(axis=2)[..., None]
     z, own = (np.take_along_axis(each, at, axis=2)[..., 0] for each in (sure, variance))
     below = np.isfinite(z) & (z < ENOUGH)
     z = np.where(below, z, 0.0)
     # The density over the probability above zero, from logarithms as both may vanish.
-    ratio = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
+    ratio = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - special.log_ndtr(z))
     moved = np.where(below, np.sqrt(own) * ratio, 0.0)
     kept = np.where(below, np.clip(1 - ratio * (ratio + z), 0.0, 1.0), 1.0)
     column = np.take_along_axis(covariance, at[..., None], axis=3)[..., 0]
     held = held + column * (moved / own)[..., None]
     covariance = covariance - (column[..., :, None] * column[..., None, :]) * ((1 - kept) / own)[..., None, None]
-    return held, covariance, np.where(below, log_ndtr(z), 0.0)
+    return held, covariance, np.where(below, special.log_ndtr(z), 0.0)
 
 
-def _design(space: Hypotheses, points: Array) -> Array:
-    """Values (h, n, q) of the terms of each hypothesis, zero where it has fewer."""
-    table = np.concatenate([np.nan_to_num(values(space.terms, points)), np.zeros((1, len(points)))])
-    return np.asarray(table[space.members].transpose(0, 2, 1))
+def _design(terms: Array, members: NDArray[np.intp], points: Array) -> Array:
+    """Values (h, n, q) of the terms of each sum, zero where it has fewer."""
+    table = np.concatenate([np.nan_to_num(values(terms, points)), np.zeros((1, len(points)))])
+    return np.asarray(table[members].transpose(0, 2, 1))

@@ -285,7 +285,7 @@ def _names(members: list[NDArray[np.intp]], ranks: int, grid: tuple[int, ...]) -
         full = [f"{name} ({kind})" for name, kind in names]
         if all(name and kind for name, kind in names) and len(set(full)) == len(full):
             return full
-    return [_some(who, ranks) for who in members]
+    return [_some(who) for who in members]
 
 
 def _flat(places: NDArray[np.intp], dimensions: int) -> str:
@@ -294,7 +294,7 @@ def _flat(places: NDArray[np.intp], dimensions: int) -> str:
     return ("interior", "edge", "corner")[places[0]] if dimensions == 2 else ("interior", "end")[min(places[0], 1)]
 
 
-def _some(who: NDArray[np.intp], ranks: int) -> str:
+def _some(who: NDArray[np.intp]) -> str:
     """``rank 0``, ``ranks 1-7``, ``ranks 0, 2, 4, ...``."""
     if len(who) == 1:
         return f"rank {who[0]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,25 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.patterns.steps import Step
-from ranksight.core.errors import InputError
-from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.volume_laws import LAWS, find_laws, weight
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.functions import ARRAYS, choose
-from ranksight.model.structure.levels import Levels, fit_levels
+from ranksight.model.structure.coefficients import Coefficients, certain
+from ranksight.model.structure.functions import choose
+from ranksight.model.structure.levels import fit_levels
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
 Array = NDArray[np.float64]
-Functions = Fitted | Levels
 
 
 @dataclass(frozen=True)
-class Volumes:
+class Volumes(Stored):
     """Functions of s volumes.
 
     Attributes
@@ -38,10 +35,10 @@ class Volumes:
     laws : tuple of str
         Of the s volumes, of :data:`ranksight.model.messages.volume_laws.LAWS`; empty where a function of all parameters
         stands.
-    factors : Fitted, Levels or array
-        Factor of each lawful volume as a function of the others, in order; plain values where no other varied.
-    functions : Fitted, Levels or None
-        Of the volumes without a law, in order.
+    factors : Coefficients
+        Factor of each lawful volume, in order.
+    functions : Coefficients or None
+        Of the volumes without a law, in order: functions of all parameters.
     rivals : tuple of tuple of str
         Of each volume, laws that the runs followed as well: what they say elsewhere is within its interval.
     most : int
@@ -53,37 +50,33 @@ class Volumes:
     parameters: tuple[str, ...]
     others: tuple[str, ...]
     laws: tuple[str, ...]
-    factors: Functions | Array
-    functions: Functions | None
+    factors: Coefficients
+    functions: Coefficients | None
     rivals: tuple[tuple[str, ...], ...] = ()
     most: int = 1
     sums: RankLaws | None = None
 
-    def __post_init__(self) -> None:
-        lawful, free = sum(bool(law) for law in self.laws), sum(not law for law in self.laws)
-        held = len(self.factors) if isinstance(self.factors, np.ndarray) else len(self.factors.kernels)
-        if held != lawful or (0 if self.functions is None else len(self.functions.kernels)) != free:
-            raise InputError("'volumes' does not fit together", "fit the model again")
-        if {*self.laws, *(law for each in self.rivals for law in each)} - {*LAWS, ""}:
-            raise InputError("'volumes' names an unknown law", "fit the model again")
-        if self.sums is not None and not set(self.sums.kernels) <= {
-            str(i) for i, law in enumerate(self.laws) if not law
-        }:
-            raise InputError("'volumes' does not fit together", "fit the model again")
+    def _fits(self) -> bool:
+        free = {str(i) for i, law in enumerate(self.laws) if not law}
+        return (
+            len(self.factors) == len(self.laws) - len(free)
+            and (0 if self.functions is None else len(self.functions)) == len(free)
+            and (self.functions is None or not isinstance(self.functions.held, np.ndarray))
+            and {*self.laws, *(law for each in self.rivals for law in each)} <= {*LAWS, ""}
+            and len(self.rivals) in (0, len(self.laws))
+            and (self.sums is None or set(self.sums.kernels) <= free)
+        )
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s volumes at `points` (k, m)."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         s, k = len(self.laws), len(points)
-        empty = np.zeros((s, k))
-        answer = Forecast(
-            empty, empty, empty, np.full((s, k), forecast.OK), np.full((s, k), "", dtype=object), empty, empty, level
-        )
+        answer = certain(np.zeros((s, k)), level)
         lawful = np.array([i for i, law in enumerate(self.laws) if law], dtype=np.intp)
         free = np.array([i for i, law in enumerate(self.laws) if not law], dtype=np.intp)
         everywhere = np.ones((1, k), dtype=bool)
         if self.functions is not None:
-            answer = choose(answer, self.functions.predict(points, level), free, everywhere)
+            answer = choose(answer, self.functions.predict(points, self.parameters, level), free, everywhere)
         if self.sums is not None:
             said = self.sums.predict(points, level)
             rows = np.array([int(number) for number in self.sums.kernels], dtype=np.intp)
@@ -97,18 +90,8 @@ class Volumes:
         return answer
 
     def _lawful(self, points: Array, scale: Array, level: float) -> Forecast:
-        if isinstance(self.factors, np.ndarray):
-            value = self.factors[:, None] * scale
-            fine, none = np.full(value.shape, forecast.OK), np.full(value.shape, "", dtype=object)
-            sure = np.zeros(value.shape)
-            return Forecast(value, value, value, fine, none, sure, sure + 1, level)
-        said = self.factors.predict(points[:, [self.parameters.index(name) for name in self.others]], level)
-        arrays = {name: getattr(said, name) for name in ARRAYS}
-        # No volume at any configuration is none at any other, whatever the search says of a series of zeros.
-        zero = (said.value == 0) & (said.upper == 0)
-        arrays["status"] = np.where(zero, forecast.OK, said.status)
-        arrays |= {name: arrays[name] * scale for name in ("value", "lower", "upper")}
-        return Forecast(level=level, **arrays)
+        said = self.factors.predict(points, self.parameters, level)
+        return replace(said, value=said.value * scale, lower=said.lower * scale, upper=said.upper * scale)
 
     def _doubted(self, said: Forecast, lawful: NDArray[np.intp], ranks: Array) -> Forecast:
         """The forecast with intervals as wide as the difference of laws that the runs cannot distinguish."""
@@ -137,53 +120,8 @@ class Volumes:
             at = sum(not law for law in self.laws[:i])
             return "" if self.functions is None else self.functions.formula(at)
         at = sum(bool(law) for law in self.laws[:i])
-        held = self.factors
-        factor = f"{held[at]:.6g}" if isinstance(held, np.ndarray) else held.formula(at)
+        factor = self.factors.formula(at)
         return factor if self.laws[i] == "constant" else f"({factor}) * {self.laws[i]}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "parameters": list(self.parameters),
-            "others": list(self.others),
-            "laws": list(self.laws),
-            "factors": _plain(self.factors),
-            "functions": None if self.functions is None else _plain(self.functions),
-            "rivals": [list(each) for each in self.rivals],
-            "most": self.most,
-            **({} if self.sums is None else {"sums": self.sums.to_dict()}),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Volumes:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'volumes'"):
-            names = {name: tuple(map(str, content[name])) for name in ("parameters", "others", "laws")}
-            factors = _back(content["factors"])
-            functions = None if content["functions"] is None else _back(content["functions"])
-            rivals = tuple(tuple(map(str, each)) for each in content.get("rivals", ()))
-            most = int(content.get("most", 1))
-            sums = RankLaws.from_dict(content["sums"]) if "sums" in content else None
-        if isinstance(functions, np.ndarray):
-            raise InputError("'volumes' is damaged: plain values are no functions", "fit the model again")
-        if rivals and len(rivals) != len(names["laws"]):
-            raise InputError("'volumes' does not fit together", "fit the model again")
-        return cls(factors=factors, functions=functions, rivals=rivals, most=most, sums=sums, **names)
-
-
-def _plain(held: Functions | Array) -> dict[str, Any]:
-    if isinstance(held, np.ndarray):
-        return {"kind": "values", "content": held.tolist()}
-    return {"kind": "levels" if isinstance(held, Levels) else "fitted", "content": held.to_dict()}
-
-
-def _back(content: Mapping[str, Any]) -> Functions | Array:
-    if content["kind"] == "values":
-        values = np.array(content["content"], dtype=np.float64)
-        if values.ndim != 1 or not np.isfinite(values).all():
-            raise ValueError("a factor is not a finite number")
-        return values
-    return (Levels if content["kind"] == "levels" else Fitted).from_dict(content["content"])
 
 
 def fit_volumes(
@@ -227,21 +165,15 @@ def fit_volumes(
             here = each[(groups == g) & np.isfinite(each)]
             if len(here):
                 scaled[row, g] = here.mean()
-    factors: Functions | Array
-    if len(places) == 1 or not lawful:
-        factors = scaled[:, 0] if lawful else np.zeros(0)
-    else:
-        kernels, metrics = zip(*(names[i] for i in lawful), strict=True)
-        series = Series(others, places, scaled[:, :, None], kernels, metrics)
-        factors = fit_levels(series, **settings) or fit_series(series, **settings)
+    factors = Coefficients.fit(others, places, scaled, [names[i] for i in lawful], **settings)
     free = [i for i, law in enumerate(laws) if not law]
-    functions: Functions | None = None
+    functions: Coefficients | None = None
     sums: RankLaws | None = None
     if free:
         kernels, metrics = zip(*(names[i] for i in free), strict=True)
         series = Series(parameters, points, values[free][:, :, None], kernels, metrics)
-        functions = fit_levels(series, **settings) or fit_varied(series, **settings)
+        functions = Coefficients(fit_levels(series, **settings) or fit_varied(series, **settings))
         numbered = replace(series, kernels=tuple(map(str, free)))
-        sums = fit_rank_laws(numbered, set(zip(numbered.kernels, numbered.metrics, strict=True)), **settings)
+        sums = fit_rank_laws(numbered, set(numbered.keys), **settings)
     rivals = tuple(each[1:] for each in exact)
     return Volumes(parameters, others, tuple(laws), factors, functions, rivals, int(ranks.max()), sums)

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
 
+from ranksight.core import special
 from ranksight.core.experiment import WHOLE
 from ranksight.model import priors
 from ranksight.model.fitting.varied import fit_varied
@@ -88,7 +88,7 @@ def fit_resources(
     Resources or None
         None where no kernel has the counters.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     values = reduce(series.values, over_repetitions, axis=2)
     number = series.samples
     parts = []
@@ -274,7 +274,7 @@ def _kernel(
         expected = (weight * (instructions * cpi + factor * waiting))[known]
         count = (weight * cycles)[known]
         chi = float(((count - expected) ** 2 / np.maximum(expected, 0.5)).sum())
-        steady = steady or bool(chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
+        steady = steady or bool(special.chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
         if steady:
             error = float(np.sqrt(expected.sum()) / (weight * waiting)[known].sum())
         how += ", one blocking factor within the sampling error" if steady else ""

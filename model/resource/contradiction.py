@@ -27,7 +27,7 @@ def contradictions(series: Series) -> dict[str, str]:
     series : Series
         Means over ranks.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     values = reduce(series.values, "median", axis=2)
     samples = series.samples
     with np.errstate(invalid="ignore", divide="ignore"):

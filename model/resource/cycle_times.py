@@ -9,15 +9,15 @@ Unhalted cycles leave out the time in which a core slept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import format_si
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import PLATFORM_CLOCK
 from ranksight.model.resource.clock import ESTIMATED
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Clock:
+class Clock(Stored):
     """Cycles a second, and where that is from.
 
     Attributes
@@ -82,17 +82,6 @@ class Clock:
             f"no time was measured: times are unhalted cycles over the clock{value} ({self.source}); time outside of "
             "the kernels, and in which cores sleep, is not in the whole program's"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"frequency": self.frequency if self.frequency > 0 else None, "source": self.source}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Clock:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'clock'"):
-            given = content["frequency"]
-            return cls(float("nan") if given is None else float(given), str(content["source"]))
 
 
 def untimed(experiment: Experiment) -> bool:

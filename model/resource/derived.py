@@ -40,7 +40,7 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
     line : float, optional
         Bytes of a line.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     kernels, metrics, values = list(series.kernels), list(series.metrics), [series.values]
     known = np.full(series.values.shape, np.nan) if series.worth is None else series.worth
     worth = [known]

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
@@ -195,7 +195,7 @@ class Resources(Stored):
         sides += [spread(name, factor * latency / f) for name, latency in zip(LEVELS, latencies, strict=True)]
         cycles = np.nan_to_num(loads) @ latencies / f
         sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
-        quantile = float(ndtri((1 + level) / 2))
+        quantile = float(special.ndtri((1 + level) / 2))
         jobs = quantile * np.hypot(priors.BETWEEN_JOBS, self.run_to_run) * np.nan_to_num(time)
         sides.append((jobs, jobs))
         reach = quantile * self.spread[:, None]
@@ -217,7 +217,7 @@ class Resources(Stored):
     def blocking(self, points: Array, level: float) -> Forecast:
         """BF_mem of each kernel at `points` (k, m)."""
         shape = (len(self.kernels), len(points))
-        reach = float(ndtri((1 + level) / 2)) * self.error[:, None]
+        reach = float(special.ndtri((1 + level) / 2)) * self.error[:, None]
         value = np.broadcast_to(self.factor[:, None], shape)
         fine, empty = np.zeros(shape, dtype=np.intp), np.full(shape, "", dtype=object)
         # The standard error of a constant: its form is taken for known.

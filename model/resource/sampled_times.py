@@ -99,7 +99,7 @@ def _start_up(series: Series) -> NDArray[np.bool_]:
     Such a function works when the program is loaded and unloaded, where nothing was counted.
     """
     values = reduce(series.values, "median", axis=2)
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     found = np.zeros(len(series), dtype=bool)
     for (kernel, name), at in rows.items():
         count = rows.get((kernel, "instructions"))

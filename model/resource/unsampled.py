@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import polygamma
 
+from ranksight.core import special
 from ranksight.core.experiment import WHOLE
 from ranksight.core.sampled import HANDFUL
 from ranksight.model import priors
@@ -27,7 +27,7 @@ from ranksight.model.series.reduction import reduce
 
 SHAPE = 1 / priors.CPI_SPREAD[1] ** 2
 """Of the gamma distribution of kernels' cycles per instruction over the program's."""
-SPREAD = float(np.sqrt(polygamma(1, SHAPE)))
+SPREAD = float(np.sqrt(special.polygamma(1, SHAPE)))
 """Standard deviation of the logarithm of such a kernel's time."""
 
 
@@ -37,7 +37,7 @@ def with_unsampled(sampled: Sampled) -> Sampled:
     Nothing is added where nothing was sampled: a time that is missing there was not asked for.
     """
     series = sampled.series
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     counted = [kernel for kernel, name in rows if name == "instructions" and kernel != WHOLE]
     timed = [kernel for kernel in counted if (kernel, "time") in rows]
     none = np.zeros(len(series.points))

@@ -107,8 +107,10 @@ _CHAIN = (
 _TREE = GridTerm(1, "ceil(log2(x))", 0, 1, lambda s: float((s[0] - 1).bit_length()))
 _LED = GridTerm(1, "1 / max(x - 1, 1)", -1, 0, lambda s: 1 / max(s[0] - 1, 1))
 """Work that all ranks share but one, which deals it out; one rank alone does it itself."""
+_OTHERS = GridTerm(1, "x - 1", 1, 0, lambda s: float(s[0] - 1))
+"""One for each of the other ranks."""
 # Model files hold numbers of terms: new ones come last.
-GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)), _TREE, _LED)
+GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)), _TREE, _LED, _OTHERS)
 MOST_RANKS = float(2**40)
 """Ranks beyond which no grid is made."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,18 +55,8 @@ class Problem:
 
     def part(self, which: slice | NDArray[np.intp]) -> Problem:
         """The same problem of some series."""
-        return Problem(
-            self.basis,
-            self.weights[which],
-            self.values[which],
-            self.unit[which],
-            self.count[which],
-            self.positive[which],
-            self.parts[which],
-            self.exact,
-            self.levels,
-            self.change[which],
-        )
+        names = ("weights", "values", "unit", "count", "positive", "parts", "change")
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
 
 
 def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: Kind) -> Problem:

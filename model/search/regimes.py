@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
+from ranksight.core import special
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search.offer import Offer
@@ -78,7 +78,7 @@ def without_first(
     problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
     rest = shifted(evidence(screened, problem.count, v0, d0), learned)
     other = keep(problem, screened, rest, v0, d0)
-    odds = logsumexp(rest, axis=1) + priors.ANOTHER_REGIME - logsumexp(score, axis=1)
+    odds = special.logsumexp(rest, axis=1) + priors.ANOTHER_REGIME - special.logsumexp(score, axis=1)
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
     return merge(found, other, rows, share)
 

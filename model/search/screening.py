@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
 
+from ranksight.core import special
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.physics import admissible, cancelling, unseen
@@ -200,7 +200,7 @@ def average(score: Array, prior: Array) -> Array:
     prior : (h,)
         Logarithms of these weights, whose sum may be any.
     """
-    return np.asarray(logsumexp(score, axis=1) - logsumexp(prior))
+    return np.asarray(special.logsumexp(score, axis=1) - special.logsumexp(prior))
 
 
 def likelihood(
@@ -213,9 +213,9 @@ def likelihood(
         if size.shape[0] == 1:
             # The gamma function is dear, and there are only few sizes.
             few, which = np.unique(size[0], return_inverse=True)
-            gamma = gammaln(np.maximum(count[:, None] - few + d0[:, None], 0.5) / 2)[:, which]
+            gamma = special.gammaln(np.maximum(count[:, None] - few + d0[:, None], 0.5) / 2)[:, which]
         else:
-            gamma = gammaln(nu / 2)
+            gamma = special.gammaln(nu / 2)
         return np.asarray(gamma - nu / 2 * np.log((residual + floor) / 2))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma
+
+from ranksight.core import special
 
 Array = NDArray[np.float64]
 
@@ -34,14 +35,14 @@ def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
     count = use.sum(axis=1)
     many = np.maximum(count, 1)
     half = np.where(use, freedom, 2.0) / 2
-    logs = np.where(use, np.log(np.where(use, variance, 1.0)) - digamma(half) + np.log(half), 0.0)
+    logs = np.where(use, np.log(np.where(use, variance, 1.0)) - special.digamma(half) + np.log(half), 0.0)
     mean = logs.sum(axis=1) / many
     apart = (np.where(use, logs - mean[:, None], 0.0) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
-    spread = apart - np.where(use, polygamma(1, half), 0.0).sum(axis=1) / many
-    least = float(polygamma(1, MOST / 2))
+    spread = apart - np.where(use, special.polygamma(1, half), 0.0).sum(axis=1) / many
+    least = float(special.polygamma(1, MOST / 2))
     equal = spread <= least
     prior = np.where(equal, MOST, 2 * _inverse_trigamma(np.maximum(spread, least)))
-    centre = np.exp(mean + np.where(equal, 0.0, digamma(prior / 2) - np.log(prior / 2)))
+    centre = np.exp(mean + np.where(equal, 0.0, special.digamma(prior / 2) - np.log(prior / 2)))
     enough = count >= LEAST
     return np.where(enough, prior, 0.0), np.where(enough, centre, 0.0)
 
@@ -50,8 +51,8 @@ def _inverse_trigamma(value: Array) -> Array:
     """Solve ``trigamma(x) = value`` by Newton's method (Smyth 2004, appendix)."""
     x = 0.5 + 1.0 / value
     for _ in range(30):
-        tri = polygamma(1, x)
-        step = tri * (1 - tri / value) / polygamma(2, x)
+        tri = special.polygamma(1, x)
+        step = tri * (1 - tri / value) / special.polygamma(2, x)
         x = x + step
         if (np.abs(step) < 1e-8 * x).all():
             break

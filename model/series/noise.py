@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtri
 
+from ranksight.core import special
 from ranksight.core.metrics import Kind, metric
 from ranksight.model.series import repetitions
 from ranksight.model.series.location import Location as Location  # what users of noise name
@@ -39,7 +39,7 @@ def explained(location: Location) -> Array:
     repeats = location.repeats.sum(axis=1) / np.maximum(count, 1)
     free = np.maximum(count - 3, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        most = fdtri(free, location.freedom, 1 - LACKING) * free * location.variance / repeats
+        most = special.fdtri(free, location.freedom, 1 - LACKING) * free * location.variance / repeats
     return np.where((location.freedom > 0) & np.isfinite(most), most, np.inf)
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
+from ranksight.core import special
 from ranksight.model.series.moderation import laws
 
 Array = NDArray[np.float64]
@@ -56,7 +56,7 @@ def without_outliers(values: Array) -> Array:
         pooled = (d0 * v0)[:, None] + freedom * rest
         with np.errstate(divide="ignore", invalid="ignore"):
             t = (x - mean) / np.sqrt(pooled / freely * count / (count - 1))
-            outlying = (d0 > 0)[:, None] & (2 * stdtr(freely, -np.abs(t)) < level[:, None])
+            outlying = (d0 > 0)[:, None] & (2 * special.stdtr(freely, -np.abs(t)) < level[:, None])
     outlying &= (outlying.sum(axis=1) * MOST <= tests)[:, None]
     found = values.copy()
     found[(*np.nonzero(outlying), farthest[outlying, 0])] = np.nan

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
 
+from ranksight.core import special
 from ranksight.model.series.noise import Location
 
 Array = NDArray[np.float64]
@@ -68,7 +68,7 @@ def judge(location: Location) -> Quality:
         ratio = square / noise
         # What samples scatter by is known without repetitions.
         freedom = np.where(np.isfinite(location.samples), location.freedom, weight.sum(axis=1) - count)
-        chance = fdtrc(count - 1, np.maximum(freedom, 1), ratio)
+        chance = special.fdtrc(count - 1, np.maximum(freedom, 1), ratio)
         mean_repeats = weight.sum(axis=1) / np.maximum(count, 1)
         between = np.sqrt(
             np.maximum(square - np.where(repeated, noise, 0.0), 0.0) / np.where(mean_repeats > 0, mean_repeats, 1.0)

@@ -12,6 +12,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.idle import at_work
 from ranksight.core.metrics import REDUCTIONS, Reduction, metric
+from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import with_sampling
 from ranksight.model.series.teams import per_core
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Series:
+class Series(Keyed):
     """Many series of values that share their configurations.
 
     Attributes

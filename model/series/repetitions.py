@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
+from ranksight.core import special
 from ranksight.model.series.reduction import reduce
 
 Array = NDArray[np.float64]
@@ -95,7 +95,7 @@ def _score(relative: Array) -> Array:
         found = likelihoods(relative[series, at, :r] / spread[series, None], SCALES)
         some, first = np.unique(series, return_index=True)
         total[some] += np.add.reduceat(found, first, axis=1).transpose(1, 0, 2)
-    return np.asarray(logsumexp(total[use.any(axis=1)], axis=2).sum(axis=0))
+    return np.asarray(special.logsumexp(total[use.any(axis=1)], axis=2).sum(axis=0))
 
 
 def locate(values: Array) -> tuple[Array, Array]:

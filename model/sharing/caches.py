@@ -168,7 +168,7 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
     name, instances = loads_of(cache.name), Domains.of_cache(platform, cache, domains)
     if series.provenance.get(name, "").startswith("simulated"):
         return None
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     counted = [
         kernel
         for kernel in dict.fromkeys(series.kernels)

@@ -102,22 +102,14 @@ def fit_sharing(
     if units is not None:  # from here on work and bytes are those of the fullest rank, which time is of
         uneven = units.unevenness(series.points, series.parameters)
         work, reads, writes, every = work * uneven, reads * uneven, writes * uneven, every * uneven
-    transfer, domain = needs(domains, np.nan_to_num(reads), np.nan_to_num(writes))
-    limited = domains.domain is not None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # Without a platform, seconds by the largest rate that was reached: the domain gives that much at least.
-        reached = np.ones(len(time)) if limited else np.nanmax(active * every / time, axis=1)
-        room = np.nanmin(np.where(every > 0, 0.9 * time / transfer, np.inf), axis=1) if limited else np.ones(len(time))
-        domain = domain / reached[:, None]
-    # What the traffic adds to a rank's time shows only where it varies relative to the work.
-    alone = np.where(countless | same_active, 0.0, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0))
-    spread = priors.BANDWIDTH["platform" if limited else "none"] if demand is None else priors.BANDWIDTH["loads"]
-    known = Known(_early(given), work, every, alone[:, None] * transfer, domain, active, spread)
+    known, reached, alone = _known(
+        given, domains, work, every, needs(domains, np.nan_to_num(reads), np.nan_to_num(writes)), demand
+    )
     learned = learn(known)
     mode, floor = _mode(learned, time, work, same_active), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         lonely = np.ones_like(active) if same_active else active
-        said = times(mode, work, known.transfer, domain, floor[:, None], lonely)[0]
+        said = times(mode, work, known.transfer, known.domain, floor[:, None], lonely)[0]
         left, off = np.log(known.time / said), np.log(time / said)
     varied = tuple(
         at
@@ -158,6 +150,28 @@ def fit_sharing(
         resource=name,
         seen=seen,
     )
+
+
+def _known(
+    given: Counted, domains: Domains, work: Array, every: Array, need: tuple[Array, Array], demand: Demand | None
+) -> tuple[Known, Array, Array]:
+    """What the four numbers are learned from, the largest rate (K,) that was reached where no platform gives one, and
+    the part (K,) of the traffic's time that a rank alone takes; `every` byte `need`s seconds of a core and a domain."""
+    transfer, domain = need
+    limited = domains.domain is not None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Without a platform, seconds by the largest rate that was reached: the domain gives that much at least.
+        reached = np.ones(len(work)) if limited else np.nanmax(given.active * every / given.time, axis=1)
+        room = np.ones(len(work))
+        if limited:
+            room = np.nanmin(np.where(every > 0, 0.9 * given.time / transfer, np.inf), axis=1)
+        domain = domain / reached[:, None]
+    # What the traffic adds to a rank's time shows only where it varies relative to the work.
+    shown = ~(given.countless | given.same_active)
+    alone = np.where(shown, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0), 0.0)
+    spread = priors.BANDWIDTH["platform" if limited else "none"] if demand is None else priors.BANDWIDTH["loads"]
+    known = Known(_early(given), work, every, alone[:, None] * transfer, domain, given.active, spread)
+    return known, reached, alone
 
 
 def _early(given: Counted) -> Array:

@@ -136,7 +136,7 @@ def read_counts(
     series = readings.series(wanted, over_ranks)
     # A domain is shared by cores: from here on ranks are ranks times threads.
     series = replace(series, points=in_cores(series.points, series.parameters))
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     values = reduce(series.values, "median" if how == "auto" else how, axis=2)
     nothing = np.full(len(series.points), np.nan)
     ranks = series.points[:, series.parameters.index("ranks")]

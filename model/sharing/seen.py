@@ -28,8 +28,6 @@ Array = NDArray[np.float64]
 
 Count = tuple[Array, Array, Array]
 
-ROWS = ("work", "reads", "writes")
-"""What is kept of every kernel at every configuration."""
 NEAR = 0.05
 """Logarithmic distance up to which work is as much as was measured."""
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
+from ranksight.core import special
 from ranksight.core.experiment import WHOLE
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
@@ -121,7 +121,7 @@ class Sharing(Stored):
         active = self.domains.active(ranks)
         counted = points if share is None else share
         said = self.counts.predict(counted, level)
-        z = float(ndtri((1 + level) / 2))
+        z = float(special.ndtri((1 + level) / 2))
         given, left = self._shrunk(self._given(said, counted, active, level), points, counted, level)
         if self.seen is not None:
             given = self.seen.take(given, active, ~self.inside(points), z)
@@ -143,7 +143,7 @@ class Sharing(Stored):
             down, up = off[:, 0] ** 2 + both**2 + off[:, 3] ** 2
         # What the memory interface alone decides has no other way to go than its traffic, whose own drift is in it.
         drift = expected_drift("time") * self._out(points)[None, :] * (1 - busy)
-        reach = stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
+        reach = special.stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
         scattered = np.fmax(reach * spread, self._farthest(level)[:, None])
         drift += self._crowded(active)[None, :] * busy
         own = reach**2 * variance + scattered**2 + z**2 * (drift**2 + priors.BETWEEN_JOBS**2)
@@ -168,7 +168,7 @@ class Sharing(Stored):
         self, said: Forecast, at: Array, active: NDArray[np.intp], level: float
     ) -> list[tuple[Array, Array, Array]]:
         """Work, bytes read and written, each with the logarithmic distances to its ends, as `said` `at` (k, m)."""
-        z = float(ndtri((1 + level) / 2))
+        z = float(special.ndtri((1 + level) / 2))
         given = [self._row(said, WORK), self._reads(said, active, z), self._row(said, WRITTEN)]
         return self._kept(at, given, active, level)
 
@@ -191,7 +191,7 @@ class Sharing(Stored):
         near[:, column], there[:, column] = (np.minimum(each[:, column], full) for each in (points, at))
         active = self.domains.active(near[:, column])
         before = self._given(self.counts.predict(there, level), there, active, level)
-        z, found = float(ndtri((1 + level) / 2)), [given[0]]
+        z, found = float(special.ndtri((1 + level) / 2)), [given[0]]
         with np.errstate(invalid="ignore", divide="ignore"):
             less = np.log(given[0][0] / before[0][0])
             less = np.where(out & np.isfinite(less), less, 0.0)
@@ -225,7 +225,7 @@ class Sharing(Stored):
 
     def _of(self, said: Forecast, name: str, which: str) -> Array:
         """An array of the forecast of one count of all kernels (K, k), zero where a kernel has none."""
-        rows = {key: i for i, key in enumerate(zip(self.counts.kernels, self.counts.metrics, strict=True))}
+        rows = self.counts.rows
         index = np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
         return np.where(index[:, None] >= 0, getattr(said, which)[index], 0.0)
 

@@ -80,7 +80,7 @@ class Pmnf(Offer):
             if n + 2 > points.shape[0]:
                 break
             best.append(_best(basis, problem, plain, folds, [(0, *some) for some in itertools.combinations(usable, n)]))
-        choice, size = _refine(problem, plain, best)
+        choice, size = _refine(len(plain), best)
         members = np.full((choice.shape[1], choice.shape[1]), -1, dtype=np.intp)
         for n in range(choice.shape[1]):
             members[n, : n + 1] = np.arange(n + 1)
@@ -132,13 +132,13 @@ def _best(
     return chosen, np.where(known, adjusted if size > 1 else 0.0, 0.0 if size == 1 else -np.inf)
 
 
-def _refine(problem: Problem, plain: Array, best: list[tuple[Index, Array]]) -> tuple[Index, Index]:
+def _refine(series: int, best: list[tuple[Index, Array]]) -> tuple[Index, Index]:
     """Terms (s, k) and number of terms (s,): the number grows until the adjusted R2 falls."""
     width = max(chosen.shape[1] for chosen, _ in best)
-    choice = np.zeros((len(plain), width), dtype=np.intp)
-    size = np.ones(len(plain), dtype=np.intp)
-    open_ = np.ones(len(plain), dtype=bool)
-    last = np.zeros(len(plain))
+    choice = np.zeros((series, width), dtype=np.intp)
+    size = np.ones(series, dtype=np.intp)
+    open_ = np.ones(series, dtype=bool)
+    last = np.zeros(series)
     for chosen, adjusted in best[1:]:
         better = open_ & (adjusted > last)
         choice[better, : chosen.shape[1]] = chosen[better]

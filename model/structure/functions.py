@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,10 +70,10 @@ class Functions(Stored):
     unserved: Unserved | None = None
     laws: RankLaws | None = None
 
-    @cached_property
+    @property
     def rows(self) -> Mapping[tuple[str, str], int]:
         """Index of each series by kernel and metric."""
-        return {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
+        return self.fitted.rows
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
@@ -110,14 +109,12 @@ class Functions(Stored):
             better &= ~np.asarray(self.fitted.apart.any(axis=1))[:, None]
             answer = choose(answer, given, np.arange(len(self.fitted)), better)
         if self.neighbours is not None:
-            rows = self.rows
-            index = np.array([rows[key] for key in zip(self.neighbours.kernels, self.neighbours.metrics, strict=True)])
+            index = np.array([self.rows[key] for key in self.neighbours.keys])
             given = self.neighbours.predict(points, level)
             # Where the law would have some rank count less than nothing, functions know better.
             answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
         if self.laws is not None:
-            rows = self.rows
-            index = np.array([rows[key] for key in zip(self.laws.kernels, self.laws.metrics, strict=True)])
+            index = np.array([self.rows[key] for key in self.laws.keys])
             given = self.laws.predict(points, level)
             answer = choose(answer, given, index, given.status != forecast.DOMAIN)
         answer = self._limited(self._varied(answer, points), points)
@@ -179,11 +176,9 @@ class Functions(Stored):
 
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""
-        key = (self.fitted.kernels[i], self.fitted.metrics[i])
         for law in (self.laws, self.neighbours):
-            for at, other in enumerate(() if law is None else zip(law.kernels, law.metrics, strict=True)):
-                if law is not None and other == key:
-                    return law.formula(at)
+            if law is not None and self.fitted.keys[i] in law.rows:
+                return law.formula(law.rows[self.fitted.keys[i]])
         return self.fitted.formula(i) if self.levels is None else self.levels.formula(i)
 
     def structures(self) -> dict[str, Any]:
@@ -198,30 +193,19 @@ class Functions(Stored):
 
     def _fits(self) -> bool:
         """Whether the structures are of the series fitted; InputError names the one that is not."""
-        mine = (self.fitted.parameters, self.fitted.kernels, self.fitted.metrics)
-        other = self.levels
-        if other is not None and (other.parameters, other.kernels, other.metrics) != mine:
-            raise InputError("'levels' does not fit the functions", "fit the model again")
-        law = self.neighbours
-        if law is not None and (
-            law.parameters != self.fitted.parameters
-            or not set(zip(law.kernels, law.metrics, strict=True)) <= set(self.rows)
-        ):
-            raise InputError("'neighbours' does not fit the functions", "fit the model again")
-        sums = self.laws
-        if sums is not None and (
-            sums.parameters != self.fitted.parameters
-            or not set(zip(sums.kernels, sums.metrics, strict=True)) <= set(self.rows)
-        ):
-            raise InputError("'laws' does not fit the functions", "fit the model again")
-        if self.stated is not None and self.stated.parameters != self.fitted.parameters:
-            raise InputError("'stated' does not fit the functions", "fit the model again")
-        rows = self.rows
-        if any(key not in rows or (key[0], WHOLES.get(key[1], "")) not in rows for key in self.minor):
-            raise InputError("'minor' does not fit the functions", "fit the model again")
-        none = self.unserved
-        if none is not None and not set(zip(none.kernels, none.metrics, strict=True)) <= set(rows):
-            raise InputError("'unserved' does not fit the functions", "fit the model again")
+        own, rows = (self.fitted.parameters, self.fitted.keys), set(self.rows)
+        levels, stated = self.levels, self.stated
+        fits = {
+            "levels": levels is None or (levels.parameters, levels.keys) == own,
+            "stated": stated is None or stated.parameters == own[0],
+            "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
+            "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
+        }
+        for name, law in (("neighbours", self.neighbours), ("laws", self.laws)):
+            fits[name] = law is None or (law.parameters == own[0] and set(law.keys) <= rows)
+        for name, well in fits.items():
+            if not well:
+                raise InputError(f"{name!r} does not fit the functions", "fit the model again")
         return True
 
 
@@ -230,7 +214,7 @@ def find_minor(series: Series) -> tuple[tuple[str, str], ...]:
 
     A part made of samples is so only where :data:`UNSEEN` samples more would not make it larger.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     pairs = [key for key in rows if (key[0], WHOLES.get(key[1], "")) in rows]
     if not pairs:
         return ()

@@ -15,12 +15,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.plaindata import Stored, reading
 from ranksight.model.search.terms import values
+from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -46,7 +47,7 @@ EXACT = 1e-6
 
 
 @dataclass(frozen=True)
-class Levels(Stored):
+class Levels(Stored, Keyed):
     """Functions of the other parameters at two levels of one, and the bridge between and beyond.
 
     Attributes
@@ -89,7 +90,7 @@ class Levels(Stored):
         given = bridge(self.levels, middle, at, counted, self.steepest[:, None])
         value, low, high = self._by_terms(points, middle, given)
         low, high = self._scattered(value, (low, high), (middle, lower, upper), at)
-        jobs = np.exp(float(ndtri((1 + level) / 2)) * between_jobs(self.metrics))[:, None]
+        jobs = np.exp(float(special.ndtri((1 + level) / 2)) * between_jobs(self.metrics))[:, None]
         low, high = np.fmin(low, value / jobs), np.fmax(high, value * jobs)
 
         below = [f"{self.parameter} is {x:g}, and was above zero in all runs" for x in asked.tolist()]
@@ -126,7 +127,7 @@ class Levels(Stored):
             ends = np.broadcast_to(self.constants[:, None, :], (len(self.kernels), len(points), 2))
             if self.errors is None:
                 return [], (ends, ends, ends)
-            reach = np.exp(float(ndtri((1 + level) / 2)) * self.errors)[:, None, :]
+            reach = np.exp(float(special.ndtri((1 + level) / 2)) * self.errors)[:, None, :]
             return [], (ends, ends / reach, ends * reach)
         columns = [self.parameters.index(name) for name in self.others]
         parts = [fitted.predict(points[:, columns], level) for fitted in self.fitted]
@@ -217,12 +218,9 @@ class Levels(Stored):
         value, last : (s, k)
             Of all series, asked and at the upper level.
         """
-        rows = {key: i for i, key in enumerate(zip(self.kernels, self.metrics, strict=True))}
+        rows = self.rows
         whole = np.array(
-            [
-                rows.get((kernel, "stores" if name.startswith("store") else "loads"), -1)
-                for kernel, name in zip(self.kernels, self.metrics, strict=True)
-            ]
+            [rows.get((kernel, "stores" if name.startswith("store") else "loads"), -1) for kernel, name in self.keys]
         )
         with np.errstate(invalid="ignore", divide="ignore"):
             growth = np.where((whole >= 0)[:, None], value[whole] / last[whole], np.nan)

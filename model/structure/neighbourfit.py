@@ -13,11 +13,10 @@ from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian, cartesian_g
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.model import priors
-from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.series.reducing import Series
+from ranksight.model.plaindata import rounded
+from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import Group, solve
-from ranksight.model.structure.levels import COUNTS, Levels, fit_levels
+from ranksight.model.structure.levels import COUNTS
 from ranksight.model.structure.neighbours import TERMS, Neighbours
 
 if TYPE_CHECKING:
@@ -146,15 +145,10 @@ def fit_neighbours(
         [np.where(faced[:, g, None, None], both[1].solved, both[0].solved) for g, both in enumerate(laws)], axis=1
     )
     solved = np.where(fits[..., None, None], solved, 0.0)[np.ix_(rows, columns)]
-    flat = _rounded(solved.reshape(-1, len(groups)))
+    flat = rounded(solved.reshape(-1, len(groups)), 12)
     distinct, first, index = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-    coefficients: Fitted | Levels | Array = distinct[:, 0]
-    if len(groups) > 1:
-        each = [shared[rows[at // (len(columns) * TERMS)]] for at in first]
-        points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
-        kernels_of, metrics_of = zip(*each, strict=True)
-        series = Series(others, points, distinct[:, :, None], kernels_of, metrics_of)
-        coefficients = fit_levels(series, **settings) or fit_series(series, **settings)
+    owner = [shared[rows[at // (len(columns) * TERMS)]] for at in first]
+    points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
     kept = tuple(grids[g] for g in columns)
     return Neighbours(
         parameters=experiment.parameters,
@@ -164,19 +158,12 @@ def fit_neighbours(
         kernels=tuple(shared[i][0] for i in rows),
         metrics=tuple(shared[i][1] for i in rows),
         over_ranks=tuple(metric(shared[i][1]).over_ranks for i in rows),
-        coefficients=coefficients,
+        coefficients=Coefficients.fit(others, points, distinct, owner, **settings),
         index=index.reshape(len(rows), len(columns), TERMS),
         weight=(fits * np.where(same, 1.0, priors.NEIGHBOURS["unequal"]))[np.ix_(rows, columns)] * _priors(kept),
         residual=residual[np.ix_(rows, columns)],
         faces=faced[np.ix_(rows, columns)],
     )
-
-
-def _rounded(values: Array) -> Array:
-    """To twelve digits, so that what differs by rounding is the same."""
-    with np.errstate(divide="ignore"):
-        unit = 10.0 ** np.where(values == 0, 0, np.floor(np.log10(np.abs(values))) - 11)
-    return np.asarray(np.round(values / unit) * unit)
 
 
 _ADDED = ("mean", "max", "sum", "min")

@@ -19,18 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
-from ranksight.core.errors import InputError
-from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import reading
+from ranksight.core import special
+from ranksight.model.plaindata import Stored, reading
+from ranksight.model.series.keyed import Keyed
+from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
 from ranksight.model.structure.gridlaw import CLOSE, EXACT
-from ranksight.model.structure.levels import Levels
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -46,7 +45,7 @@ APART = 1e-2
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbours(Stored, Keyed):
     """The law of the s series that follow it, on each of g grids; none of these decided where g > 1.
 
     Attributes
@@ -58,8 +57,8 @@ class Neighbours:
         Numbers of ranks whose partners are known.
     kernels, metrics, over_ranks : tuple of str
         Of the series, and how each reduces over ranks.
-    coefficients : Fitted, Levels or (c,) values
-        Distinct coefficients as functions of the other parameters; plain values where no other parameter varied.
+    coefficients : Coefficients
+        The distinct ones.
     index : (s, g, 1 + MOST_DIMENSIONS) int
         Which coefficients a series has on a grid: a, then b_1, b_2 and so on.
     weight : (s, g)
@@ -77,7 +76,7 @@ class Neighbours:
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
     over_ranks: tuple[str, ...]
-    coefficients: Fitted | Levels | Array
+    coefficients: Coefficients
     index: Ints
     weight: Array
     residual: Array
@@ -92,14 +91,14 @@ class Neighbours:
     def exact(self) -> set[tuple[str, str]]:
         """Kernels and metrics that follow the law to rounding on some grid."""
         met = ((self.weight > 0) & (self.residual == 0)).any(axis=1)
-        return {key for key, yes in zip(zip(self.kernels, self.metrics, strict=True), met, strict=True) if yes}
+        return {key for key, yes in zip(self.keys, met, strict=True) if yes}
 
     @property
     def halos(self) -> dict[str, list[tuple[int, bool]]]:
         """Kernels whose messages go to each neighbour to rounding, and dimensions and periodicity of the grids on which
         they do, the likeliest first."""
         found: dict[str, list[tuple[int, bool]]] = {}
-        for row, (kernel, name) in enumerate(zip(self.kernels, self.metrics, strict=True)):
+        for row, (kernel, name) in enumerate(self.keys):
             fits = (self.weight[row] > 0) & (self.residual[row] == 0)
             order = [g for g in np.argsort(-self.weight[row], kind="stable").tolist() if fits[g]]
             grids = [self.grids[g] for g in order if name == "messages" and len(set(self.grids[g].periodic)) == 1]
@@ -160,7 +159,7 @@ class Neighbours:
         value, lower, upper = (np.where(broken, np.nan, end) for end in (value, lower, upper))
         status = np.where(broken, forecast.NOT_POSITIVE, status)
         reason = np.where(broken, forecast.REASONS[forecast.NOT_POSITIVE], reason)
-        reach = float(ndtri((1 + level) / 2)) * self.residual[:, :, None] * np.abs(value)
+        reach = float(special.ndtri((1 + level) / 2)) * self.residual[:, :, None] * np.abs(value)
         # Bytes that no law meets exactly leave the faces by more with every doubling of the ranks.
         with np.errstate(divide="ignore", invalid="ignore"):
             doublings = np.fmax(np.log2(ranks / self.measured[-1]), 0.0)
@@ -173,22 +172,13 @@ class Neighbours:
         self, points: Array, level: float
     ) -> tuple[list[Array], NDArray[np.intp], NDArray[np.object_]]:
         """Value and ends of all coefficients (s, g, 1 + MOST_DIMENSIONS, k), and status and reason (s, g, k)."""
-        shape = (*self.weight.shape, len(points))
-        status, reason = np.full(shape, forecast.OK, dtype=np.intp), np.full(shape, "", dtype=object)
-        if isinstance(self.coefficients, np.ndarray):
-            values = np.broadcast_to(self.coefficients[self.index][..., None], (*self.index.shape, len(points)))
-            return [values] * 3, status, reason
-        columns = [self.parameters.index(name) for name in self.others]
-        part = self.coefficients.predict(points[:, columns], level)
-        zero = (part.value == 0) & (part.lower == 0) & (part.upper == 0)
-        bad = ((part.status != forecast.OK) & ~zero)[self.index]
-        first = bad.argmax(axis=2)[:, :, None]
-        said, why = (
-            np.take_along_axis(given[self.index], first, axis=2)[:, :, 0] for given in (part.status, part.reason)
-        )
-        wrong = bad.any(axis=2)
-        status, reason = np.where(wrong, said, status), np.where(wrong, why, reason)
-        return [x[self.index] for x in (part.value, part.lower, part.upper)], status, reason
+        part = self.coefficients.predict(points, self.parameters, level)
+        value = part.value[self.index]
+        ends = [value] * 3 if part.lower is part.value else [value, part.lower[self.index], part.upper[self.index]]
+        first = (part.status[self.index] != forecast.OK).argmax(axis=2)[:, :, None]  # 0 where all are sound
+        status = np.take_along_axis(part.status[self.index], first, axis=2)[:, :, 0]
+        reason = np.take_along_axis(part.reason[self.index], first, axis=2)[:, :, 0]
+        return ends, status, np.where(status == forecast.OK, "", reason).astype(object)
 
     def remark(self, points: Array) -> str:
         """What the grids that fit say differently at `points` (k, m), and the run that decides; empty if they agree."""
@@ -250,10 +240,7 @@ class Neighbours:
         """The law of series `i` on its likeliest grid, as people read it."""
         g = int(np.argmax(self.weight[i]))
         dimensions = self.grids[g].dimensions
-        if isinstance(self.coefficients, np.ndarray):
-            written = [f"{x:.4g}" for x in self.coefficients[self.index[i, g, : 1 + dimensions]]]
-        else:
-            written = [self.coefficients.formula(int(at)) for at in self.index[i, g, : 1 + dimensions]]
+        written = [self.coefficients.formula(int(at), 4) for at in self.index[i, g, : 1 + dimensions]]
         each = "neighbours_{0} * face_{0}" if self.faces[i, g] else "neighbours_{0}"
         law = " + ".join(
             [f"({written[0]})", *(f"{each.format(d + 1)} * ({text})" for d, text in enumerate(written[1:]))]
@@ -263,77 +250,24 @@ class Neighbours:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        given = self.coefficients
-        return {
-            "parameters": list(self.parameters),
-            "others": list(self.others),
-            "grids": [
-                {"periodic": list(grid.periodic), "rising": grid.rising, "ring": grid.ring}
-                | ({"domain": list(grid.domain)} if grid.domain else {})
-                for grid in self.grids
-            ],
-            "measured": list(self.measured),
-            "kernels": list(self.kernels),
-            "metrics": list(self.metrics),
-            "over_ranks": list(self.over_ranks),
-            "kind": "values" if isinstance(given, np.ndarray) else "levels" if isinstance(given, Levels) else "fitted",
-            "coefficients": given.tolist() if isinstance(given, np.ndarray) else given.to_dict(),
-            "index": self.index.tolist(),
-            "weight": self.weight.tolist(),
-            "residual": self.residual.tolist(),
-            "faces": self.faces.tolist(),
-        }
+        return with_kind(super().to_dict())
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Neighbours:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError. Early files have no ``dimensions``."""
         with reading("'neighbours'"):
-            names = {
-                key: tuple(map(str, content[key]))
-                for key in ("parameters", "others", "kernels", "metrics", "over_ranks")
-            }
-            grids = tuple(
-                Cartesian(
-                    len(each["periodic"]),
-                    tuple(map(bool, each["periodic"])),
-                    bool(each["rising"]),
-                    each["ring"],
-                    tuple(map(float, each.get("domain", ()))),
-                )
-                for each in content["grids"]
-            )
-            measured = tuple(int(x) for x in content["measured"])
-            kind, given = content["kind"], content["coefficients"]
-            coefficients: Fitted | Levels | Array
-            if kind == "values":
-                coefficients = np.array(given, dtype=np.float64)
-            else:
-                coefficients = (Levels if kind == "levels" else Fitted).from_dict(given)
-            index = np.array(content["index"], dtype=np.int64)
-            weight, residual = (np.array(content[key], dtype=np.float64) for key in ("weight", "residual"))
-            faces = np.array(content["faces"], dtype=bool)
-        size = len(names["kernels"])
-        held = len(coefficients) if isinstance(coefficients, np.ndarray) else len(coefficients.kernels)
-        shape = (size, len(grids))
-        if (
-            not size
-            or not grids
-            or {len(names["metrics"]), len(names["over_ranks"])} != {size}
-            or index.shape != (*shape, TERMS)
-            or {weight.shape, residual.shape, faces.shape} != {shape}
-            or not ((index >= 0) & (index < held)).all()
-            or not (weight.sum(axis=1) > 0).all()
-        ):
-            raise InputError("'neighbours' does not fit together", "fit the model again")
-        return cls(
-            grids=grids,
-            measured=measured,
-            coefficients=coefficients,
-            index=index,
-            weight=weight,
-            residual=residual,
-            faces=faces,
-            **names,
+            grids = [{"dimensions": len(each["periodic"]), **each} for each in content["grids"]]
+        return super().from_dict(without_kind({**content, "grids": grids}))
+
+    def _fits(self) -> bool:
+        shape = (len(self.kernels), len(self.grids))
+        return (
+            min(shape) > 0
+            and len(self.metrics) == len(self.over_ranks) == len(self.kernels)
+            and self.index.shape == (*shape, TERMS)
+            and {self.weight.shape, self.residual.shape, self.faces.shape} == {shape}
+            and bool(((self.index >= 0) & (self.index < len(self.coefficients))).all())
+            and bool((self.weight.sum(axis=1) > 0).all())
         )
 
 

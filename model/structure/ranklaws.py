@@ -19,22 +19,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from ranksight.core.errors import InputError
+from ranksight.core import special
 from ranksight.model import priors
-from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored, rounded
+from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, find_margins
-from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, sums, term_values
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -59,7 +57,7 @@ REGULAR = 1e-9
 
 
 @dataclass(frozen=True)
-class RankLaws:
+class RankLaws(Stored, Keyed):
     """Sums of laws of s series.
 
     Attributes
@@ -70,8 +68,8 @@ class RankLaws:
         Of the series.
     sums : tuple of tuple of tuple of (str, int)
         Of each series the sums that fit, the simplest first: names of terms and the index of each one's coefficient.
-    coefficients : Fitted, Levels or (c,) values
-        Distinct coefficients as functions of the other parameters; plain values where no other parameter varied.
+    coefficients : Coefficients
+        The distinct ones.
     scatter : tuple of float
         Relative scatter of each series around its sums; 0 where they meet it to rounding.
     """
@@ -81,7 +79,7 @@ class RankLaws:
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
     sums: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
-    coefficients: Fitted | Levels | Array
+    coefficients: Coefficients
     scatter: tuple[float, ...]
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
@@ -91,7 +89,7 @@ class RankLaws:
         there = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks < 2.0**40)
         terms = term_values(np.where(there, ranks, 1).astype(np.int64))
         names = {name: at for at, name in enumerate(RANK_TERMS)}
-        ends, status_of, reason_of = self._coefficients_at(points, level)
+        given = self.coefficients.predict(points, self.parameters, level)
         shape = (len(self.kernels), len(points))
         value, lower, upper = (np.zeros(shape) for _ in range(3))
         status = np.full(shape, forecast.OK, dtype=np.intp)
@@ -99,15 +97,15 @@ class RankLaws:
         for row, each in enumerate(self.sums):
             for rank, one in enumerate(each):
                 at, which = [names[name] for name, _ in one], [index for _, index in one]
-                found = [(end[which] * terms[at]).sum(axis=0) for end in ends]
+                found = [(end[which] * terms[at]).sum(axis=0) for end in (given.value, given.lower, given.upper)]
                 if rank == 0:
                     value[row], lower[row], upper[row] = found
                     for index in which:
-                        bad = (status_of[index] != forecast.OK) & (status[row] == forecast.OK)
-                        status[row] = np.where(bad, status_of[index], status[row])
-                        reason[row] = np.where(bad, reason_of[index], reason[row])
+                        bad = (given.status[index] != forecast.OK) & (status[row] == forecast.OK)
+                        status[row] = np.where(bad, given.status[index], status[row])
+                        reason[row] = np.where(bad, given.reason[index], reason[row])
                 lower[row], upper[row] = np.fmin(lower[row], found[1]), np.fmax(upper[row], found[2])
-        reach = float(ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
+        reach = float(special.ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
@@ -116,65 +114,32 @@ class RankLaws:
         form = np.ones(shape)
         return Forecast(value, lower, upper, status, reason, form, 1 - form, level)
 
-    def _coefficients_at(
-        self, points: Array, level: float
-    ) -> tuple[tuple[Array, Array, Array], NDArray[np.intp], NDArray[np.object_]]:
-        """Value and ends (c, k) of all coefficients, status and reason (c, k)."""
-        if isinstance(self.coefficients, np.ndarray):
-            values = np.broadcast_to(self.coefficients[:, None], (len(self.coefficients), len(points)))
-            return (values,) * 3, np.full(values.shape, forecast.OK), np.full(values.shape, "", dtype=object)
-        said = self.coefficients.predict(points[:, [self.parameters.index(name) for name in self.others]], level)
-        # What is none at every measured configuration is none, whatever the search says of a series of zeros.
-        zero = (said.value == 0) & (said.upper == 0)
-        return (said.value, said.lower, said.upper), np.where(zero, forecast.OK, said.status), said.reason
-
     def formula(self, i: int) -> str:
         """The simplest sum of series `i`, as people read it."""
         parts = []
         for name, index in self.sums[i][0]:
-            given = self.coefficients
-            factor = f"{given[index]:.6g}" if isinstance(given, np.ndarray) else given.formula(index)
+            factor = self.coefficients.formula(index)
             parts.append(factor if name == "1" else f"({factor}) * {name}")
         several = len(self.sums[i])
         return " + ".join(parts) + (f" ({several} sums fit)" if several > 1 else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        given = self.coefficients
-        return {
-            "parameters": list(self.parameters),
-            "others": list(self.others),
-            "kernels": list(self.kernels),
-            "metrics": list(self.metrics),
-            "scatter": list(self.scatter),
-            "sums": [[[list(term) for term in one] for one in each] for each in self.sums],
-            "kind": "values" if isinstance(given, np.ndarray) else "levels" if isinstance(given, Levels) else "fitted",
-            "coefficients": given.tolist() if isinstance(given, np.ndarray) else given.to_dict(),
-        }
+        return with_kind(super().to_dict())
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> RankLaws:
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'laws'"):
-            names = {key: tuple(map(str, content[key])) for key in ("parameters", "others", "kernels", "metrics")}
-            found = tuple(
-                tuple(tuple((str(name), int(index)) for name, index in one) for one in each) for each in content["sums"]
-            )
-            scatter = tuple(map(float, content["scatter"]))
-            given, kind = content["coefficients"], content["kind"]
-            coefficients: Fitted | Levels | Array
-            if kind == "values":
-                coefficients = np.array(given, dtype=np.float64)
-            else:
-                coefficients = (Levels if kind == "levels" else Fitted).from_dict(given)
-            held = len(coefficients) if isinstance(coefficients, np.ndarray) else len(coefficients.kernels)
-            every = [term for each in found for one in each for term in one]
-            sound = all(each and all(each) for each in found) and "ranks" in names["parameters"]
-            sound &= all(name in RANK_TERMS and 0 <= index < held for name, index in every)
-            sound &= len(names["kernels"]) == len(names["metrics"]) == len(found) == len(scatter)
-        if not sound:
-            raise InputError("'laws' does not fit together", "fit the model again")
-        return cls(sums=found, coefficients=coefficients, scatter=scatter, **names)
+        return super().from_dict(without_kind(content))
+
+    def _fits(self) -> bool:
+        every = [term for each in self.sums for one in each for term in one]
+        return (
+            "ranks" in self.parameters
+            and all(each and all(each) for each in self.sums)
+            and all(name in RANK_TERMS and 0 <= index < len(self.coefficients) for name, index in every)
+            and len(self.kernels) == len(self.metrics) == len(self.sums) == len(self.scatter)
+        )
 
 
 def fit_rank_laws(
@@ -199,7 +164,7 @@ def fit_rank_laws(
     if "ranks" not in series.parameters:
         return None
     at = series.parameters.index("ranks")
-    keys = list(zip(series.kernels, series.metrics, strict=True))
+    keys = series.keys
     rows = np.array([row for row, key in enumerate(keys) if key in names], dtype=np.intp)
     ranks = np.unique(series.points[:, at])
     ranks = ranks[(ranks > 1) & (ranks == np.floor(ranks))].astype(np.int64)
@@ -226,16 +191,12 @@ def fit_rank_laws(
     if not lawful:
         return None
     flat = np.concatenate([each.T for row in lawful for _, each in found[row]])
-    distinct, first, index = np.unique(_rounded(flat), axis=0, return_index=True, return_inverse=True)
+    distinct, first, index = np.unique(rounded(flat, 12), axis=0, return_index=True, return_inverse=True)
     numbers = iter(index.reshape(-1).tolist())
     texts = list(RANK_TERMS)
     said = tuple(tuple(tuple((texts[term], next(numbers)) for term in one) for one, _ in found[row]) for row in lawful)
-    coefficients: Fitted | Levels | Array = distinct[:, 0]
-    if len(places) > 1:
-        owner = [row for row in lawful for one, _ in found[row] for _ in one]
-        kernels, metrics = zip(*(keys[rows[owner[i]]] for i in first), strict=True)
-        made = Series(others, places, distinct[:, :, None], kernels, metrics)
-        coefficients = fit_levels(made, **settings) or fit_series(made, **settings)
+    owner = [keys[rows[row]] for row in lawful for one, _ in found[row] for _ in one]
+    coefficients = Coefficients.fit(others, places, distinct, [owner[i] for i in first], **settings)
     mine = [keys[rows[row]] for row in lawful]
     kernels, metrics = zip(*mine, strict=True)
     kept = tuple(scatter[row] for row in lawful)
@@ -260,11 +221,6 @@ def _near(found: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Hal
         if kinds := [SENT_TO[text] for text in single if text in SENT_TO]:
             near[kernel] = kinds
     return near
-
-
-def _rounded(values: Array) -> Array:
-    """To twelve digits, so that what differs by rounding is the same; NaN stays."""
-    return np.array([[float(f"{x:.12g}") for x in row] for row in values], dtype=np.float64).reshape(values.shape)
 
 
 def _search(values: Array, ranks: NDArray[np.int64]) -> list[Found]:

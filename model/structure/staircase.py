@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.structure.functions import Functions, choose, rows_of
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty.forecast import Forecast
@@ -42,7 +40,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Staircase:
+class Staircase(Stored):
     """Whole units, and functions learned with them.
 
     Attributes
@@ -57,7 +55,7 @@ class Staircase:
 
     units: WholeUnits
     busiest: tuple[str, ...]
-    fitted: Fitted | None = None
+    fitted: Fitted | None
 
     def predict(self, said: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
         """The forecast of all series, those of the busiest rank at its share."""
@@ -74,24 +72,11 @@ class Staircase:
         even, uneven = self.units.even(points, parameters), self.units.unevenness(points, parameters)
         return Share(even, functions.predict(even, level), self.busiest, uneven)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        fitted = None if self.fitted is None else self.fitted.to_dict()
-        return {"units": self.units.to_dict(), "busiest": list(self.busiest), "fitted": fitted}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], functions: Fitted) -> Staircase:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'units'"):
-            units = WholeUnits.from_dict(content["units"], functions.parameters)
-            busiest = tuple(map(str, content["busiest"]))
-            given = content["fitted"]
-        fitted = None if given is None else Fitted.from_dict(given)
-        keys = zip(functions.kernels, functions.metrics, strict=True)
-        wanted = [key for key in keys if key[1] in busiest]
-        if fitted is not None and (
-            fitted.parameters != functions.parameters
-            or list(zip(fitted.kernels, fitted.metrics, strict=True)) != wanted
-        ):
+    def of(self, functions: Fitted) -> Staircase:
+        """The same, checked against the functions that it is kept with; InputError where it does not fit them."""
+        self.units.check(functions.parameters)
+        wanted = [key for key in functions.keys if key[1] in self.busiest]
+        own = self.fitted
+        if own is not None and (own.parameters, list(own.keys)) != (functions.parameters, wanted):
             raise InputError("'units' does not fit the functions", "fit the model again")
-        return cls(units, busiest, fitted)
+        return self

@@ -33,12 +33,12 @@ def structured(
     For `tables` and `everywhere` see :func:`ranksight.model.structure.neighbourfit.fit_neighbours`.
     """
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
-    keys = list(zip(series.kernels, series.metrics, strict=True))
+    keys = series.keys
     # What follows the work per rank, as stated, does not follow the process grid.
     apart = np.asarray(fitted.apart.any(axis=1)).tolist()
     names = {key for key, yes in zip(keys, apart, strict=True) if not yes}
     law = fit_neighbours(experiment, names, tables, everywhere, **each)
-    lawful = set(zip(law.kernels, law.metrics, strict=True)) if law is not None else set()
+    lawful = set(law.keys) if law is not None else set()
     sent = {key for key in names - (set() if law is None else law.exact) if key[1] in SENT}
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)

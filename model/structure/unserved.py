@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import Stored
+from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.levels import SERVED
@@ -41,7 +42,7 @@ LARGER = 0.01
 
 
 @dataclass(frozen=True)
-class Unserved(Stored):
+class Unserved(Stored, Keyed):
     """The levels that served nothing, or next to nothing, at every configuration.
 
     Attributes
@@ -85,10 +86,10 @@ class Unserved(Stored):
         iterations : str or None
             The parameter along which work is repeated, and no working set grows.
         """
-        index = np.array([rows[key] for key in zip(self.kernels, self.metrics, strict=True)], dtype=np.intp)
+        index = np.array([rows[key] for key in self.keys], dtype=np.intp)
         sizes = [at for at, name in enumerate(parameters) if name not in ("ranks", iterations)]
         beyond = points[None, :, sizes] > trained[index][:, None, sizes, 1]
-        wholes = [(kernel, _whole(name)) for kernel, name in zip(self.kernels, self.metrics, strict=True)]
+        wholes = [(kernel, _whole(name)) for kernel, name in self.keys]
         at = np.array([rows.get(key, -1) for key in wholes], dtype=np.intp)
         with np.errstate(invalid="ignore"):
             kept = (at >= 0)[:, None] & (answer.value[at] <= (1 + LARGER) * self.most[:, None])
@@ -134,7 +135,7 @@ def find_unserved(series: Series) -> Unserved | None:
     Where loads were not counted, only a count of zero is nothing. Sampled counts are not looked at: no sample is not
     nothing, and what it may be is predicted with them.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     sampled = series.sampled
     found = [(key, i) for key, i in rows.items() if key[1] in SERVED and not sampled[i]]
     if not found:

@@ -13,10 +13,9 @@ HOMME's 6 n_e^2 elements, and measure what other numbers of ranks cost).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
 from ranksight.model.formula import check_names, evaluate
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 
 Array = NDArray[np.float64]
@@ -34,7 +33,7 @@ UNEVEN = 1.05
 
 
 @dataclass(frozen=True)
-class WholeUnits:
+class WholeUnits(Stored):
     """What the work of a program consists of.
 
     Attributes
@@ -128,15 +127,3 @@ class WholeUnits:
             f"{units:g} {self.name} do not divide by {ranks:g} ranks: the busiest has {most:g}, "
             f"{uneven - 1:.0%} above the mean"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"name": self.name, "text": self.text}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], parameters: Sequence[str]) -> WholeUnits:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'units'"):
-            units = cls(str(content["name"]), str(content["text"]))
-        units.check(parameters)
-        return units

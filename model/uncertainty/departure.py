@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
+from ranksight.core import special
 from ranksight.model.plaindata import Stored
 
 Array = NDArray[np.float64]
@@ -121,7 +121,7 @@ class _Solved:
     def weights(self, scatter: float) -> Array:
         """Posterior of s_k, (s, K)."""
         found = self.likelihood(np.array([scatter]))[0]
-        return np.asarray(np.exp(found - logsumexp(found, axis=0)))
+        return np.asarray(np.exp(found - special.logsumexp(found, axis=0)))
 
     def at(self, inputs: Array, scatter: float) -> tuple[Array, Array]:
         """Mean and mean square (K, k) at `inputs`."""
@@ -162,7 +162,7 @@ def learn_departure(inputs: Array, values: Array) -> Departure:
             for rows, known in patterns:
                 if known.sum() > 1:
                     held = _Solved.of(inputs[known], values[rows][:, known], trial, smooth)
-                    total += logsumexp(held.likelihood(SCATTER), axis=1).sum(axis=1)
+                    total += special.logsumexp(held.likelihood(SCATTER), axis=1).sum(axis=1)
             return total
 
         for _ in range(ROUNDS if inputs.shape[1] > 1 else 1):

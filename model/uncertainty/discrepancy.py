@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, gammaln
 
+from ranksight.core import special
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search.problem import Problem
@@ -107,7 +107,7 @@ def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
     """
     ratio, freedom = misfit(problem, screened, noise, known)
     with np.errstate(invalid="ignore"):
-        chance = fdtrc(np.maximum(freedom, 1.0), np.maximum(known, 1.0), ratio)
+        chance = special.fdtrc(np.maximum(freedom, 1.0), np.maximum(known, 1.0), ratio)
     trusted = (known > 0) & (freedom > 0) & (chance > STRAYS)
     # What was never repeated is as exact as it looks, at most as scattered as expected.
     looks = np.minimum(ratio, np.maximum(priors.NEVER_REPEATED**2 / noise, 1.0))
@@ -146,7 +146,7 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     x = np.maximum(squares, SMALLEST**2)[:, None] / total
     with np.errstate(divide="ignore", invalid="ignore"):
         density = (nu / 2 - 1) * np.log(x) - (nu + m) / 2 * np.log1p(nu * x / m) + nu / 2 * np.log(nu / m)
-        density += gammaln((nu + m) / 2) - gammaln(nu / 2) - gammaln(m / 2) - np.log(total)
+        density += special.gammaln((nu + m) / 2) - special.gammaln(nu / 2) - special.gammaln(m / 2) - np.log(total)
     density = np.where(use[:, None], density, 0.0)
     if law is None:
         step = np.gradient(SCALES)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ranksight.core import special
 from ranksight.model import priors
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 from ranksight.model.uncertainty.slope import Change, with_changes
@@ -39,7 +39,7 @@ WIDEST = 4.0
 two either way."""
 CANCELLED = 5.0
 """Relative standard deviation from which on a value is negligible compared with its error."""
-TAIL = float(ndtri(0.95))
+TAIL = float(special.ndtri(0.95))
 """Standard deviations to the ends of a 90 % interval."""
 ROUNDING = 1e-12
 """Relative half-width that no interval falls below: a value is the sum of terms that are rounded."""

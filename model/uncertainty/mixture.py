@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
-from scipy.special import erfcx, ndtr, ndtri
+
+from ranksight.core import special
 
 Array = NDArray[np.float64]
 Short = NDArray[np.float32]
@@ -34,8 +34,15 @@ STEPS = 90
 """Steps at most; halving alone needs forty."""
 SEARCHES = 4
 """Searches at most, each from where the one before it ended."""
-PIVOT, DEGREE = 4.0, 9
-"""Of the polynomial that gives the upper tail of the normal law from its density, to a ten millionth."""
+PIVOT = 4.0
+MILLS = (
+    0.75528514, -0.60789657, 0.38713768, -0.18652554, 0.06039476, -0.0075145606, -0.0034753059, 0.0015651109,
+    0.0001288929, -0.00015732057,
+)  # fmt: skip
+"""The upper tail of the normal law from its density, to a ten millionth: ``(z + k) (1 - Phi(z)) / exp(-z^2 / 2)`` as a
+polynomial of ``1 - 2 k / (z + k)``, the lowest power first, with ``k`` of :data:`PIVOT`. That maps all z that are not
+negative to -1..1, where the polynomial is the least-squares one in the extrema of Chebyshev's of degree 9 (after
+Schonfelder 1978, *Mathematics of Computation* 32, 1232)."""
 FARTHEST = np.float32(80)
 """Largest logarithm of odds."""
 CAUCHY = 1.5
@@ -87,7 +94,7 @@ def quantiles(
     """
     flat = [part.reshape(len(weight), -1) for part in (weight, centre, spread, freedom)]
     answer = np.full((len(probabilities), flat[0].shape[1]), np.nan)
-    goals = [float(ndtri(probability)) for probability in probabilities]
+    goals = [float(special.ndtri(probability)) for probability in probabilities]
     used = np.count_nonzero(flat[0] > 0, axis=0)
     most = _most(int(used.max(initial=0)))[used]
     for count in (1 + np.flatnonzero(np.bincount(most)[1:])).tolist():
@@ -143,7 +150,7 @@ def _reach(goal: float, spread: Array, freedom: Array) -> Array:
     reach: Array = np.sqrt(square, out=square)
     flat = freedom < CAUCHY
     if flat.any():
-        reach = np.where(flat, np.tan(np.pi * (ndtr(goal) - 0.5)), reach)
+        reach = np.where(flat, np.tan(np.pi * (special.ndtr(goal) - 0.5)), reach)
     reach *= spread
     # What does not spread has all of its quantiles at its centre, to the last digit.
     reach[spread <= NARROWEST] = 0.0
@@ -184,7 +191,7 @@ class _Law:
         lies at a distance of `reach` from its centre, and then for the logistic one of the same value and slope there:
         one of Newton's steps on the logistic scale.
         """
-        below, above = ndtr(goal), ndtr(-goal)
+        below, above = special.ndtr(goal), special.ndtr(-goal)
         rate = np.exp(-0.5 * goal**2) / np.sqrt(2 * np.pi) / (below * above)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             t = (reach * (1 / self.unit)).astype(np.float32)
@@ -242,7 +249,7 @@ class _Law:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
             for _ in range(STEPS):
                 below, density, slope = self._at(x, short, place, columns)
-                y = ndtri(np.clip(below, 1e-300, 1 - 1e-16))
+                y = special.ndtri(np.clip(below, 1e-300, 1 - 1e-16))
                 off = y - goal
                 # Derivatives on the normal scale, their common factor of the normal density taken in.
                 normal = np.exp(-0.5 * y * y)
@@ -331,27 +338,14 @@ def _sum(weight: Real, values: Real) -> Any:
     return np.einsum("cn,cn->n", weight, values)
 
 
-def _mills_polynomial() -> list[np.float32]:
-    """Coefficients, the highest first, of ``(z + k) (1 - Phi(z)) / exp(-z^2 / 2)`` as a polynomial of ``1 - 2 k / (z +
-    k)``, which maps all z that are not negative to -1..1 (after Schonfelder 1978, *Mathematics of Computation* 32,
-    1232)."""
-    nodes = np.cos(np.pi * np.arange(1, DEGREE + 1) / DEGREE)
-    z = PIVOT * (1 + nodes) / (1 - nodes)
-    ratio = np.append((z + PIVOT) * erfcx(z / np.sqrt(2)) / 2, 1 / np.sqrt(2 * np.pi))
-    return list(chebyshev.cheb2poly(chebyshev.chebfit(np.append(nodes, 1.0), ratio, DEGREE))[::-1].astype(np.float32))
-
-
-_MILLS = _mills_polynomial()
-
-
 def _mills(z: Short) -> Short:
     """``(1 - Phi(z)) / exp(-z^2 / 2)`` of z (c, n), none negative: a tenth of the distribution function's time where
     the density is at hand."""
     share = np.float32(1) / (z + np.float32(PIVOT))
     place: Short = np.float32(1) - np.float32(2 * PIVOT) * share
-    found = np.full_like(place, _MILLS[0])
-    for coefficient in _MILLS[1:]:
+    found = np.full_like(place, MILLS[-1])
+    for coefficient in MILLS[-2::-1]:
         found *= place
-        found += coefficient
+        found += np.float32(coefficient)
     found *= share
     return found

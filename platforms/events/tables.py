@@ -1,7 +1,8 @@
 """Loading event tables (TOML), from the library that ships with the package or from a file.
 
-A table holds ``[[processors]]`` (which processors it is for), ``[events]`` (code, unit mask and whether the event is
-precise) and ``[metrics]`` (a formula over events for each metric).
+A table holds ``[[processors]]`` (which processors it is for), ``peak`` (what a core does in a cycle at most),
+``[events]`` (code, unit mask and whether the event is precise) and ``[metrics]`` (a formula over events for each
+metric).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ SCHEMA = 1
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _EVENT = re.compile(r"[a-z_][a-z0-9_.]{0,80}")
 _HEAD = ("name", "title", "vendor", "source")
+_PEAK = ("instructions", "flops_dp")
 _CODES = {"event": 1 << 60, "umask": 1 << 16, "cmask": 1 << 8}
 
 
@@ -95,6 +97,8 @@ class EventTable:
         Conditions on :class:`ranksight.platforms.events.Processor`, any of which is enough.
     events : mapping of str to Event
     metrics : mapping of str to Metric
+    peak : mapping of str to float
+        Instructions and flops in double precision that a core does in a cycle at most; empty where that is not known.
     """
 
     name: str
@@ -106,6 +110,7 @@ class EventTable:
     processors: tuple[Mapping[str, Any], ...]
     events: Mapping[str, Event]
     metrics: Mapping[str, Metric]
+    peak: Mapping[str, float] = field(default_factory=dict)
 
     def needed(self, metrics: Iterable[str]) -> tuple[str, ...]:
         """Names of the events that `metrics` are formed from, each once, in order.
@@ -159,7 +164,7 @@ def parse(content: bytes, origin: str) -> EventTable:
         With the key that makes no sense.
     """
     table = decode(content, origin, "see the tables that ship with the package")
-    check_known(table, ("schema", *_HEAD, "note", "counters", "processors", "events", "metrics"), origin, "")
+    check_known(table, ("schema", *_HEAD, "note", "counters", "processors", "peak", "events", "metrics"), origin, "")
     if table.get("schema") != SCHEMA or isinstance(table["schema"], bool):
         raise InputError(f"{origin}: schema is {table.get('schema')!r}", f"this version reads 'schema = {SCHEMA}'")
     head = {key: _text(table, key, origin) for key in _HEAD}
@@ -177,9 +182,21 @@ def parse(content: bytes, origin: str) -> EventTable:
     if not isinstance(processors, list) or not all(isinstance(entry, dict) for entry in processors):
         raise InputError(f"{origin}: [[processors]] is not a list of tables")
     note = _text(table, "note", origin) if "note" in table else ""
-    return EventTable(
-        **head, note=note, counters=counters, processors=tuple(processors), events=events, metrics=metrics
-    )
+    peak = _peak(table["peak"], origin) if "peak" in table else {}
+    return EventTable(**head, note=note, counters=counters, processors=tuple(processors), events=events,
+                      metrics=metrics, peak=peak)  # fmt: skip
+
+
+def _peak(entry: object, origin: str) -> dict[str, float]:
+    if not isinstance(entry, dict):
+        raise InputError(f"{origin}: peak: {entry!r:.60}", "write { instructions = 4, flops_dp = 16, source = '...' }")
+    check_known(entry, (*_PEAK, "source"), origin, "peak.")
+    _text(entry, "source", f"{origin}: peak")
+    for name in _PEAK:
+        value = entry.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1024:
+            raise InputError(f"{origin}: peak.{name}: {value!r}", "give a whole number a cycle, from 1")
+    return {name: float(entry[name]) for name in _PEAK}
 
 
 def _event(name: str, entry: object, origin: str) -> Event:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +27,9 @@ from ranksight.reports.measured import Measured, measured
 from ranksight.reports.sweep import Sweep, place, sufficient
 from ranksight.reports.traffic import Traffic, traffic
 from ranksight.reports.unpredicted import Unpredicted, unpredicted
+
+MOST_SERIES = 12_000
+"""Series that the page shows one by one; kernels beyond them, the smallest, are in its tables only."""
 
 
 @dataclass(frozen=True)
@@ -142,5 +146,7 @@ class Context:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Number of each kernel, by which the page links to it."""
-        return {name: at for at, name in enumerate(self.kernels)}
+        """Number of each kernel with a place of its own on the page, by which the page links to it."""
+        count = Counter(self.model.fitted.kernels)
+        before = np.cumsum([count[name] for name in self.kernels])
+        return {name: at for at, name in enumerate(self.kernels[: int(np.searchsorted(before, MOST_SERIES, "right"))])}

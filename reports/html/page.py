@@ -84,6 +84,7 @@ def put_together(
         "formula": readable,
         "size": writing.size,
         "embed": writing.embed,
+        "packed": writing.packed,
         "plural": lambda count, one, many=None: f"{count:,} {one if count == 1 else many or one + 's'}",
     }
     figures = {figure.id: figure.hover for _, data in sections for figure in data.get("figures", ()) if figure.hover}

@@ -1,10 +1,11 @@
-"""Kernels under the roofs of the memory levels."""
+"""Kernels under the roofs of the memory levels and of the core."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ranksight.core.names import short_names
+from ranksight.core.units import format_si
 from ranksight.reports.palette import PARTS
 from ranksight.reports.plots._axes import legend, log_values, new_axes, number, second_axis
 from ranksight.reports.sweep import Sweep
@@ -24,8 +25,9 @@ NAMED = 8
 def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     """Operations a second over operations a byte at the target, with the roof of each level; returns the axes.
 
-    A kernel stands at each level whose bytes are known; the one whose roof is nearest is filled. Kernels with less than
-    a hundredth of the time are left out.
+    The level line is what the rank's cores can do at most; where the processor is not known, what the fastest kernel
+    does, named as such. A kernel stands at each level whose bytes are known; the one whose roof is nearest is filled.
+    Kernels with less than a hundredth of the time are left out.
     """
     ax = new_axes(ax)
     found = sweep.diagnosis
@@ -37,10 +39,17 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     if table.empty:
         return ax
     low, high = float(table["intensity"].min()) / 3, float(table["intensity"].max()) * 3
-    handles, labels = [], []
+    handles, labels, tops = [], [], []
+    for (operations, part), dashes in zip(table.groupby("operations", sort=False), ("-", "--"), strict=False):
+        peak, fastest = float(part["peak"].iloc[0]), float(part["performance"].max())
+        known = peak > 0
+        tops.append(peak if known else fastest)
+        handles.append(ax.axhline(tops[-1], color="0.35", lw=1.6, ls=dashes if known else ":"))
+        labels.append(f"{'peak' if known else 'fastest kernel'}, {format_si(tops[-1], str(operations))}/s")
     for level, part in table.groupby("level", sort=False):
         colour, bandwidth = COLOURS[str(level)], float(part["bandwidth"].iloc[0])
-        (line,) = ax.plot([low, high], [low * bandwidth, high * bandwidth], color=colour, lw=1.6)
+        end = min(high, max(tops) / bandwidth) if max(tops) > low * bandwidth else high
+        (line,) = ax.plot([low, end], [low * bandwidth, end * bandwidth], color=colour, lw=1.6)
         handles.append(line)
         labels.append(f"{level}, {bandwidth / 1e9:.3g} GB/s a rank")
         for near, face in ((True, colour), (False, "none")):
@@ -51,7 +60,7 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     ax.set_xscale("log")
     ax.set_xlim(low, high)
     speed = table["performance"].to_numpy(dtype=float)
-    ax.set_ylim(speed.min() / 3, speed.max() * 6)
+    ax.set_ylim(speed.min() / 3, max(speed.max() * 6, 2 * max(tops)))
     log_values(ax)
     share = dict(zip(verdicts["kernel"], verdicts["share"], strict=True))
     named = table[table["nearest"].astype(bool)].assign(share=lambda rows: rows["kernel"].map(share))

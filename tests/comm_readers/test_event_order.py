@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ranksight.comm.readers import _events
+from ranksight.core import limits
 from ranksight.core.reading import READERS
 
 
@@ -36,7 +36,7 @@ def test_smpi_keeps_the_order_and_the_computation_between_calls(tmp_path: Path) 
 
 
 def test_too_many_calls_are_only_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_events, "MOST_EVENTS", 10)
+    monkeypatch.setattr(limits, "EVENTS_ORDERED", 10)
     (tmp_path / "t.txt").write_text(rank(0, 30, 1000) + rank(1, 30, 2000))
     (reading,) = READERS["smpi"].read(tmp_path / "t.txt")
     assert "events" not in reading.tables

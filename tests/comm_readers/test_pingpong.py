@@ -53,7 +53,7 @@ def test_our_own_names_pass_through(tmp_path: Path) -> None:
         ("MPI_Isend,8,1.0,1e-6\nMPI_Fly,8,1.0,1e-6\n", ":2: unknown operation 'MPI_Fly'"),
         ("MPI_Isend,8\n", "2 columns"),
         ("MPI_Isend,8,1.0,1e-6,9\n", "5 columns"),
-        ("op,bytes,duration\npingpong,8,1e-6,7,8\npingpong,8,1e-6\n", "rows have more than 3 columns"),
+        ("op,bytes,duration\npingpong,8,1e-6,7,8\npingpong,8,1e-6\n", "Row #2: Expected 3 columns, got 5"),
         ("", "columns"),
         ("op,bytes,duration\n", "no timings"),
     ],

@@ -168,6 +168,7 @@ title = "Mine"
 vendor = "me"
 counters = 4
 source = "manual"
+peak = { instructions = 4, flops_dp = 16, source = "manual" }
 [metrics]
 cycles = { formula = "c" }
 [events]
@@ -190,11 +191,17 @@ cycles = { formula = "c" }
         ("event = 0x3c", 'event = 1, precise = "yes"', "precise"),
         ('"c" =', '"C;rm" =', "events.C"),
         ("[metrics]", "[metrics", "TOML"),
-        ('source = "manual"', "", "source"),
+        ('source = "manual"\npeak', "peak", "source"),
+        ("instructions = 4", "instructions = 0", "peak.instructions"),
+        ("instructions = 4", "instruction = 4", "instruction"),
+        ("flops_dp = 16", 'flops_dp = "many"', "peak.flops_dp"),
+        ("flops_dp = 16, ", "", "peak.flops_dp"),
+        ('16, source = "manual"', "16", "peak: source"),
     ],
 )
 def test_tables_that_make_no_sense(old, new, word):
-    assert parse(GOOD.encode(), "mine.toml").counters == 4
+    good = parse(GOOD.encode(), "mine.toml")
+    assert (good.counters, good.peak) == (4, {"instructions": 4.0, "flops_dp": 16.0})
     with pytest.raises(InputError, match="mine.toml") as caught:
         parse(GOOD.replace(old, new).encode(), "mine.toml")
     assert word in str(caught.value)

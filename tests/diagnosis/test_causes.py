@@ -14,6 +14,7 @@ from ranksight.analysis.diagnosis.diagnosing import causes_of
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.few import Samples, draws
 from ranksight.analysis.diagnosis.places import PLACES
+from ranksight.analysis.diagnosis.roofline import table
 from ranksight.analysis.diagnosis.whatif import CHANGES, savings
 from ranksight.core.errors import InputError
 
@@ -210,3 +211,20 @@ def test_quasi_random_points_cover_each_quantile_once() -> None:
     thirtyseconds = np.sort((len(PLACES) * PLACES).astype(int), axis=0)
     assert (thirtyseconds == np.arange(len(PLACES))[:, None]).all()
     assert PLACES.shape == (32, 8)
+
+
+def test_a_rank_has_the_peak_of_its_cores(evidence: Make, machine: Ceilings) -> None:
+    known = replace(machine, instructions=4.0, flops=16.0)
+    given = {"instructions": {"k": [1e9, 1e9]}, "loads": {"k": [[0, 0], [0, 0], [0, 0], [1e6, 1e6]]}}
+    counts = evidence({"k": [1.0, 0.5]}, [1, 2], **given, ceilings=known)
+    for kind, flops, peak in (("instructions", np.nan, 4e9), ("flops", 5e8, 16e9)):
+        made = replace(counts, flops=np.full((1, 2), flops))
+        found = table(made, causes_of(made))
+        assert set(found["operations"]) == {kind}
+        assert found["peak"].tolist() == pytest.approx([peak] * len(found))
+    unknown = evidence({"k": [1.0, 0.5]}, [1, 2], **given)
+    assert table(unknown, causes_of(unknown))["peak"].isna().all()
+    again = Ceilings.from_dict(known.to_dict())
+    assert (again.peak("flops"), again.peak("instructions")) == (16e9, 4e9)
+    with pytest.raises(InputError, match="ceilings"):
+        Ceilings.from_dict({**known.to_dict(), "flops": -1.0})

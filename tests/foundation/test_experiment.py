@@ -158,6 +158,11 @@ def test_damaged_heads_are_named(experiment: Experiment, content: str, message: 
         ({"configuration": {"ranks": 1}}, "its parameters are ranks"),
         ({"configuration": {"ranks": 10**400, "size": 1}}, "parameter ranks has the value"),
         ({"configuration": {"ranks": 2**32, "size": 1}}, "a run of .* ranks was measured"),
+        ({"configuration": {"ranks": 1.5, "size": 1}}, "a run of 1.5 ranks was measured"),
+        ({"configuration": {"ranks": 0, "size": 1}}, "a run of 0 ranks was measured"),
+        ({"wall_time": -1.0}, "a run that takes -1.0 s"),
+        ({"wall_time": 10**400}, "a run that takes 10+ s"),
+        ({"wall_time": float("nan")}, "a run that takes nan s"),
         ({"notes": 3.5}, "notes is '3.5'"),
         ({"command": [1]}, "command is"),
         ({"environment": {"OMP_NUM_THREADS": {}}}, "environment is"),
@@ -206,6 +211,25 @@ def test_a_damaged_table_is_named(experiment: Experiment) -> None:
     file.write_bytes(file.read_bytes()[:40])
     for call in (experiment.counters, experiment.metrics, lambda: experiment.table(run, "counters")):
         with pytest.raises(InputError, match="measure this run again"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("time", -1.0), ("time", 1e300), ("own", -1e300), ("own", np.inf), ("instructions", -2)]
+)
+def test_counters_that_nothing_can_have_measured_are_neither_stored_nor_read(
+    experiment: Experiment, name: str, value: float
+) -> None:
+    table = pd.DataFrame({"kernel": ["a", "b"], "rank": [0, 0], "time": [1.0, np.nan], "own": [-1.0, 2.0]})
+    bad = table.assign(**{name: [1, value]})
+    with pytest.raises(InputError, match=f"kernel 'b' on rank 0 has .* of {name}"):
+        experiment.add(Run({"ranks": 1, "size": 1}), bad)
+    assert list((experiment.path / "runs").iterdir()) == []
+    run = experiment.add(Run({"ranks": 1, "size": 1}), table)
+    assert experiment.counters(["own"])["own"].tolist() == [-1.0, 2.0]
+    bad.to_parquet(experiment.path / "runs" / run.id / "counters.parquet")  # a stranger's
+    for call in (read(experiment.path).counters, lambda: read(experiment.path).table(run, "counters", [name])):
+        with pytest.raises(InputError, match=f"row 2 has .* of {name}"):
             call()
 
 
@@ -267,8 +291,8 @@ def test_an_experiment_whose_head_found_no_room_is_made_again(tmp_path: Path, mo
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(InputError, match="No space left"):
         Experiment.create(tmp_path / "e", "x", ["ranks"])
-    assert list((tmp_path / "e").iterdir())
     monkeypatch.undo()
+    (tmp_path / "e" / ".experiment.json.0badcafe").touch()  # of one that was killed
     assert len(Experiment.create(tmp_path / "e", "x", ["ranks"])) == 0
     (tmp_path / "f" / "runs" / "mine").mkdir(parents=True)
     with pytest.raises(InputError, match="exists already"):

@@ -11,8 +11,9 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.core import files
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, read
-from ranksight.core.files import Staging, new_folder, recover, write_json, write_output
+from ranksight.core.files import Staging, check_output, new_folder, recover, write_json, write_output
 from ranksight.core.run import Run
 
 
@@ -127,6 +128,40 @@ def test_the_head_of_an_experiment_is_on_disk_before_it_is_in_place(
     assert [kind for kind, _ in done] == ["sync", "move", "sync"]
     assert Path(staging).parent == tmp_path
     assert (place, folder) == (str(tmp_path / "head.json"), str(tmp_path))
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "folder"])
+def test_only_files_are_replaced(tmp_path: Path, what: str) -> None:
+    place = tmp_path / "m.json"
+    (tmp_path / "mine").write_text("mine")
+    if what == "pipe":
+        os.mkfifo(place)
+    elif what == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(tmp_path / "mine")
+    before = os.lstat(place)
+    for call in (lambda: check_output(place, force=True), lambda: write_output(place, "new")):
+        with pytest.raises(InputError, match=f"is a .*{what}"):
+            call()
+    assert os.lstat(place)[:4] == before[:4]
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_link_in_a_strangers_folder_leads_no_writing_out_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    names = iter([b"\0\0\0\0", b"\0\0\0\1"])
+    monkeypatch.setattr(os, "urandom", lambda size: next(names))
+    (tmp_path / ".head.json.00000000").symlink_to(mine)
+    with pytest.raises(FileExistsError):  # the name is random, and one that exists is not written through
+        write_json(tmp_path / "head.json", {"a": 1})
+    (tmp_path / "head.json").symlink_to(mine)
+    write_json(tmp_path / "head.json", {"a": 1})
+    assert mine.read_text() == "mine"
+    assert not (tmp_path / "head.json").is_symlink()
 
 
 @pytest.fixture(params=[0o077, 0o022, 0o002])

@@ -28,7 +28,7 @@ UPWARDS = {
 names what it offers, for type checkers."""
 IN_FUNCTIONS = {
     # A collector is known before a run starts; its readers load pandas after it.
-    "comm.collectors.pmpi": {"comm.tracer.events", "comm.tracer.gathering", "comm.tracer.tables"},
+    "comm.collectors.pmpi": {"comm.readers.pmpi_traces", "comm.tracer.gathering"},
     "core.experiment": {"core.tables"},
     # Few imports write tables a second time.
     "campaign.importing": {"core.tables"},

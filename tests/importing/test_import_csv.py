@@ -226,6 +226,12 @@ def test_the_experiment_is_replaced_only_when_forced_and_whole(
     written(tmp_path, "p,t\n1,7\n")
     assert imported(tmp_path, path, *options, "--force") == 0
     assert set(read(tmp_path / "made").counters()["time"]) == {7.0}
+    capsys.readouterr()
+    (tmp_path / "made").rename(tmp_path / "elsewhere")
+    (tmp_path / "made").symlink_to(tmp_path / "elsewhere")
+    assert imported(tmp_path, path, *options, "--force") == 1
+    assert "is a link" in capsys.readouterr().err
+    assert (tmp_path / "made").is_symlink()
 
 
 def test_a_folder_that_is_no_experiment_is_never_replaced(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.parallel import cut, fit_pieces, join, share
+from ranksight.model.fitting.parallel import join, share
 from ranksight.model.fitting.verify import verify_largest
 from ranksight.model.priors import HIDDEN_DIVIDED, HIDDEN_UNDIVIDED
 from ranksight.model.search.offer import Listed
@@ -179,7 +179,7 @@ def test_verification_keeps_the_largest_back() -> None:
         verify_largest(series.at(np.arange(3)))
 
 
-def test_pieces_and_processes_give_what_one_fit_gives() -> None:
+def test_shares_give_what_one_fit_gives() -> None:
     generator = np.random.default_rng(6)
     values = generator.uniform(1, 9, (40, 1, 1)) * X[None, :, None] ** generator.choice([0.5, 1.0, 2.0], (40, 1, 1))
     series = Series(("p",), X[:, None], values, tuple(f"k{i}" for i in range(40)), ("visits",) * 40)
@@ -188,10 +188,6 @@ def test_pieces_and_processes_give_what_one_fit_gives() -> None:
     joined = join([fit_series(series.select(r)) for r in rows], rows)
     assert joined.kernels == whole.kernels
     np.testing.assert_allclose(joined.predict(np.array([[64.0]])).value, whole.predict(np.array([[64.0]])).value)
-    values_of_pieces = np.concatenate(
-        list(fit_pieces(cut(series, 16), lambda _, f: f.predict(np.array([[64.0]])).value))
-    )
-    np.testing.assert_allclose(values_of_pieces, whole.predict(np.array([[64.0]])).value)
 
 
 def test_shares_keep_a_kernel_together() -> None:

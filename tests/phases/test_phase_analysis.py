@@ -14,6 +14,7 @@ from written import sweeps, write
 from ranksight.analysis.phases.analysis import analyse
 from ranksight.analysis.phases.pet import Pet
 from ranksight.cli import main
+from ranksight.core import limits
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import read
 
@@ -162,8 +163,6 @@ def test_no_trace_no_phases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_damaged_traces_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ranksight.analysis.phases import calls
-
     experiment = write(tmp_path / "e", ORIGINAL)
     file = next((tmp_path / "e" / "runs").glob("ranks4-*pmpi-events*")) / "events.parquet"
     whole = file.read_bytes()
@@ -180,7 +179,7 @@ def test_damaged_traces_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError, match="lacks kernel"):
         analyse(experiment, PLATFORM)
     file.write_bytes(whole)
-    monkeypatch.setattr(calls, "MOST_EVENTS", 100)
+    monkeypatch.setattr(limits, "EVENTS", 100)
     with pytest.raises(InsufficientError, match="more than the 100 that are read"):
         analyse(experiment, PLATFORM)
 

@@ -223,6 +223,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
         ("sockets = 1\n", "sockets = true\n", "topology.sockets: True"),
         ("sockets = 1\n", "sockets = 0\n", "topology.sockets: 0 is out of range"),
         ("sockets = 1\n", "sockets = 99999999999999999999\n", "topology.sockets"),
+        ("sockets = 1\n", "sockets = 99999999\n", "topology.cores_per_socket: a node of 399999996 cores"),
         ("threads_per_core = 1\n", "", "topology.threads_per_core is missing"),
         ('"label"', '""', "clock.base: the source is empty"),
         ("base = { value = 2e9, source = \"label\" }", "base = 2e9", "clock.base has no source"),

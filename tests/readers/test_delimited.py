@@ -33,6 +33,22 @@ def test_pieces_and_ends_of_lines_make_no_difference(
         assert list(found.lines) == [3, 5, 6, 9]
 
 
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("text", "lines"), [("1,2\n\n3,4\n", [2, 4]), ("1,2\n3,4\n\n", [2, 3]), ("1,2\n3,4\n", [2, 3])]
+)
+def test_empty_lines_are_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, lines: list[int], ends: str
+) -> None:
+    file = tmp_path / "table.csv"
+    file.write_bytes(("a,b\n" + text).replace("\n", ends).encode())
+    for piece in (1 << 20, 1, 2, 3, 9):
+        monkeypatch.setattr(_delimited, "PIECE", piece)
+        found = read_delimited(file, ["a", "b"])
+        assert [list(column) for column in found.columns.values()] == [["1", "3"], ["2", "4"]]
+        assert list(found.lines) == lines
+
+
 def test_a_ragged_row_is_named_by_its_line_whichever_piece_it_is_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ SAMPLES = {
         f"gpu/{name}.csv" for name in ("rocprof_stats", "rocprof_results", "rocprofv3_trace", "rocprofv3_counters")
     ],
     "tau": ["tau/MULTI__TIME/profile.0.0.0"],
+    "thicket": ["thicket/two_ranks.json", "thicket/reduced.json", "thicket/hatchet.json"],
     "vtune": ["vtune/hw_events.csv", "vtune/hotspots.csv"],
 }
 OURS = (*SAMPLES, "cube")

@@ -48,7 +48,7 @@ def test_the_script_runs_without_an_error(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert "CONSOLE" not in done.stderr
     dom = done.stdout
-    assert re.search(r'<html[^>]*class="script"', dom)
+    assert re.search(r'<html[^>]*class="script[^"]* drawn', dom)
     opened = re.search(r'<details class="kernel" id="k1"[^>]*>(.*?)</details>', dom, re.DOTALL)
     assert opened is not None
     assert 'open=""' in opened[0][:80]
@@ -71,6 +71,7 @@ def driven(page: Path) -> Iterator[Any]:
         tab.on("request", lambda request: said.append(request.url) if request.url != f"file://{page}" else None)
         tab.on("dialog", lambda dialog: said.append(dialog.message))
         tab.goto(f"file://{page}")
+        tab.locator("html.laid.drawn").wait_for()
         yield tab
         assert said == []
         browser.close()
@@ -78,7 +79,7 @@ def driven(page: Path) -> Iterator[Any]:
 
 def names(tab: Any) -> list[str]:
     rows = tab.locator("#kernels-table tbody tr:visible th")
-    return [rows.nth(at).inner_text() for at in range(rows.count())]
+    return [text.strip() for text in rows.all_text_contents()]
 
 
 def test_tables_sort_and_filter(driven: Any) -> None:
@@ -121,6 +122,17 @@ def test_links_open_kernels_and_figures_show_values(driven: Any) -> None:
     assert driven.locator("#tip").is_hidden()
     figure.hover(position={"x": 700, "y": 100})
     assert driven.locator("#tip").is_visible()
+
+
+def test_links_of_the_navigation_lead_to_their_sections(driven: Any) -> None:
+    """Sections are laid out late, and none may grow above the one that was chosen."""
+    for width in (390, 1280):
+        driven.set_viewport_size({"width": width, "height": 500})
+        driven.reload()
+        for section in ("kernels", "ranking"):
+            driven.click(f'nav a[href="#{section}"]')
+            driven.wait_for_timeout(700)
+            assert 0 <= driven.locator(f"#{section}").bounding_box()["y"] < 60
 
 
 def test_tables_figures_and_commands_are_taken_along(driven: Any, tmp_path: Path) -> None:

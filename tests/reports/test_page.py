@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,9 +19,11 @@ from hypothesis.extra.numpy import arrays
 
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
+from ranksight.reports.html import context
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import Packed, pack, unpack
 from ranksight.reports.html.page import render
+from ranksight.reports.html.sections import pages
 from ranksight.reports.html.writing import embed
 from ranksight.reports.ideal import recommended
 from ranksight.reports.sweep import sweep
@@ -125,9 +128,14 @@ def test_names_in_sentences_steer_nothing(model: Model) -> None:
     assert not [letter for letter in text if ord(letter) < 32 and letter not in "\n\t"]
 
 
+def unzipped(body: str) -> str:
+    """What the page holds compressed; nothing where it is not."""
+    return zlib.decompress(base64.b64decode(body)).decode() if body.startswith("eN") else ""
+
+
 def test_embedded_data_is_read_back(page: Page) -> None:
-    scripts = [body for body in page.bodies["script"] if body.startswith("{")]
-    series, figures = sorted((json.loads(body) for body in scripts), key=lambda data: "codes" not in data)
+    (figures,) = (json.loads(body) for body in page.bodies["script"] if body.startswith("{"))
+    (series,) = (json.loads(unzipped(body)) for body in page.bodies["script"] if unzipped(body))
     assert set(figures) >= {"prediction", "breakdown", "ranking"}
     assert figures["prediction"]["heads"][-1] == "256 ranks"
     assert len(series["points"]) == 12
@@ -136,6 +144,20 @@ def test_embedded_data_is_read_back(page: Page) -> None:
     assert len(rows) == len(series["names"]) == 9
     at = [n for n, name in enumerate(series["names"]) if name == "time"]
     assert sorted(rows[at, len(series["x"]) - 1]) == pytest.approx([5e-4, 0.02, 2e-4 * 256], rel=0.01)
+
+
+def test_small_kernels_are_packed_and_those_beyond_are_not_linked(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PLAIN", 3)
+    monkeypatch.setattr(context, "MOST_SERIES", 8)
+    page = Page(render(Context(model, sweep(model, to=256))))
+    (smaller,) = (unzipped(body) for body in page.bodies["script"] if "<details" in unzipped(body))
+    plain = [a["id"] for a in page.all("details") if a.get("class") == "kernel"]
+    packed = [a["id"] for a in Page(smaller).all("details")]
+    assert (len(plain), len(packed)) == (1, 1)
+    linked = {str(a["href"]).removeprefix("#") for a in page.all("a") if a.get("class") == "name"}
+    assert linked == {*plain, *packed}
 
 
 def test_json_cannot_end_its_element() -> None:

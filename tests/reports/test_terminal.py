@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.core.names import clipped, short_names
+from ranksight.reports.similar import merged
 from ranksight.reports.terminal import Cell, Column, Table, Text, lines, next_step, show, sparkline, width
 
 LONG = "solver<matrix<double, layout_right>, preconditioner>::operator()(std::vector<double> const&)"
@@ -167,3 +168,17 @@ def test_names_that_stripping_makes_the_same_keep_what_distinguishes_them() -> N
 def test_mangled_names_are_shown_as_the_source_has_them() -> None:
     name = "_ZN9LAMMPS_NS4Comm12forward_commEi"
     assert short_names([name], 40) == {name: COMM + "forward_comm(int)"}
+
+
+def test_sentences_that_differ_in_numbers_are_said_once() -> None:
+    said = {
+        "the interval spans a factor of 51.2, more than 4": ["a"],
+        "too few": ["b"],
+        "the interval spans a factor of 1.3e+04, more than 4": ["c_2"],
+        "the interval spans a factor of 9, more than 4": ["d"],
+    }
+    assert merged(said) == {
+        "the interval spans a factor of 9 to 1.3e+04, more than 4": ["a", "c_2", "d"],
+        "too few": ["b"],
+    }
+    assert merged({"l2 of 3": [], "l3 of 3": []}) == {"l2 of 3": [], "l3 of 3": []}

@@ -127,6 +127,26 @@ def test_the_parts_of_all_jobs_become_one_experiment(
     assert len(read(tmp_path / "e.exp")) == 4
 
 
+@pytest.mark.perf
+@pytest.mark.parametrize("system", list(SCHEDULERS))
+def test_repetitions_can_be_tasks_of_their_own(tmp_path: Path, program: Path, stand_in: Path, system: str) -> None:
+    each = ("--reps", "2", "--job-each-repetition")
+    assert emit(tmp_path, program, system, *each, sizes="8") == 0
+    folder = tmp_path / "e.exp.jobs"
+    subprocess.run(["sh", str(folder / "submit.sh")], check=True)
+    runs = read(tmp_path / "e.exp").runs
+    assert sorted((run.configuration["ranks"], run.repetition) for run in runs) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    part = folder / "parts" / "ranks1-size8-repetition1"
+    assert [run.repetition for run in read(part).runs] == [1]
+    (part / COMPLETE).unlink()
+    for script in folder.glob("ranks-*.sh"):
+        script.unlink()
+    assert emit(tmp_path, program, system, *each, sizes="8") == 0
+    text = "".join(script.read_text() for script in folder.glob("ranks-*.sh"))
+    assert text.count("--repetition 1") == 1
+    assert "--repetition 0" not in text
+
+
 def test_what_cannot_be_a_job_is_refused(tmp_path: Path, program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert emit(tmp_path, program, "slrum") == 1
     assert "slurm" in capsys.readouterr().err

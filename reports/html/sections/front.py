@@ -57,9 +57,10 @@ def _recommended(context: Context) -> dict[str, str] | None:
             "what": "No rank count",
             "why": f"of those predicted has a parallel efficiency of {percent(context.threshold)} or more.",
         }
-    cost = f"{value(found.seconds, 'time')} and {hours(found.core_hours)} core-hours a run"
+    scale, unit = (1.0, "core-hours") if found.core_hours >= 0.01 else (3600.0, "core-seconds")
+    cost = f"{value(found.seconds, 'time')} and {hours(found.core_hours * scale)} {unit} a run"
     if found.target_hours == found.target_hours and found.ranks != context.sweep.values[-1]:
-        cost += f" ({hours(found.target_hours)} at {context.sweep.places()[-1]})"
+        cost += f" ({hours(found.target_hours * scale)} at {context.sweep.places()[-1]})"
     share, there = percent(found.threshold), percent(found.efficiency)
     why = (
         f"is the largest number predicted here, and its parallel efficiency of {there} is above {share}"

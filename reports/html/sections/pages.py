@@ -19,8 +19,8 @@ from ranksight.reports.palette import NAMES
 
 Array = NDArray[np.float64]
 
-MOST_SERIES = 2400
-"""Series with a section of their own; beyond them kernels are in the table only, the smallest left out."""
+PLAIN = 1200
+"""Series in the document itself; those of smaller kernels are compressed, and the script adds them."""
 MOST_NUMBERS = 220_000
 """Numbers that the page's small plots hold; with more, they show fewer values of the other parameters."""
 MOST_POINTS = 60
@@ -36,14 +36,9 @@ def build(context: Context) -> dict[str, Any] | None:
     by_kernel: dict[str, list[int]] = {}
     for row, kernel in enumerate(fitted.kernels):
         by_kernel.setdefault(kernel, []).append(row)
-    shown: list[str] = []
-    count = 0
-    for kernel in context.kernels:
-        rows = by_kernel.get(kernel, [])
-        if count + len(rows) > MOST_SERIES:
-            break
-        count += len(rows)
-        shown.append(kernel)
+    shown = list(context.numbers)
+    before = np.cumsum([len(by_kernel.get(kernel, ())) for kernel in shown])
+    plain = max(1, int(np.searchsorted(before, PLAIN, "right")))
     for rows in by_kernel.values():
         rows.sort(key=lambda row: _place(fitted.metrics[row]))
     order = [row for kernel in shown for row in by_kernel.get(kernel, [])]
@@ -63,7 +58,8 @@ def build(context: Context) -> dict[str, Any] | None:
             }
         )
     return {
-        "pages": pages,
+        "pages": pages[:plain],
+        "packed": pages[plain:],
         "left": len(context.kernels) - len(shown),
         "data": _data(context, np.array(order, dtype=np.intp)),
         "target": context.sweep.places()[-1],

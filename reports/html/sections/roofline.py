@@ -47,9 +47,12 @@ def build(context: Context) -> dict[str, Any] | None:
                 "performance_text": format_si(row["performance"], "") + "/s",
                 "fraction": row["fraction"],
                 "fraction_text": percent(row["fraction"]),
+                "peak": row["performance"] / row["peak"],
+                "peak_text": percent(row["performance"] / row["peak"]),
                 "nearest": bool(row["nearest"]),
             }
             for row in table.sort_values("share", ascending=False).to_dict("records")
         ],
+        "known": bool((table["peak"] > 0).all()),
         "counted": set(table["operations"]) == {"flops"},
     }

@@ -1,8 +1,12 @@
 // The small plots of a kernel, drawn when it is opened: points, model with its interval, and what the model misses.
-(() => {
-  const holder = document.querySelector("script#series");
-  if (!holder) return;
-  const data = JSON.parse(holder.textContent), rows = Numbers.unpack(data.codes, data.scale);
+(async () => {
+  const holder = document.querySelector("script#series"), smaller = document.querySelector("script#smaller"), pages = document.querySelector(".pages");
+  if (!holder || !window.DecompressionStream) return;
+  const opened = (packed) => new Response(new Blob([Uint8Array.from(atob(packed.textContent), (c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  const data = JSON.parse(await opened(holder));
+  if (smaller) pages.insertAdjacentHTML("beforeend", await opened(smaller));
+  document.documentElement.classList.add("drawn");
+  const rows = Numbers.unpack(data.codes, data.scale);
   const space = "http://www.w3.org/2000/svg", count = data.x.length, points = data.points.length;
   const W = 320, H = 168, left = 52, right = 310, top = 8, bottom = 118, low = 132, high = 158;
   const element = (parent, name, given) => {
@@ -91,9 +95,10 @@
     const drawn = [...details.querySelectorAll("[data-series]")].map((row) => draw(Number(row.dataset.series)));
     place.append(legend(), ...drawn);
     drawn.forEach(Take.figure);
+    details.querySelectorAll(".scroll > table").forEach(Take.table);
   };
-  const all = [...document.querySelectorAll("details.kernel")];
-  for (const details of all) details.addEventListener("toggle", () => { if (details.open) fill(details); });
+  const all = [...pages.children];
+  pages.addEventListener("toggle", ({ target }) => { if (target.open && all.includes(target)) fill(target); }, true);
   const follow = () => {
     const found = /^#k\d+$/.test(location.hash) ? document.getElementById(location.hash.slice(1)) : null;
     if (found) { found.hidden = false; found.open = true; fill(found); found.scrollIntoView(); found.querySelector("summary").focus({ preventScroll: true }); }

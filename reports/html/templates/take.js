@@ -61,10 +61,12 @@ const Take = (() => {
       setTimeout(() => { made.textContent = "Copy"; }, 2000);
     }));
   }
-  for (const table of document.querySelectorAll(".scroll > table")) {
-    const name = table.parentElement.getAttribute("aria-label") ?? "table";
-    table.parentElement.after(button("CSV", name, () => save(csv(table), "text/csv", name, ".csv")));
-  }
+  const table = (made) => {
+    const name = made.parentElement.getAttribute("aria-label") ?? "table";
+    made.parentElement.after(button("CSV", name, () => save(csv(made), "text/csv", name, ".csv")));
+  };
+  // Kernels' own get theirs when they are opened.
+  document.querySelectorAll(".scroll > table:not(.metrics)").forEach(table);
   document.querySelectorAll("figure").forEach(figure);
-  return { figure };
+  return { figure, table };
 })();

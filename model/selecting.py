@@ -1,0 +1,84 @@
+"""Some kernels of a model's file, so that a model of very many kernels answers for few without reading the others.
+
+That is possible where what is predicted of a kernel follows from its own rows: a model of one metric whose functions
+have no common structure, and whose equations are the function of time and the cost per work. Of all other models every
+kernel is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core.experiment import WHOLE
+from ranksight.model.fitting.columns import columns_of
+
+Index = NDArray[np.intp]
+
+EXTRAS = frozenset({"application", "clock", "contradictions", "coordinates", "folded", "left_out", "notes"})
+"""Entries of a model's extras that say nothing of kernels together."""
+EQUATIONS = frozenset({"counted", "weights", "inside", "imbalance", "nested", "clock_spread"})
+"""Parts of an application that hold rows of kernels, or one number for all."""
+
+
+def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[str, Any]:
+    """The content of a model's file with the rows of some kernels, and of the few that answers are relative to; all of
+    it where a kernel is unknown, or depends on others.
+
+    Parameters
+    ----------
+    content : mapping
+        From :func:`ranksight.model.modelfile.read`.
+    kernels : collection of str
+    """
+    fitted, extras = content["fitted"], content.get("extras", {})
+    application = extras.get("application", {})
+    counted = application.get("counted")
+    if (
+        not isinstance(fitted["forms"], np.ndarray)  # of an older version
+        or "unaffected" in fitted
+        or len(set(fitted["metrics"])) != 1
+        or not set(kernels) <= set(fitted["kernels"]) - {WHOLE}
+        or not (extras.keys() <= EXTRAS and application.keys() <= EQUATIONS)
+        or (counted is not None and not _apart(counted))
+    ):
+        return content
+    rows = _rows(content, frozenset(kernels))
+    found = {**content, "fitted": columns_of(fitted, rows), "shares": content["shares"][rows]}
+    if counted is not None:
+        held = frozenset(found["fitted"]["kernels"])
+        own = np.array([at for at, kernel in enumerate(counted["kernels"]) if kernel in held], dtype=np.intp)
+        found["extras"] = {**extras, "application": {**application, "counted": _of_counted(counted, own)}}
+    return found
+
+
+def _rows(content: Mapping[str, Any], kernels: frozenset[str]) -> Index:
+    """Rows of `kernels`, of the one with the largest share, and of those whose runs reached farthest."""
+    fitted = content["fitted"]
+    asked = [at for at, kernel in enumerate(fitted["kernels"]) if kernel in kernels]
+    ends = [fitted["trained"][..., 0].argmin(axis=0), fitted["trained"][..., 1].argmax(axis=0)]
+    return np.unique(np.concatenate([asked, [np.argmax(content["shares"])], *ends]).astype(np.intp))
+
+
+def _apart(counted: Mapping[str, Any]) -> bool:
+    """Whether rates of kernels depend on each other by a prevalence alone that the file holds."""
+    alone = counted["execution"] is None and counted["stall"] is None and not counted["compositions"]
+    return alone and all("common" in rate for rate in counted["total"]["rates"])
+
+
+def _of_counted(counted: Mapping[str, Any], rows: Index) -> dict[str, Any]:
+    total = counted["total"]
+    rates = [{**rate, **{name: _taken(rate[name], rows) for name in ("values", "error")}} for rate in total["rates"]]
+    return {
+        **counted,
+        **{name: _taken(counted[name], rows) for name in ("kernels", "split", "offset")},
+        "total": {**total, "prior": [_taken(prior, rows) for prior in total["prior"]], "rates": rates},
+    }
+
+
+def _taken(column: Any, rows: Index) -> Any:
+    """Some rows of an array, or of a list."""
+    return column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows.tolist()]

@@ -1,0 +1,23 @@
+"""What is kept for many series, each of a kernel and a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+
+class Keyed:
+    """A dataclass whose `kernels` and `metrics` name its series."""
+
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+    @cached_property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """Kernel and metric of each series."""
+        return tuple(zip(self.kernels, self.metrics, strict=True))
+
+    @cached_property
+    def rows(self) -> Mapping[tuple[str, str], int]:
+        """Index of each series by kernel and metric."""
+        return {key: row for row, key in enumerate(self.keys)}

@@ -1,0 +1,105 @@
+"""Coefficients of a law of the ranks: functions of the other parameters, or plain values where none of these varied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.model.fitting.fit_series import fit_series
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import reading
+from ranksight.model.series.reducing import Series
+from ranksight.model.structure.levels import Levels, fit_levels
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+Array = NDArray[np.float64]
+
+
+def certain(value: Array, level: float) -> Forecast:
+    """The forecast of values (s, k) that are known exactly."""
+    none = np.zeros(value.shape)
+    fine, empty = np.full(value.shape, forecast.OK), np.full(value.shape, "", dtype=object)
+    return Forecast(value, value, value, fine, empty, none, none + 1, level)
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """c coefficients.
+
+    Attributes
+    ----------
+    held : Fitted, Levels or (c,) values
+        Values where the measurements have one combination of the other parameters only.
+    """
+
+    held: Fitted | Levels | Array
+
+    @classmethod
+    def fit(
+        cls, others: tuple[str, ...], places: Array, values: Array, names: Sequence[tuple[str, str]], **settings: Any
+    ) -> Coefficients:
+        """Fit the values (c, g) at g combinations `places` (g, m) of the `others`, parameters other than the ranks.
+
+        Parameters
+        ----------
+        names : sequence of (kernel, metric)
+            What each coefficient belongs to.
+        **settings
+            Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+        """
+        if len(places) == 1 or not len(values):
+            return cls(values[:, 0])
+        kernels, metrics = zip(*names, strict=True)
+        series = Series(others, places, values[:, :, None], kernels, metrics)
+        return cls(fit_levels(series, **settings) or fit_series(series, **settings))
+
+    def __len__(self) -> int:
+        return len(self.held) if isinstance(self.held, np.ndarray) else len(self.held.kernels)
+
+    def predict(self, points: Array, parameters: Sequence[str], level: float) -> Forecast:
+        """Forecast the coefficients (c, k) at `points` (k, m) of the model's `parameters`."""
+        if isinstance(self.held, np.ndarray):
+            return certain(np.broadcast_to(self.held[:, None], (len(self.held), len(points))), level)
+        said = self.held.predict(points[:, [list(parameters).index(name) for name in self.held.parameters]], level)
+        # What is none at every measured configuration is none, whatever the search says of a series of zeros.
+        zero = (said.value == 0) & (said.upper == 0)
+        return replace(said, status=np.where(zero, forecast.OK, said.status))
+
+    def formula(self, i: int, digits: int = 6) -> str:
+        """Coefficient `i` as people read it, a plain value to so many significant digits."""
+        return f"{self.held[i]:.{digits}g}" if isinstance(self.held, np.ndarray) else self.held.formula(i)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold."""
+        if isinstance(self.held, np.ndarray):
+            return {"kind": "values", "content": self.held.tolist()}
+        return {"kind": "levels" if isinstance(self.held, Levels) else "fitted", "content": self.held.to_dict()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Coefficients:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading("a coefficient"):
+            kind, given = content["kind"], content["content"]
+            if kind != "values":
+                return cls((Levels if kind == "levels" else Fitted).from_dict(given))
+            values = np.array(given, dtype=np.float64)
+            if values.ndim != 1 or not np.isfinite(values).all():
+                raise ValueError("a coefficient is not a finite number")
+            return cls(values)
+
+
+def with_kind(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The plain data of a law with the kind of its coefficients next to them, as its file has them."""
+    held = content["coefficients"]
+    return {**content, "kind": held["kind"], "coefficients": held["content"]}
+
+
+def without_kind(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The reverse of :func:`with_kind`."""
+    with reading("a law of the ranks"):
+        return {**content, "coefficients": {"kind": content["kind"], "content": content["coefficients"]}}
