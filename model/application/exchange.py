@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.perwork import Spread
@@ -26,8 +26,6 @@ from ranksight.model.priors import RARE_TERM, REPEATED
 from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.reducing import Series
-
-Array = NDArray[np.float64]
 
 TREE: Mapping[Factor, float] = {
     (0.0, 1.0, 0.0): 0.0,
@@ -65,7 +63,7 @@ class Exchange(Stored):
             part = deviation / mean
             return Spread(np.log(mean), part, part)
 
-    def applies(self, points: Array) -> NDArray[np.bool_]:
+    def applies(self, points: Array) -> Mask:
         """Where there are others to send to, (k,)."""
         return np.asarray(points[:, self.parameters.index("ranks")] > 1)
 
