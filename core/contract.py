@@ -35,21 +35,17 @@ def check_values(
         Naming kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where the metric is known.
     """
     for name, values in columns.items():
-        if (at := impossible(name, values)) is not None:
+        if (at := beyond(values, 0.0 if name in METRICS else -limits.VALUE)) is not None:
             raise InputError(
                 f"{where}: kernel {kernels[at]!r} on rank {ranks[at]:g} has {values[at]:g} of {name}",
                 "no counter or clock holds this: the file is damaged, or a counter overflowed",
             )
 
 
-def impossible(name: str, values: NDArray[Any]) -> int | None:
-    """Index of the first value that no counter or clock holds, None where all can be.
-
-    Such a value is infinite, beyond 64 bits, or negative where the metric is known.
-    """
-    # NaN, a missing value, passes both comparisons; the extremes show whether to look closer.
+def beyond(values: NDArray[Any], least: float) -> int | None:
+    """Index of the first value that is infinite, beyond 64 bits or below `least`; None where there is none."""
+    # NaN, a missing value, passes all comparisons; the extremes show whether to look closer.
     low, high = np.nanmin(values, initial=0.0), np.nanmax(values, initial=0.0)
-    least = 0.0 if name in METRICS else -limits.VALUE
     if low >= least and low > -limits.VALUE and high < limits.VALUE:
         return None
     return int(np.argmax((values < least) | (np.abs(values) >= limits.VALUE)))
