@@ -60,7 +60,7 @@ class Parser:
         self.positions: tuple[bytes, ...] = (b"line",)
         self.names = {"ob": Names(), "fl": Names(), "fn": Names()}
         self.functions: list[tuple[int, int, int]] = []
-        """Object, name and file of each function, as indices of names."""
+        """Object, name and file of each function, as indices of names; -1 before its own lines state the file."""
         self.costs = Table(1)
         self.arcs = Arcs(1)
         self.places = Places(1)
@@ -275,6 +275,8 @@ class Parser:
                 self.functions.append(one)
                 texts = (self.names["fn"].texts[one[1]], self.names["ob"].texts[one[0]])
                 self._wanted.append(self._lines_of is not None and self._lines_of(*texts))
+            elif self.functions[index][2] < 0:
+                self.functions[index] = (*self.functions[index][:2], int(fl[first[k]]))
             indices[k] = index
         return indices[inverse]
 
@@ -287,7 +289,7 @@ class Parser:
         objects = np.fromiter((ob for ob, _, _ in self.functions), np.int64, len(self.functions))
         own = objects[caller[calls]]
         ob = np.where(cob[calls] > since, name[cob[calls]], own)
-        return self._indices(ob, name[cfn[calls]], np.zeros(len(calls), np.int64))
+        return self._indices(ob, name[cfn[calls]], np.full(len(calls), -1, np.int64))
 
     # ---- numbers ----------------------------------------------------------------------------------------------------
 

@@ -50,10 +50,13 @@ class Attributed:
         loader's own, which binds symbols while the program runs; ``other``: start-up and what no one is known to have
         called) and ``object`` (its short name); columns as
         `kernels`. Costs of `kernels` and `left_out` add up to the profile's.
+    files : tuple of (str, str)
+        Kernels with the source files that their functions begin in.
     """
 
     kernels: pd.DataFrame
     left_out: pd.DataFrame
+    files: tuple[tuple[str, str], ...] = ()
 
     def rows(self, event: str, metric: str, rank: int) -> pd.DataFrame:
         """Rows of a run's table of what was left out (:mod:`ranksight.core.leftout`): `event` of this process."""
@@ -162,4 +165,7 @@ def attribute(profile: Profile) -> Attributed:
     ]
     parts[1].loc[owners == "system", "group"] = "system"
     left_out = pd.concat(parts).groupby(["group", "object"], sort=True).sum()
-    return Attributed(kernels, left_out[(left_out > 0).any(axis=1)])
+    # Of a function that counting began in the profile may name the file of code that was inlined into it.
+    known = ours & called
+    files = tuple(zip(names[known].tolist(), np.array(profile.files, dtype=object)[known].tolist(), strict=True))
+    return Attributed(kernels, left_out[(left_out > 0).any(axis=1)], files)

@@ -35,7 +35,8 @@ class Profile:
     events : tuple of str
         Columns of the cost arrays, as the file names them: ``Ir``, ``Dr``, ...
     functions, objects, files : tuple of str
-        Name of each function as written, path of its object file, source file in which it begins.
+        Name of each function as written, path of its object file, source file in which it begins (empty where the
+        profile has no cost of its own of it).
     self_cost : array, functions x events
         Exclusive cost.
     caller, callee : arrays of int, arcs
@@ -101,7 +102,7 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         parser.events,
         tuple(functions[fn] for _, fn, _ in parser.functions),
         tuple(objects[ob] for ob, _, _ in parser.functions),
-        tuple(files[fl] for _, _, fl in parser.functions),
+        tuple(files[fl] if fl >= 0 else "" for _, _, fl in parser.functions),
         parser.costs.rows(len(parser.functions)),
         caller,
         callee,

@@ -25,6 +25,7 @@ from ranksight.core.arrays import Array, Ints
 from ranksight.core.cube import opened
 from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
+from ranksight.core.places import tables_of
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
@@ -51,12 +52,15 @@ class _Tree:
         For each node its caller's place; -1 at the root.
     place : dict
         Where each node's id stands.
+    defined : dict of str to DataFrame
+        The table of places that the regions are defined in.
     """
 
     paths: list[str]
     kernel: Ints
     parents: Ints
     place: dict[int, int]
+    defined: dict[str, pd.DataFrame]
 
 
 class Cube:
@@ -126,13 +130,14 @@ def _read(path: Path, cube: Any) -> Reading:
     flat = np.tile(ranks, len(tree.paths))
     if len(set(ranks.tolist())) == width:
         kernels = pd.Series(tree.paths).array.repeat(width)
-        return _assemble.build(path, kernels, flat, columns, notes=notes, distinct=True)
+        return _assemble.build(path, kernels, flat, columns, notes=notes, tables=tree.defined, distinct=True)
     names = np.repeat(np.array(tree.paths, dtype=object), width)
     reduced = reduce_threads(names, flat, np.tile(locations, len(tree.paths)), columns, {"time": "max"})
     return _assemble.build_reduced(
         path,
         reduced,
         notes=notes,
+        tables=tree.defined,
     )
 
 
@@ -141,11 +146,14 @@ def _tree(path: Path, cube: Any) -> _Tree:
     paths: list[int] = []
     parents: list[int] = []
     place: dict[int, int] = {}
+    regions: list[tuple[str, int]] = []
     todo = [(node, -1) for node in reversed(cube.get_root_cnodes())]
     while todo:
         node, parent = todo.pop()
         at = len(paths)
-        own = cube.get_region(node).name or "(unnamed)"
+        region = cube.get_region(node)
+        regions.append((str(region.mod or ""), max(0, int(region.begin or 0))))
+        own = region.name or "(unnamed)"
         if node.parameters:
             own += f"({', '.join(f'{key}={value}' for key, value in node.parameters.items())})"
         paths.append(calls.number(CallPaths.ROOT if parent < 0 else paths[parent], own))
@@ -155,7 +163,9 @@ def _tree(path: Path, cube: Any) -> _Tree:
     if not paths:
         raise InputError(f"{path} has no call path", "was the profile written completely?")
     kernels, places = calls.kernels()
-    return _Tree(kernels, places[paths], np.array(parents, dtype=np.int64), place)
+    kernel = places[paths]
+    defined = tables_of((kernels[k], *region) for k, region in zip(kernel.tolist(), regions, strict=True))
+    return _Tree(kernels, kernel, np.array(parents, dtype=np.int64), place, defined)
 
 
 def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], Ints]:

@@ -18,6 +18,7 @@ from ranksight.analysis.planning.cost import cost_of
 from ranksight.analysis.planning.goal import goal
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.places import places
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.platforms import Platform
@@ -69,6 +70,11 @@ class Context:
     def measured(self) -> Measured | None:
         """What the experiments measured."""
         return measured(self.model, self.experiments)
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """Source file, and line where it is known, of kernels."""
+        return places(self.experiments)
 
     @cached_property
     def ideal(self) -> Ideal | None:

@@ -117,6 +117,14 @@ def test_the_manuals_example(tmp_path):
     assert profile.files[at["func2"]] == "file2.c"
 
 
+@pytest.mark.parametrize("block", [60, 1 << 20])
+def test_the_file_of_a_function_that_is_called_before_its_own_lines(tmp_path, block):
+    text = "creator: callgrind\nevents: Ir\nfl=(1) first.c\nfn=(1) start\n10 1\ncfi=(2) other.c\ncfn=(2) main\ncalls=1 5\n10 7\n"
+    text += "cfi=(3) gone.c\ncfn=(3) gone\ncalls=1 5\n10 0\nfl=(2)\nfn=(2)\n5 7\ntotals: 8\n"
+    profile = read(write(tmp_path, text), block=block)
+    assert dict(zip(profile.functions, profile.files)) == {"start": "first.c", "main": "other.c", "gone": ""}
+
+
 def test_every_kind_of_line(tmp_path):
     profile = read(write(tmp_path, COMPRESSED))
     at = by_name(profile)

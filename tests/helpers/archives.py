@@ -51,7 +51,8 @@ class CubeWriter:
         regions: list[str] = []
         calls = self._calls(tree, regions)
         named = "".join(
-            f'<region id="{number}" mod="" begin="-1" end="-1"><name>{escape(name)}</name><mangled_name/><paradigm/>'
+            f'<region id="{number}" mod="{"io.c" if name == "io" else ""}" begin="{7 if name == "io" else -1}" end="-1">'
+            f"<name>{escape(name)}</name><mangled_name/><paradigm/>"
             "<role/><url/><descr/></region>"
             for number, name in enumerate(regions)
         )

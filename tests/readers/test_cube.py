@@ -13,6 +13,7 @@ import pytest
 import readings
 from readings import cell
 
+from ranksight.core import places
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import READERS
 from ranksight.testing import check_reader
@@ -55,6 +56,7 @@ def test_values_are_exclusive_and_in_si(tmp_path: Path, write_cube: Callable[...
     assert cell(reading, "main", "instructions", 1) == 40
     assert cell(reading, "main->io", "instructions") == 70
     assert reading.provenance["instructions"] == "measured (PAPI_TOT_INS)"
+    assert reading.tables[places.TABLE].to_numpy().tolist() == [["main->io", "io.c", 7]]
     assert any("PAPI_TOT_INS of callees exceeds" in note for note in reading.notes)
     assert any("without values: bytes_put" in note for note in reading.notes)
     assert any("max_time" in note and "left out" in note for note in reading.notes)

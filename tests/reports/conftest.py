@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.core import places
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.fitted_model import Model
@@ -44,7 +45,8 @@ def write(path: Path, ranks: tuple[int, ...], sizes: tuple[int, ...] = SIZES, re
                 peers = pd.DataFrame(
                     {"rank": range(p), "peer": np.roll(range(p), 1), "operation": "Isend", "count": 3, "bytes": 300.0}
                 )
-                experiment.add(run, pd.DataFrame(rows), tables={"peers": peers})
+                defined = places.tables_of([("steady", "src/<heat>.c", 12), (HOSTILE, "???", 0)])
+                experiment.add(run, pd.DataFrame(rows), tables={"peers": peers, **defined})
     return experiment
 
 

@@ -160,6 +160,10 @@ def test_small_kernels_are_packed_and_those_beyond_are_not_linked(
     assert linked == {*plain, *packed}
 
 
+def test_a_kernel_names_its_source_file_where_that_is_known(text: str) -> None:
+    assert re.findall(r"Defined in <code>(.*?)</code>", text) == ["src/&lt;heat&gt;.c:12"]
+
+
 def test_json_cannot_end_its_element() -> None:
     given = {"a": "</script><!--", "b": ["\u2028&'"]}
     made = str(embed(given))

@@ -55,6 +55,7 @@ def build(context: Context) -> dict[str, Any] | None:
                 "rows": [_row(context, row, index[row]) for row in rows],
                 "sufficient": sum(said.status[row, -1] == OK for row in rows),
                 "extra": extra.get(kernel),
+                "defined": context.places.get(kernel, ""),
             }
         )
     return {
