@@ -208,7 +208,7 @@ def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
     """
     from ranksight.model.uncertainty.forecast import DOMAIN
 
-    if any(answer.status == DOMAIN for answer in prediction.answers):
+    if (prediction.answers.said.status == DOMAIN).any():
         return []
-    verb = "diagnose" if all(answer.ok for answer in prediction.answers) else "plan"
+    verb = "diagnose" if prediction.answers.ok.all() else "plan"
     return ["", next_step(shell_line("ranksight", verb, args.model, *options(args.asked)))]

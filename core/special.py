@@ -33,7 +33,7 @@ def ndtr(z: float | Array) -> float | Array:
     """The standard normal distribution function; scipy's of arrays, which few commands need."""
     if isinstance(z, np.ndarray):
         return np.asarray(__getattr__("ndtr")(z))
-    return math.erfc(-z / math.sqrt(2)) / 2
+    return np.float64(math.erfc(-z / math.sqrt(2)) / 2)  # as scipy: a float would not widen short numbers
 
 
 @overload

@@ -156,9 +156,9 @@ def _row(answer: Answer) -> list[str | Cell]:
 
 def _over(prediction: Prediction) -> list[Block]:
     """How values run along the parameter that was given several values, where no other was: a line for each."""
-    points = [answer.configuration for answer in prediction.answers]
-    varied = [name for name in prediction.parameters if len({point[name] for point in points}) > 1]
-    if len(varied) != 1 or len({point[varied[0]] for point in points}) < CURVE:
+    taken = {name: len(np.unique(prediction.answers.points[:, at])) for at, name in enumerate(prediction.parameters)}
+    varied = [name for name, values in taken.items() if values > 1]
+    if len(varied) != 1 or taken[varied[0]] < CURVE:
         return []
     rows: list[list[str | Cell]] = []
     lines = [
@@ -174,7 +174,8 @@ def _over(prediction: Prediction) -> list[Block]:
         ends = [format_factor(numbers[0]), format_factor(numbers[-1])]
         curve = sparkline(numbers, low=0.0)
         rows.append(["(communication)", "BF_comm", ends[0], Cell(curve, "cyan"), ends[1]])
-    first, last = (f"{in_full(end(point[varied[0]] for point in points))}" for end in (min, max))
+    points = prediction.answers.points[:, prediction.parameters.index(varied[0])]
+    first, last = (f"{in_full(float(end))}" for end in (points.min(), points.max()))
     columns = [
         Column("kernel", "name"),
         Column("metric", "word", 1),

@@ -25,6 +25,7 @@ def test_normal_distribution_is_that_of_scipy() -> None:
     z = np.linspace(-30, 10, 81)
     np.testing.assert_allclose([special.ndtr(float(each)) for each in z], scipy.special.ndtr(z), rtol=1e-11)
     np.testing.assert_array_equal(special.ndtr(z), scipy.special.ndtr(z))
+    assert isinstance(special.ndtr(0.5), np.float64)  # next to short numbers a float would give short ones
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
