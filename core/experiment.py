@@ -29,6 +29,8 @@ from ranksight.core.run import SCHEMA_VERSION, Run
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ranksight.core.columns import Columns
+
 __all__ = ["ALL_RANKS", "COUNTER_KEYS", "MESSAGE_COLUMNS", "WHOLE", "Experiment", "Run", "read"]
 
 ALL_RANKS = -1
@@ -67,6 +69,7 @@ class Experiment:
         self._runs = {run.id: run for run in runs}
         self._columns: dict[tuple[str, str], tuple[str, ...]] = {}
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
+        self._arrays: dict[str, Columns] = {}
         self._held = 0
 
     @classmethod
@@ -338,6 +341,26 @@ class Experiment:
         if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
             return None
         return read_frame(file, columns, run.configuration.get("ranks", np.inf))
+
+    def arrays(self, run: Run) -> Columns | None:
+        """The counters of one run as arrays, which are not to be written to, without pandas; None where it has none.
+
+        Raises
+        ------
+        InputError
+            As :meth:`table`.
+        """
+        held = self._arrays.get(run.id)
+        file = self.path / "runs" / run.id / "counters.parquet"
+        if held is None and os.path.lexists(file):
+            from ranksight.core.tables import read_arrays
+
+            held = read_arrays(file)
+            size = len(held) * (2 + len(held.values))
+            if self._held + size <= KEPT:
+                self._arrays[run.id] = held
+                self._held += size
+        return held
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ranksight.core.experiment import COUNTER_KEYS
+from ranksight.core.columns import Columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,16 +27,20 @@ def at_work(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
     counters : DataFrame
         ``kernel``, ``rank`` and one column of numbers a metric: all that the run has.
     """
-    names = [name for name in counters.columns if name not in COUNTER_KEYS]
-    if any(run.sampled(name) for name in names):
-        return counters
-    columns = [counters[name].to_numpy() for name in names]
-    if not any((column == 0).any() for column in columns):
-        return counters
-    values = counters[names].to_numpy(dtype=np.float64)
-    nothing = (np.nan_to_num(values) == 0).all(axis=1) & (values == 0).any(axis=1)
+    rows = working(run, Columns.of(counters))
+    return counters if rows is None else counters[rows]
+
+
+def working(run: Run, counters: Columns) -> NDArray[np.bool_] | None:
+    """Which rows :func:`at_work` keeps; None where it keeps all."""
+    values = counters.values
+    if any(run.sampled(name) for name in values) or not any((column == 0).any() for column in values.values()):
+        return None
+    table = np.column_stack(list(values.values()))
+    done = np.nan_to_num(table).any(axis=1)
+    nothing = ~done & (table == 0).any(axis=1)
     if not nothing.any():
-        return counters
-    others = counters["kernel"].isin(counters["kernel"][np.nan_to_num(values).any(axis=1)].unique()).to_numpy()
-    kept: pd.DataFrame = counters[~(nothing & others)]
-    return kept
+        return None
+    others = np.zeros(len(counters.kernels), dtype=bool)
+    others[counters.code[done]] = True
+    return np.asarray(~(nothing & others[counters.code]))

@@ -120,3 +120,5 @@ VALUE = 2.0**63
 """Any measured value: counters have at most 64 bits, and no time is that long."""
 PARAMETER = 1e100
 """A parameter's value in a model, and the inverse of the smallest above zero."""
+FITTED = 1e150
+"""Any number of a fitted function: sums of squares of such are finite."""

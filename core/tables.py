@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.columns import Columns
 from ranksight.core.contract import check_messages, check_ranks, check_values, impossible, numbers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.files import regular_file
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ranksight.core.experiment import Experiment, Run
 
 
@@ -47,6 +50,8 @@ def write_table(file: Path, table: pd.DataFrame) -> None:
             str(name): numbers(table, str(name), "the counters") for name in table.columns if name not in COUNTER_KEYS
         }
         check_values(values, table["kernel"].array, table["rank"].array, "the counters")
+    import pandas as pd
+
     columns = {}
     for name, column in table.items():
         if isinstance(column.dtype, pd.CategoricalDtype):
@@ -150,6 +155,40 @@ def read_frame(file: Path, columns: Sequence[str] | None = None, ranks: float = 
     return frame
 
 
+def read_arrays(file: Path) -> Columns:
+    """The counters that :func:`read_table` reads, as arrays; InputError as there."""
+    table = read_table(file)
+    try:
+        kernels, code = _kernels(table)
+        values = {name: _numbers(table.column(name)) for name in table.column_names if name not in COUNTER_KEYS}
+        return Columns(kernels, code, table.column("rank").to_numpy(), values)
+    except _WRONG as error:
+        raise _damaged(file, error) from error
+
+
+def _kernels(table: pa.Table) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    """The distinct kernels of a table, as the file lists them or else sorted, and the place of each row's among
+    them."""
+    column = table.column("kernel").combine_chunks()
+    listed = pa.types.is_dictionary(column.type)
+    column = column if listed else column.dictionary_encode()
+    names = tuple(map(str, column.dictionary.to_pylist()))
+    if len(set(names)) < len(names):
+        raise ValueError("it lists a kernel twice")
+    code = column.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+    if listed:
+        return names, code
+    order = sorted(range(len(names)), key=names.__getitem__)
+    return tuple(names[at] for at in order), np.argsort(order)[code]
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """A column of numbers, NaN where it has none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
 def _damaged(file: Path, error: Exception) -> InputError:
     said = " ".join(str(error).split())[:200]
     return InputError(f"{file} cannot be read: {said}", "the file is damaged; measure this run again")
@@ -202,6 +241,8 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
     Columns are allocated once from the row counts in the files' footers and filled run by run, so the peak is one
     table plus one run.
     """
+    import pandas as pd
+
     files = [(run, experiment.path / "runs" / run.id / "counters.parquet") for run in runs]
     files = [(run, file) for run, file in files if os.path.lexists(file)]
     rows: list[int] = []
@@ -220,12 +261,9 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
         for (_, file), count, held in zip(files, rows, present, strict=True):
             table = read_table(file, ["kernel", "rank", *held])
             here = slice(at, at + count)
-            column = table.column("kernel").combine_chunks()
-            if not pa.types.is_dictionary(column.type):
-                column = column.dictionary_encode()
-            names = [str(name) for name in column.dictionary.to_pylist()]
+            names, code = _kernels(table)
             codes = np.array([kernels.setdefault(name, len(kernels)) for name in names], dtype=np.int32)
-            kernel[here] = codes[column.indices.to_numpy(zero_copy_only=False)]
+            kernel[here] = codes[code]
             rank[here] = table.column("rank").to_numpy()
             for name in held:
                 values[name][here] = table.column(name).to_numpy()

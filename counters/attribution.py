@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ranksight.core.leftout import by_object
 from ranksight.core.symbols import label
 from ranksight.counters.callgrind_profile import Profile
-from ranksight.counters.objects import is_address, kernel_name, owner_of
+from ranksight.counters.objects import UNKNOWN, is_address, kernel_name, owner_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -124,7 +124,8 @@ def attribute(profile: Profile) -> Attributed:
     program = (owners == "application") & named & (symbol | ~loader)
     runtime = (owners == "runtime") & named
     # what a process was in when counting began, and what a thread begins with, has no caller on record
-    roots = named & (runtime | (owners == "library")) & ~called
+    known = np.array([path != UNKNOWN for path in profile.objects], dtype=bool)
+    roots = named & (runtime | ((owners == "library") & known)) & ~called
     open_ = named & (runtime | ((owners == "library") | (owners == "application")) & ~program) & ~roots
     shares = _shares(profile, (program | roots).astype(np.float64), open_)
     program |= roots & ~runtime
@@ -155,12 +156,10 @@ def attribute(profile: Profile) -> Attributed:
     ratio = _ratio(np.maximum(rest, 0.0), (waiting[~mpi] + other[~mpi]).sum(axis=0)[1:])
     waiting[~mpi, 1:] *= ratio
     other[:, 1:] *= ratio
-    # code of an unknown file may be the program's
-    loading = (owners == "system") & np.array([path != "???" for path in profile.objects], dtype=bool)
     parts = [
         pd.DataFrame(cost, columns=columns).assign(group=group, object=[label(path) for path in profile.objects])
         for group, cost in (("mpi", waiting), ("other", other))
     ]
-    parts[1].loc[loading, "group"] = "system"
+    parts[1].loc[owners == "system", "group"] = "system"
     left_out = pd.concat(parts).groupby(["group", "object"], sort=True).sum()
     return Attributed(kernels, left_out[(left_out > 0).any(axis=1)])

@@ -82,14 +82,22 @@ _SAME = {
 }
 """Functions that are one piece of code, or the inside of another, and which name is seen depends on the tool."""
 _INTERNAL = re.compile(r"^(?:GI|ieee754|libc)_+")
+UNKNOWN = "???"
+"""Object of code that callgrind finds in no file; where it begins changes from run to run."""
 _ADDRESS = re.compile(r"^(?:0x)?[0-9a-fA-F]{6,}$|^\?+$|^\[unknown\]$|^$")
 
 
 @lru_cache(maxsize=4096)
 def owner(path: str) -> Owner:
-    """Whose code the object file at `path` holds; an unnamed one is the application's (generated code)."""
-    if path.startswith(_SYSTEM_PLACES) or path == "???":
+    """Whose code the object file at `path` holds; an unnamed one is the application's (generated code).
+
+    Code of an unknown file serves whoever calls it, as a library does: it may be stubs through which one library calls
+    another, which valgrind finds in no section that it knows.
+    """
+    if path.startswith(_SYSTEM_PLACES):
         return "system"
+    if path == UNKNOWN:
+        return "library"
     name = label(path)
     if _SYSTEM.match(name):
         return "system"
@@ -156,7 +164,7 @@ def kernel_name(function: str, path: str) -> str:
     if owner(path) != "runtime":
         if name in _START_UP_OWN:
             return ""
-        return unnamed(_start(name, path), path) if _ADDRESS.match(name) else name
+        return unnamed(None if path == UNKNOWN else _start(name, path), path) if _ADDRESS.match(name) else name
     name = _VARIANT.sub("", _SYMBOL_VERSION.sub("", name)).lstrip("_")
     name = _INTERNAL.sub("", name).removesuffix("_finite")
     name = _SAME.get(name, name)

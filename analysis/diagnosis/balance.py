@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
-from ranksight.core.idle import at_work
+from ranksight.core.idle import working
 from ranksight.model.plaindata import from_gaps
 
 if TYPE_CHECKING:
@@ -41,20 +41,20 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
     for run in experiment.runs:
         point = tuple(float(run.configuration[name]) for name in experiment.parameters)
-        table = experiment.table(run, "counters")
-        if table is None:
+        held = experiment.arrays(run)
+        if held is None:
             continue
-        rank = table["rank"].to_numpy()
-        own = rank != ALL_RANKS  # others are kernels, or the whole program, that their source had reduced
-        if not (rank[own] != rank[own][:1]).any():
+        own = held.rank != ALL_RANKS  # others are kernels, or the whole program, that their source had reduced
+        if (rows := working(run, held)) is not None:
+            own &= rows
+        rank = held.rank[own]
+        if not (rank != rank[:1]).any():
             continue
-        table = at_work(run, table)
-        table = table[table["rank"] != ALL_RANKS]
-        if table["rank"].nunique() < 2:
-            continue
+        kernels_of = pd.Categorical.from_codes(held.code[own], dtype=pd.CategoricalDtype(list(held.kernels)))
+        table = pd.DataFrame({"kernel": kernels_of, "rank": rank})
         for name in MEASURES:
-            if name in table.columns and not run.sampled(name):
-                part = table[["kernel", "rank", name]].dropna()
+            if name in held.values and not run.sampled(name):
+                part = table.assign(**{name: held.values[name][own]}).dropna()
                 tables.setdefault(point, {}).setdefault(name, []).append(part)
     if not tables:
         return {}

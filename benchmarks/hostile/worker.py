@@ -94,7 +94,7 @@ def _command(words: tuple[str, ...]) -> str:
             return said[said.index(sign) :][:300]
     if code not in (0, 1, 2, 3, 4):
         return f"exit code {code}"
-    if code in (1, 2) and not said.startswith("ranksight: "):
+    if code in (1, 2) and not re.search("^ranksight: ", said, re.MULTILINE):  # progress may come before
         return f"exit code {code} without a message of ours: {said[:200]!r}"
     if found := STEERING.search(said + shown):
         return f"prints {found[0]!r}"
@@ -115,7 +115,10 @@ def _model(path: Path, dice: Dice) -> str:
     point = ("--ranks", dice.choice(("64", "3", "1e9", "2,512")), *dice.choice(((), ("--size", "20"))))
     style = ("--format", dice.choice(("table", "json", "csv")))
     verbs = (("predict", str(path), *point, *style), ("diagnose", str(path), *point, *style[:1], "json"),
-             ("predict", str(path), *point, "--messages"), ("predict", str(path), *point, "--terms"))  # fmt: skip
+             ("predict", str(path), *point, "--messages"), ("predict", str(path), *point, "--terms"),
+             ("plan", str(path), *point), ("compare", str(path), str(path)),
+             ("report", str(path), "-o", str(path.parent / "made.html")),
+             ("export", "openmetrics", str(path), "-o", str(path.parent / "made.txt")))  # fmt: skip
     return _command(dice.choice(verbs))
 
 
@@ -131,7 +134,7 @@ def _attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
     if kind.startswith("reader-"):
         return _read(kind.removeprefix("reader-"), path)
     if kind == "platform":
-        return _platform(path)
+        return _platform(path, sound, dice)
     if kind == "expectations":
         return _command(("check", str(path), str(sound / "experiment" / "e.exp")))
     ways: dict[str, Callable[[Path, Dice], str]] = {"table": _table, "model": _model, "experiment": _experiment}
@@ -183,15 +186,21 @@ def _size(file: Path, row: int = 0) -> int:
     return len(content) + row * content.count(b"\n")
 
 
-def _platform(path: Path) -> str:
+def _platform(path: Path, sound: Path, dice: Dice) -> str:
+    """Read a platform; one in five of those that can be read is fitted with, and what came of it asked."""
     from ranksight.core.errors import InputError
     from ranksight.platforms import load
 
     try:
         load(str(path))
-        return "read"
     except InputError as error:
         return "refused" if "\n" not in str(error) else f"a message of several lines: {error}"
+    if dice.random() < 0.8:
+        return "read"
+    model = path.parent / "made.model.json"
+    words = ("fit", str(sound / "experiment" / "e.exp"), "-o", str(model), "--quiet", "--platform", f"./{path.name}")
+    came = _command(words)
+    return came if came != "read" else _model(model, dice)
 
 
 # ---- inputs ---------------------------------------------------------------------------------------------------------

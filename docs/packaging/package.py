@@ -1,6 +1,7 @@
 """Spack package of Ranksight; copy it to packages/py-ranksight/package.py of a repository of your own."""
 
-from spack.package import PythonPackage, depends_on, license, variant, version
+from spack.package import depends_on, license, variant, version
+from spack_repo.builtin.build_systems.python import PythonPackage
 
 
 class PyRanksight(PythonPackage):

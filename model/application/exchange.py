@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.perwork import Spread
@@ -27,8 +27,6 @@ from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.reducing import Series
 
-Array = NDArray[np.float64]
-
 TREE: Mapping[Factor, float] = {
     (0.0, 1.0, 0.0): 0.0,
     on_a_grid("ceil(log2(x))"): 0.0,
@@ -39,7 +37,7 @@ SHARES = (0.5, 2 / 3, 1.0)
 """Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""
 SCATTERED = on_a_grid("1 - 1/x")
 """What a rank sends of a whole that all hold a share of, as reductions of long messages do."""
-FEWEST = 4
+FEWEST = 3
 """Numbers of ranks above one that a sum of three terms needs."""
 
 
@@ -65,7 +63,7 @@ class Exchange(Stored):
             part = deviation / mean
             return Spread(np.log(mean), part, part)
 
-    def applies(self, points: Array) -> NDArray[np.bool_]:
+    def applies(self, points: Array) -> Mask:
         """Where there are others to send to, (k,)."""
         return np.asarray(points[:, self.parameters.index("ranks")] > 1)
 

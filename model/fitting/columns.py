@@ -341,8 +341,8 @@ def _column(
         column = _from_list(given, name, missing, nested)
     if length is not None and column.shape != (length,):
         raise _damaged(f"'{name}' holds {len(column)} numbers, not {length}")
-    if not (np.isfinite(column) | (missing & np.isnan(column))).all():
-        raise _damaged(f"'{name}' holds a number that is not finite")
+    if not ((np.abs(column) <= limits.FITTED) | (missing & np.isnan(column))).all():
+        raise _damaged(f"'{name}' holds a number that is not finite, or beyond {limits.FITTED:g}")
     return column.astype(np.float64, copy=False)
 
 

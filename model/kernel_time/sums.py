@@ -20,15 +20,14 @@ from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.kernel_time.rates import Hypotheses as Departures
 from ranksight.model.kernel_time.rates import unseen
 from ranksight.model.plaindata import Stored, reading
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 
-Array = NDArray[np.float64]
 Term = tuple[Factor, ...]
 
 ENOUGH = 3.0
@@ -77,7 +76,7 @@ class Sums(Stored):
     """
 
     terms: Array
-    members: NDArray[np.intp]
+    members: Index
     prior: Array
     points: Array
     measured: Array
@@ -126,9 +125,10 @@ class Sums(Stored):
         for measured, error in zip(self.measured, self.error, strict=True):
             known = np.flatnonzero(np.isfinite(measured))
             share = error[known] / measured[known]
-            covariance = departures[:, known[:, None], known] + np.eye(len(known)) * (
-                share**2 + self._departures.noise[:, None] ** 2 + JITTER
-            )[:, None]
+            covariance = (
+                departures[:, known[:, None], known]
+                + np.eye(len(known)) * (share**2 + self._departures.noise[:, None] ** 2 + JITTER)[:, None]
+            )
             relative = design[:, known] / measured[known, None]
             found.append(_fit(relative, covariance, real, np.log(self._departures.prior)[:, None] + self.prior))
         return tuple(found)
@@ -210,14 +210,14 @@ def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) ->
     return Sums(space.terms, space.members, space.prior, points, np.where(measured > 0, measured, np.nan), error)
 
 
-def _fit(relative: Array, covariance: Array, real: NDArray[np.bool_], prior: Array) -> _Fit:
+def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     """Least squares of logarithms at terms that are `relative` (h, n, q) to what was measured, those that are `real`
     (h, q), under each covariance (s, n, n), with the logarithms of the odds of both, `prior` (s, h).
 
     Gauss and Newton's iteration, from a sum that meets all that was measured.
     """
     count, sizes = relative.shape[1], real.sum(axis=1)
-    inverse = np.linalg.inv(covariance)
+    inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     padded = (~real)[:, :, None] & np.eye(real.shape[1], dtype=bool)
     fitted = np.ones((len(inverse), *relative.shape[:2]))
     for _ in range(ITERATIONS):
@@ -266,7 +266,7 @@ def _cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
     return held, covariance, np.where(below, special.log_ndtr(z), 0.0)
 
 
-def _design(terms: Array, members: NDArray[np.intp], points: Array) -> Array:
+def _design(terms: Array, members: Index, points: Array) -> Array:
     """Values (h, n, q) of the terms of each sum, zero where it has fewer."""
     table = np.concatenate([np.nan_to_num(values(terms, points)), np.zeros((1, len(points)))])
     return np.asarray(table[members].transpose(0, 2, 1))

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.sampled import TABLE
@@ -134,6 +135,11 @@ class Timed(Experiment):
         """See :meth:`Experiment.columns`."""
         found = super().columns(run, name)
         return (*found, "time") if name == "counters" and "cycles" in found and "time" not in found else found
+
+    def arrays(self, run: Run) -> Columns | None:
+        """See :meth:`Experiment.arrays`."""
+        table = self.table(run, "counters")
+        return None if table is None else Columns.of(table)
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """See :meth:`Experiment.table`."""

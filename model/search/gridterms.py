@@ -43,6 +43,8 @@ class GridTerm:
         Of the sides, the longest first.
     one_side : bool
         Whether it is of one of several sides.
+    searched : bool
+        Whether functions are searched with it; a constant and the ranks make up for what is not.
     """
 
     dimensions: int
@@ -51,6 +53,7 @@ class GridTerm:
     log: float
     value: Callable[[Sides], float]
     one_side: bool = False
+    searched: bool = True
 
 
 def _cut(side: int) -> bool:
@@ -106,7 +109,7 @@ _CHAIN = (
 _TREE = GridTerm(1, "ceil(log2(x))", 0, 1, lambda s: float((s[0] - 1).bit_length()))
 _LED = GridTerm(1, "1 / max(x - 1, 1)", -1, 0, lambda s: 1 / max(s[0] - 1, 1))
 """Work that all ranks share but one, which deals it out; one rank alone does it itself."""
-_OTHERS = GridTerm(1, "x - 1", 1, 0, lambda s: float(s[0] - 1))
+_OTHERS = GridTerm(1, "x - 1", 1, 0, lambda s: float(s[0] - 1), searched=False)
 """One for each of the other ranks."""
 # Model files hold numbers of terms: new ones come last.
 GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)), _TREE, _LED, _OTHERS)

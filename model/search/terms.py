@@ -9,20 +9,24 @@ that is evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
-from ranksight.model.search.gridterms import GRID_TERMS, grid_values
+from ranksight.model.search.gridterms import GRID_TERMS, GridTerm, grid_values
 
 Factor = tuple[float, float, float]
 
 ONE: Factor = (0.0, 0.0, 0.0)
 ON_GRIDS: tuple[Factor, ...] = tuple((each.power, each.log, -1.0 - at) for at, each in enumerate(GRID_TERMS))
 """The factors of process grids."""
+SEARCHED: Mapping[Factor, GridTerm] = {
+    factor: each for factor, each in zip(ON_GRIDS, GRID_TERMS, strict=True) if each.searched
+}
+"""Those that functions are searched with."""
 
 
 def on_a_grid(text: str) -> Factor:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.leftout import MPI, OTHER
@@ -165,6 +166,11 @@ class Folded(Experiment):
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """See :meth:`Experiment.columns`."""
         return self._experiment.columns(run, name)
+
+    def arrays(self, run: Run) -> Columns | None:
+        """See :meth:`Experiment.arrays`."""
+        table = self.table(run, "counters")
+        return None if table is None else Columns.of(table)
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """See :meth:`Experiment.table`."""

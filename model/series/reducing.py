@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
-from ranksight.core.idle import at_work
+from ranksight.core.idle import working
 from ranksight.core.metrics import REDUCTIONS, Reduction, metric
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reduction import reduce
@@ -300,16 +300,14 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
     """Metric, kernels and their values over ranks, of one run."""
     held = experiment.columns(run, "counters")
     names = [name for name in how if name in held]
-    table = experiment.table(run, "counters") if names else None
-    if table is None or table.empty:
+    table = experiment.arrays(run) if names else None
+    if table is None or not len(table):
         return []
-    table = at_work(run, table)
-    kernel = table["kernel"].astype("category").cat
-    codes = kernel.codes.to_numpy()
-    kernels = kernel.categories.astype(str).to_numpy(dtype=object).tolist()
-    rank = table["rank"].to_numpy()
-    whole = rank == ALL_RANKS
-    order = np.lexsort((rank, codes))
+    rows = working(run, table)
+    table = table if rows is None else table.select(rows)
+    codes, kernels = table.code, list(table.kernels)
+    whole = table.rank == ALL_RANKS
+    order = np.lexsort((table.rank, codes))
     codes, whole = codes[order], whole[order]
     # A kernel x rank matrix, filled at (kernel, position of the rank within the kernel); NaN pads kernels that not
     # all ranks have.
@@ -317,7 +315,7 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
     position = np.arange(len(codes)) - starts[codes]
     result = []
     for name in names:
-        column = table[name].to_numpy(dtype=np.float64)[order]
+        column = table.values[name][order]
         if np.isinf(column).any():
             at = kernels[codes[int(np.flatnonzero(np.isinf(column))[0])]]
             raise InputError(

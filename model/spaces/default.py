@@ -19,12 +19,11 @@ from ranksight.model.search.basis import Listing
 from ranksight.model.search.chosen import together
 from ranksight.model.search.crosswise import Crossed
 from ranksight.model.search.gridforms import borne
-from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened, screen
-from ranksight.model.search.terms import ON_GRIDS, ONE, Factor, Hypotheses, hypotheses, on_a_grid
+from ranksight.model.search.terms import ONE, SEARCHED, Factor, Hypotheses, hypotheses, on_a_grid
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
 
@@ -96,7 +95,7 @@ def default(parameters: int) -> Offer:
         return _single()
     if parameters > MOST:
         raise InputError(f"{parameters} parameters are too many", f"fit at most {MOST} at once and hold the others")
-    return Crossed(_FALLS + GROWING + STEEP, COARSE[parameters], parameters, grids=ON_GRIDS)
+    return Crossed(_FALLS + GROWING + STEEP, COARSE[parameters], parameters, grids=tuple(SEARCHED))
 
 
 class Single(Listed):
@@ -158,8 +157,8 @@ def _along_ranks() -> Single:
     forms, prior = _forms()
     counted, weights = list(forms), list(prior)
     volume: Factor = (-1.0, 0.0, 0.0)
-    rare = [priors.GRIDS[each.dimensions] + priors.FORMS["one side"] * each.one_side for each in GRID_TERMS]
-    for term, weight in zip((*ON_GRIDS, *_SHARES), (*rare, *[priors.GRIDS[2]] * len(_SHARES)), strict=True):
+    rare = [priors.GRIDS[each.dimensions] + priors.FORMS["one side"] * each.one_side for each in SEARCHED.values()]
+    for term, weight in zip((*SEARCHED, *_SHARES), (*rare, *[priors.GRIDS[2]] * len(_SHARES)), strict=True):
         for others, less in (
             ((), priors.FORMS["alone"]),
             ((ONE,), 0.0),

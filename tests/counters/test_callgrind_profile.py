@@ -440,3 +440,52 @@ def test_misses_of_a_shared_library_are_no_more_than_its_loads(tmp_path: Path) -
     assert table.loc[copy, "loads"] == pytest.approx(50)
     assert (levels >= 0).all(axis=None)
     assert levels.sum(axis=1).to_numpy() == pytest.approx(table["loads"].to_numpy())
+
+STUBS = """events: Ir
+
+ob=/bin/program
+fl=p.c
+fn=main
+1 10
+cob=/lib/libx.so
+cfi=x.c
+cfn=outer
+calls=1 1
+1 300
+
+ob=/lib/libx.so
+fl=x.c
+fn=outer
+1 20
+cob=???
+cfi=???
+cfn=0x0000000004965170
+calls=4 1
+1 280
+
+ob=???
+fl=???
+fn=0x0000000004965170
+1 8
+cob=/lib/libx.so
+cfi=x.c
+cfn=inner
+calls=4 1
+1 272
+
+fn=0x0000000004000000
+1 5
+
+ob=/lib/libx.so
+fl=x.c
+fn=inner
+1 272
+"""
+
+
+def test_what_a_library_calls_through_stubs_of_no_known_file_is_the_callers(tmp_path: Path) -> None:
+    (tmp_path / "callgrind.out").write_text(STUBS)
+    found = attribute(read(tmp_path / "callgrind.out"))
+    cost = found.kernels["Ir"].to_dict()
+    assert cost == {"main": 10, "outer": 20, "inner": 272, "(no symbol) [???]": 8}
+    assert found.left_out["Ir"].to_dict() == {("other", "???"): 5}  # nobody is known to have called it

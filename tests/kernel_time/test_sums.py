@@ -43,6 +43,19 @@ def test_nine_in_ten_are_inside() -> None:
     assert 0.8 <= inside.mean() <= 0.99
 
 
+@pytest.mark.parametrize("power", [-0.15, 0.15])
+def test_a_law_that_follows_the_ranks_by_an_unknown_power_is_inside(power: float) -> None:
+    """A blocking factor of messages that changes with the ranks belongs to no term."""
+    generator = np.random.default_rng(3)
+    noise = 0.01
+    true = law(P) * P[:, 0] ** power
+    measured = true * np.exp(generator.normal(0, noise, (40, len(P))))
+    mean, deviation = fit_sums(space(), P, measured, noise * measured).at(FAR[:1])
+    wanted = (law(FAR) * FAR[:, 0] ** power)[0]
+    assert (np.abs(mean[:, 0] - wanted) < 1.645 * deviation[:, 0]).mean() >= 0.6
+    assert np.median(np.abs(mean[:, 0] / wanted - 1)) < 0.1
+
+
 def test_no_term_takes_away() -> None:
     falling = 1.0 - 0.01 * P[:, 0]
     found = fit_sums(space(), P, falling[None], 0.001 * np.ones((1, len(P))))

@@ -159,6 +159,16 @@ def test_damaged_files_are_refused(model: Model, tmp_path: Path, place: tuple[st
         Model.load(tmp_path / "m.json").breakdown(np.array([[8, 12.0]]))
 
 
+@pytest.mark.parametrize("name", ["root", "coefficients", "variance"])
+def test_numbers_whose_squares_overflow_are_damaged(model: Model, tmp_path: Path, name: str) -> None:
+    model.save(tmp_path / "m.json")
+    content = modelfile.read(tmp_path / "m.json")
+    content["fitted"][name] = np.append(np.asarray(content["fitted"][name], dtype=np.float64)[:-1], 1e200)
+    modelfile.write(tmp_path / "m.json", content, force=True)
+    with pytest.raises(InputError, match=f"'{name}' holds a number that is not finite, or beyond"):
+        Model.load(tmp_path / "m.json")
+
+
 def test_laws_of_kernels_that_the_model_does_not_have_are_refused(model: Model, tmp_path: Path) -> None:
     model.save(tmp_path / "m.json")
     content = modelfile.read(tmp_path / "m.json")

@@ -1,0 +1,51 @@
+"""Counters of one run as arrays, which are read without pandas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Columns:
+    """n rows of counters.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+    code : (n,) intp
+        The kernel of each row, as its place among `kernels`.
+    rank : (n,)
+    values : mapping of str to (n,) float64
+        Each metric's, NaN where there is none.
+    """
+
+    kernels: tuple[str, ...]
+    code: NDArray[np.intp]
+    rank: NDArray[np.int64]
+    values: dict[str, NDArray[np.float64]]
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> Columns:
+        """Those of a table as :meth:`ranksight.core.experiment.Experiment.table` gives it."""
+        kernel = table["kernel"].astype("category").cat
+        return cls(
+            tuple(kernel.categories.astype(str)),
+            kernel.codes.to_numpy().astype(np.intp),
+            table["rank"].to_numpy(),
+            {name: table[name].to_numpy(dtype=np.float64) for name in table.columns if name not in ("kernel", "rank")},
+        )
+
+    def select(self, rows: NDArray[np.bool_]) -> Columns:
+        """Some of the rows."""
+        values = {name: column[rows] for name, column in self.values.items()}
+        return Columns(self.kernels, self.code[rows], self.rank[rows], values)
