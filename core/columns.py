@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ranksight.core.arrays import Array, Index, Ints, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,9 +28,9 @@ class Columns:
     """
 
     kernels: tuple[str, ...]
-    code: NDArray[np.intp]
-    rank: NDArray[np.int64]
-    values: dict[str, NDArray[np.float64]]
+    code: Index
+    rank: Ints
+    values: dict[str, Array]
 
     def __len__(self) -> int:
         return len(self.code)
@@ -45,7 +46,7 @@ class Columns:
             {name: table[name].to_numpy(dtype=np.float64) for name in table.columns if name not in ("kernel", "rank")},
         )
 
-    def select(self, rows: NDArray[np.bool_]) -> Columns:
+    def select(self, rows: Mask) -> Columns:
         """Some of the rows."""
         values = {name: column[rows] for name, column in self.values.items()}
         return Columns(self.kernels, self.code[rows], self.rank[rows], values)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.metrics import METRICS
@@ -22,9 +23,9 @@ VOLUMES = ("comm_size", "size_class", "count", "bytes", "seconds", "peers")
 
 
 def check_values(
-    columns: Mapping[str, NDArray[np.float64]],
+    columns: Mapping[str, Array],
     kernels: Sequence[Any] | ExtensionArray,
-    ranks: Sequence[int] | NDArray[np.int64],
+    ranks: Sequence[int] | Ints,
     where: str,
 ) -> None:
     """Refuse counters that nothing can have measured.
@@ -90,7 +91,7 @@ def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
             )
 
 
-def numbers(table: pd.DataFrame, name: str, where: str) -> NDArray[np.float64]:
+def numbers(table: pd.DataFrame, name: str, where: str) -> Array:
     """A column as numbers, NaN where it has none; InputError where a value is something else."""
     column = table[name]
     if column.dtype == np.float64:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Mask
 from ranksight.core.columns import Columns
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def at_work(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
     return counters if rows is None else counters[rows]
 
 
-def working(run: Run, counters: Columns) -> NDArray[np.bool_] | None:
+def working(run: Run, counters: Columns) -> Mask | None:
     """Which rows :func:`at_work` keeps; None where it keeps all."""
     values = counters.values
     if any(run.sampled(name) for name in values) or not any((column == 0).any() for column in values.values()):

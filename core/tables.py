@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Index
 from ranksight.core.columns import Columns
 from ranksight.core.contract import beyond, check_messages, check_ranks
 from ranksight.core.errors import InputError
@@ -158,7 +158,7 @@ def read_arrays(file: Path) -> Columns:
         raise _damaged(file, error) from error
 
 
-def _kernels(table: pa.Table) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+def _kernels(table: pa.Table) -> tuple[tuple[str, ...], Index]:
     """The distinct kernels of a table, as the file lists them or else sorted, and the place of each row's among
     them."""
     column = table.column("kernel").combine_chunks()
@@ -174,7 +174,7 @@ def _kernels(table: pa.Table) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     return tuple(names[at] for at in order), np.argsort(order)[code]
 
 
-def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+def _numbers(column: pa.ChunkedArray) -> Array:
     """A column of numbers, NaN where it has none."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

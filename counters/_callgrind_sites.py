@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints
 from ranksight.counters._fields import decimals
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 
 _HEX = np.full(256, -1, np.int64)
@@ -39,7 +38,7 @@ class Sites:
     address: Ints
     file: Ints
     line: Ints
-    cost: Floats
+    cost: Array
     jump_function: Ints
     jump_from: Ints
     jump_to: Ints
@@ -84,12 +83,12 @@ class Places:
     def __init__(self, columns: int) -> None:
         self.address, self.line = 0, 0
         self._columns = columns
-        self._keys: list[NDArray[np.int64]] = []
-        self._costs: list[Floats] = []
+        self._keys: list[Ints] = []
+        self._costs: list[Array] = []
         self._pending = 0
         self._jumps: dict[tuple[int, int, int], None] = {}
 
-    def add(self, function: Ints, address: Ints, file: Ints, line: Ints, cost: Floats) -> None:
+    def add(self, function: Ints, address: Ints, file: Ints, line: Ints, cost: Array) -> None:
         """Add one row a line of costs."""
         if len(function):
             self._keys.append(np.column_stack((function, address, file, line)))
@@ -109,7 +108,7 @@ class Places:
         """Whether there are more places than any program has."""
         return bool(self._keys) and len(self._keys[0]) > limits.CALLGRIND_SITES
 
-    def _merged(self) -> tuple[Ints, Floats]:
+    def _merged(self) -> tuple[Ints, Array]:
         if not self._keys:
             return np.zeros((0, 4), np.int64), np.zeros((0, self._columns))
         keys, costs = np.concatenate(self._keys), np.concatenate(self._costs)

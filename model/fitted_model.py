@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.selection import stated
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.html import drawn
@@ -81,8 +81,8 @@ class Model:
     application: str
     parameters: tuple[str, ...]
     fitted: Fitted
-    training: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    training: Array
+    shares: Array
     correlation: Mapping[str, whole.Correlation] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, Any] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class Model:
 
         return diagnose(self, self.combinations(values), level=level)
 
-    def combinations(self, values: Mapping[str, float | Sequence[float]]) -> NDArray[np.float64]:
+    def combinations(self, values: Mapping[str, float | Sequence[float]]) -> Array:
         """All combinations of the parameters' values, (k, m); see :func:`ranksight.model.questions.combinations`.
 
         Where parameters are computed from those of the runs, values of either are taken.
@@ -242,7 +242,7 @@ class Model:
         """Which of the experiment's kernels are one in the model."""
         return Selection.from_dict(self.extras.get("folded"))
 
-    def along_ties(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def along_ties(self, points: Array) -> Array:
         """The points (k, m) with parameters that varied with others only where those have them."""
         from ranksight.model.fitting.ties import along_ties
 
@@ -250,7 +250,7 @@ class Model:
 
     def predict_at(
         self,
-        points: NDArray[np.float64],
+        points: Array,
         *,
         level: float = 0.9,
         kernels: str | Sequence[str] | None = None,
@@ -302,21 +302,21 @@ class Model:
             terms = EquationTerms(self.parameters, points, refined.terms, others, only)
         return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms)
 
-    def _check(self, points: NDArray[np.float64]) -> None:
+    def _check(self, points: Array) -> None:
         """Raise InputError where points ask for what no program runs on."""
         whole_ranks(self.parameters, points, "ranks are asked at {}", "give whole numbers of ranks, 1 or more")
 
-    def notes(self, points: NDArray[np.float64]) -> tuple[str, ...]:
+    def notes(self, points: Array) -> tuple[str, ...]:
         """What is to be known of the configurations asked for: ranks that do not divide the work, caches outgrown."""
         from ranksight.model.notes import notes
 
         return notes(self, points)
 
-    def forecast(self, points: NDArray[np.float64], level: float = 0.9) -> Forecast:
+    def forecast(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m), kernels' times by the resource equation where counters carry it."""
         return self._refined(points, level).said
 
-    def _refined(self, points: NDArray[np.float64], level: float) -> Refined:
+    def _refined(self, points: Array, level: float) -> Refined:
         """What is predicted at `points`; verbs ask the same in several ways, and the last answers are remembered."""
         asked = (points.tobytes(), points.shape, level)
         if asked not in self._answers:
@@ -331,7 +331,7 @@ class Model:
     def _answers(self) -> dict[tuple[bytes, tuple[int, ...], float], Refined]:
         return {}
 
-    def _predicted(self, points: NDArray[np.float64], level: float) -> Refined:
+    def _predicted(self, points: Array, level: float) -> Refined:
         refined = self._without_nothing(self._without_contradictions(self._by_equations(points, level)))
         sent = self.equation.communication
         if sent is None or sent.messages is None or "ranks" not in self.parameters:
@@ -368,7 +368,7 @@ class Model:
             raise InputError("'contradictions' is damaged", "fit the model again")
         return given
 
-    def _by_equations(self, points: NDArray[np.float64], level: float) -> Refined:
+    def _by_equations(self, points: Array, level: float) -> Refined:
         staircase = self.staircase
         if staircase is None:
             return self.equation.refine(self.functions.predict(points, level), self.functions, points, level)
@@ -376,11 +376,11 @@ class Model:
         said = staircase.predict(self.functions.predict(points, level), self.functions, share, level)
         return self.equation.refine(said, self.functions, points, level, share)
 
-    def breakdown(self, points: NDArray[np.float64], level: float = 0.9) -> Breakdown:
+    def breakdown(self, points: Array, level: float = 0.9) -> Breakdown:
         """The application's time at `points` (k, m) and what it is made of."""
         return self.ask(points, level)[1]
 
-    def ask(self, points: NDArray[np.float64], level: float = 0.9) -> tuple[Forecast, Breakdown]:
+    def ask(self, points: Array, level: float = 0.9) -> tuple[Forecast, Breakdown]:
         """Both :meth:`forecast` and :meth:`breakdown` at `points` (k, m), for the price of one."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         refined, rho = self._refined(points, level), self.correlation.get("time", whole.Correlation())
@@ -495,7 +495,7 @@ class Model:
             raise InputError(f"'application' names the kernel {unknown[0]!r}, which has no time", "fit the model again")
         return found
 
-    def programs(self, points: NDArray[np.float64], metrics: Sequence[str], level: float = 0.9) -> dict[str, Forecast]:
+    def programs(self, points: Array, metrics: Sequence[str], level: float = 0.9) -> dict[str, Forecast]:
         """The whole program's values at `points` (k, m), one row for each metric that has any."""
         self._check(points)
         refined, names = self._refined(points, level), np.array(self.fitted.metrics, dtype=object)
@@ -503,7 +503,7 @@ class Model:
         found = {name: self._total(name, np.flatnonzero(names == name), refined, broken) for name in metrics}
         return {name: total for name, total in found.items() if total is not None}
 
-    def _total(self, name: str, rows: NDArray[np.intp], refined: Refined, broken: Breakdown | None) -> Forecast | None:
+    def _total(self, name: str, rows: Index, refined: Refined, broken: Breakdown | None) -> Forecast | None:
         """The whole program's value at all points, one row; None where the metric has none."""
         if name == "time" and broken is not None and len(rows):
             return self.whole_time(refined.said, broken)

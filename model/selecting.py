@@ -11,12 +11,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Index
 from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.columns import columns_of
-
-Index = NDArray[np.intp]
 
 EXTRAS = frozenset({"application", "clock", "contradictions", "coordinates", "folded", "left_out", "notes"})
 """Entries of a model's extras that say nothing of kernels together."""

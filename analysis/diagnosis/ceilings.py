@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored, from_gaps
 from ranksight.platforms import events
-
-Array = NDArray[np.float64]
 
 MEASURED, ESTIMATED = 1.15, 2.0
 """Factors either way within which a bandwidth or a latency is known: scatter of calibration runs, and values that are
@@ -61,10 +59,10 @@ class Ceilings(Stored):
     latency: Array
     bandwidth: Array
     shared: Array
-    cores: NDArray[np.intp]
+    cores: Index
     node: int
     line: int
-    certain: NDArray[np.bool_]
+    certain: Mask
     instructions: float | None = None
     flops: float | None = None
 

@@ -14,17 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.tables import open_table
 from ranksight.counters.collectors.callgrind_intervals import INTERVALS
 from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 EVENTS = "events"
 LOADS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 COUNTED = ("instructions", "flops", *LOADS)
@@ -65,7 +63,7 @@ class Calls:
         """Whether `name` is known of every stretch."""
         return name in self.table and bool(self.table[name].notna().all())
 
-    def sequences(self) -> tuple[list[tuple[str, str]], list[tuple[int, Ints, Floats]]]:
+    def sequences(self) -> tuple[list[tuple[str, str]], list[tuple[int, Ints, Array]]]:
         """Distinct tokens (kernel and operation); and of each rank its number, its tokens' places there, and its work.
 
         Work is what was computed before each token: instructions, or else time.
@@ -180,7 +178,7 @@ def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd
     return found[columns].astype({"kernel": str, "operation": str, "bytes": float}).reset_index(drop=True)
 
 
-def _busy(calls: pd.DataFrame, starts: NDArray[np.bool_], stretches: pd.DataFrame | None) -> NDArray[np.float64]:
+def _busy(calls: pd.DataFrame, starts: Mask, stretches: pd.DataFrame | None) -> Array:
     """Share of each stretch in which the rank had a core, from the tracer's sums over stretches of the same places."""
     busy = np.ones(len(calls))
     if stretches is None or "cpu_seconds" not in stretches:

@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.planning.values import Rule, infer, thin
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.limits import RANKS
 from ranksight.core.units import in_full
 from ranksight.model.questions import above_zero
-
-Array = NDArray[np.float64]
 
 MOST = 600
 """Configurations that are weighed against each other; axes with more values are thinned."""

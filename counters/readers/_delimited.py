@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast, overload
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
 
@@ -78,7 +78,7 @@ class Texts(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed)
 
-    def numbers(self) -> NDArray[np.float64] | None:
+    def numbers(self) -> Array | None:
         """The column as numbers, NaN where a text is empty; None where one needs a closer look."""
         try:
             found = pc.cast(pc.if_else(pc.equal(self.held, ""), None, self.held), pa.float64())

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
@@ -325,7 +325,7 @@ def reading(path: Path, source: Source) -> Reading:
     )
 
 
-def _bare(rows: _calltree.Tree, time: NDArray[np.float64] | None) -> str:
+def _bare(rows: _calltree.Tree, time: Array | None) -> str:
     """What a record without a path is: the whole program where it holds the time of all regions or there are none,
     otherwise what was outside of all regions, as Caliper counts it."""
     bare = np.array([kernel == WHOLE for kernel in rows.kernels])
@@ -337,13 +337,13 @@ def _bare(rows: _calltree.Tree, time: NDArray[np.float64] | None) -> str:
 
 def _exclusive(
     rows: _calltree.Tree, best: Mapping[str, _caliper_names.Column], ranks: int
-) -> tuple[dict[str, NDArray[np.float64]], dict[str, str], list[str]]:
+) -> tuple[dict[str, Array], dict[str, str], list[str]]:
     """Values of each quantity without callees, in SI units, where each comes from, and what was assumed.
 
     Sums over processes are those of so many `ranks`, whose mean is taken.
     """
     notes: list[str] = []
-    values: dict[str, NDArray[np.float64]] = {}
+    values: dict[str, Array] = {}
     origin: dict[str, str] = {}
     for quantity, item in best.items():
         total, scale = rows.columns[item.name], item.scale
@@ -429,7 +429,7 @@ def _integer(value: object) -> int | None:
     return int(number) if number.is_integer() and abs(number) < 2**31 else None
 
 
-def _guessed_scale(name: str, values: NDArray[np.float64], notes: list[str]) -> float:
+def _guessed_scale(name: str, values: Array, notes: list[str]) -> float:
     """Unit of times in a file that gives none.
 
     Caliper 1 counts whole microseconds; Caliper 2 writes seconds with six decimals.

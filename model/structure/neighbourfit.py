@@ -15,7 +15,7 @@ from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.plaindata import rounded
 from ranksight.model.structure.coefficients import Coefficients
-from ranksight.model.structure.gridlaw import Group, solve
+from ranksight.model.structure.gridlaw import Group, Law, solve
 from ranksight.model.structure.levels import COUNTS
 from ranksight.model.structure.neighbours import TERMS, Neighbours
 
@@ -115,28 +115,8 @@ def fit_neighbours(
     for place, group in groups.items():
         at = {name: row for row, name in enumerate(group.names)}
         groups[place] = Group(group.ranks, shared, group.values[[at[name] for name in shared]])
-    metrics = np.array([name for _, name in shared], dtype=object)
     laws = [[solve(groups.values(), grid, faced) for faced in (False, True)] for grid in grids]
-    plain, faced = (np.stack([each[at].follows for each in laws], axis=1) for at in (0, 1))
-    # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
-    leading = plain & np.isin(metrics, list(LEADING))[:, None]
-    leading |= faced & (metrics == "bytes_sent")[:, None]
-    lawful: dict[str, Mask] = {}
-    for (kernel, _), on in zip(shared, leading, strict=True):
-        lawful[kernel] = lawful.get(kernel, np.zeros(len(grids), dtype=bool)) | on
-    allowed = np.stack([lawful[kernel] for kernel, _ in shared])
-    error, equal = (
-        [np.stack([getattr(each[at], name) for each in laws], axis=1) for at in (0, 1)]
-        for name in ("residual", "equal")
-    )
-    faced &= (
-        np.isin(metrics, list(COUNTS))[:, None] & (metrics != "messages")[:, None] & (~plain | (error[1] < error[0]))
-    )
-    fits = (plain | faced) & allowed
-    residual, same = (np.where(faced, *each[::-1]) for each in (error, equal))
-    # A grid whose law is exact makes those unlikely that only come near.
-    exact = fits & (residual == 0)
-    fits &= exact | ~exact.any(axis=1, keepdims=True)
+    fits, faced, residual, same = _followed(laws, shared)
     rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(fits.any(axis=0))
     if not len(rows):
         return None
@@ -163,6 +143,31 @@ def fit_neighbours(
         residual=residual[np.ix_(rows, columns)],
         faces=faced[np.ix_(rows, columns)],
     )
+
+
+def _followed(laws: Sequence[Sequence[Law]], names: Sequence[tuple[str, str]]) -> tuple[Mask, Mask, Array, Mask]:
+    """Which series (s, g) follow a law on each of g grids, given without faces and with them; whether the one with
+    faces, its residual, and whether all directions cost the same."""
+    metrics = np.array([name for _, name in names], dtype=object)
+    plain, faced = (np.stack([each[at].follows for each in laws], axis=1) for at in (0, 1))
+    # Where how often a kernel works does not follow the grid, a likeness in its loads or cache misses is chance.
+    leading = plain & np.isin(metrics, list(LEADING))[:, None]
+    leading |= faced & (metrics == "bytes_sent")[:, None]
+    lawful: dict[str, Mask] = {}
+    for (kernel, _), on in zip(names, leading, strict=True):
+        lawful[kernel] = lawful.get(kernel, np.zeros(len(laws), dtype=bool)) | on
+    allowed = np.stack([lawful[kernel] for kernel, _ in names])
+    error, equal = (
+        [np.stack([getattr(each[at], name) for each in laws], axis=1) for at in (0, 1)]
+        for name in ("residual", "equal")
+    )
+    counts = (np.isin(metrics, list(COUNTS)) & (metrics != "messages"))[:, None]
+    faced &= counts & (~plain | (error[1] < error[0]))
+    fits = (plain | faced) & allowed
+    residual, same = (np.where(faced, *each[::-1]) for each in (error, equal))
+    # A grid whose law is exact makes those unlikely that only come near.
+    exact = fits & (residual == 0)
+    return fits & (exact | ~exact.any(axis=1, keepdims=True)), faced, residual, same
 
 
 _ADDED = ("mean", "max", "sum", "min")

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored, rounded
 from ranksight.model.series.keyed import Keyed
@@ -36,9 +36,6 @@ from ranksight.model.structure.halolaws import CLOSE, find_margins
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, sums, term_values
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 FEWEST = 4
 """Numbers of ranks, more than one each, from which sums are looked for."""
@@ -203,7 +200,7 @@ def fit_rank_laws(
     return RankLaws(series.parameters, others, kernels, metrics, said, coefficients, kept)
 
 
-def _everywhere(found: Found, values: Array, ranks: NDArray[np.int64]) -> bool:
+def _everywhere(found: Found, values: Array, ranks: Ints) -> bool:
     """Whether the first sum that fits (g, n) values meets them at all numbers of ranks."""
     if not found:
         return False
@@ -223,7 +220,7 @@ def _near(found: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Hal
     return near
 
 
-def _search(values: Array, ranks: NDArray[np.int64]) -> list[Found]:
+def _search(values: Array, ranks: Ints) -> list[Found]:
     """The sums that meet each series.
 
     Parameters
@@ -266,7 +263,7 @@ def _search(values: Array, ranks: NDArray[np.int64]) -> list[Found]:
     return answer
 
 
-def _coefficients(one: tuple[int, ...], values: Array, kept: Mask, decided: Mask, ranks: NDArray[np.int64]) -> Array:
+def _coefficients(one: tuple[int, ...], values: Array, kept: Mask, decided: Mask, ranks: Ints) -> Array:
     """Coefficients (g, q) of a sum for values (g, n) at those ranks that it keeps; NaN where they are not decided."""
     basis = term_values(ranks)[list(one)].T
     found = np.full((len(values), len(one)), np.nan)
@@ -295,7 +292,7 @@ class _Solver:
     cost : (h, e)
     """
 
-    place: NDArray[np.intp]
+    place: Index
     basis: Array
     inverse: Array
     kept: Mask
@@ -303,7 +300,7 @@ class _Solver:
     cost: Array
 
     @classmethod
-    def over(cls, ranks: NDArray[np.int64], size: int) -> _Solver | None:
+    def over(cls, ranks: Ints, size: int) -> _Solver | None:
         """All sums of `size` terms; None where too few ranks are known."""
         n = len(ranks)
         most = min(EXCEPTIONS, (n - size - SPARE) // 2)
@@ -337,7 +334,7 @@ class _Solver:
         cost = costs["term"] * size + costs["dimension"] * grid[:, None] + left[None]
         return cls(place, basis, inverse, kept, sound, cost)
 
-    def solve(self, values: Array) -> tuple[Array, NDArray[np.intp]]:
+    def solve(self, values: Array) -> tuple[Array, Index]:
         """Costs (r, h) of all sums for values (r, n), infinite where a sum does not meet them, and of the ways to leave
         ranks out the one (r, h) that costs least."""
         cost = np.full((len(values), len(self.place)), np.inf)
