@@ -27,7 +27,7 @@ mpi = pytest.mark.mpi
 def launch(program: Path, ranks: int, *options: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     command = ["mpirun", "--oversubscribe", "-n", str(ranks), str(program), *options]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)  # of a busy machine
 
 
 def report(done: subprocess.CompletedProcess[str]) -> dict[str, str]:

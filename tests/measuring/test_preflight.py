@@ -46,6 +46,12 @@ def program(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     return tmp_path / "p"
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take minutes to start two ranks; a program that takes longer is not checked at all."""
+    monkeypatch.setattr(preflight, "PATIENCE", 600.0)
+
+
 def launcher(tmp_path: Path, name: str) -> Path:
     file = tmp_path / "mpirun"
     file.write_text(SINGLETONS.replace("NAME", name))
