@@ -46,6 +46,7 @@ BENCHMARKS = (
     "planning",
     "simulator",
     "known_laws",
+    "further_laws",
     "communication",
     "loggp",
     "verdicts",
