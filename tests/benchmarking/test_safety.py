@@ -32,7 +32,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_hostile_inputs_are_read_or_refused(samples: Path) -> None:
-    came = read_inputs(samples, range(400), "small", jobs=2)
+    came = read_inputs(samples, range(400), "quick", jobs=2)
     assert came.found == []
     assert came.total() == 400
     assert 0 < came.total("refused") < came.total()
