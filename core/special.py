@@ -52,7 +52,7 @@ def ndtri(probability: float | Array) -> float | Array:
 def _quantile(probability: float) -> float:
     if 0 < probability < 1:
         return STANDARD.inv_cdf(probability)
-    return {0: -math.inf, 1: math.inf}.get(probability, math.nan)
+    return {0.0: -math.inf, 1.0: math.inf}.get(probability, math.nan)
 
 
 def logsumexp(values: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Any:

@@ -449,6 +449,7 @@ def test_misses_of_a_shared_library_are_no_more_than_its_loads(tmp_path: Path) -
     assert (levels >= 0).all(axis=None)
     assert levels.sum(axis=1).to_numpy() == pytest.approx(table["loads"].to_numpy())
 
+
 STUBS = """events: Ir
 
 ob=/bin/program
