@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
+from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 
 EQUAL = 1e-9
@@ -55,11 +58,14 @@ def least_surface(ranks: int, edges: tuple[float, ...], rising: bool = False) ->
         raise InputError(
             f"a domain of edges {edges} cannot be cut for {ranks} ranks", "edges are positive, ranks from 1"
         )
-    ways = factorisations(ranks, len(edges))
-    # A block's surface over twice its volume.
-    cost = {way: sum(n / edge for n, edge in zip(way, edges, strict=True)) for way in ways}
-    bound = min(cost.values()) * (1 + EQUAL)
-    return next(way for way in (ways if rising else ways[::-1]) if cost[way] <= bound)
+    return tuple(least_surfaces(ranks, np.array([edges]), rising)[0].tolist())
+
+
+def least_surfaces(ranks: int, edges: Array, rising: bool = False) -> Ints:
+    """Extents (n, d) of :func:`least_surface` for domains of `edges` (n, d)."""
+    ways = np.array(factorisations(ranks, edges.shape[1])[:: 1 if rising else -1], dtype=np.int64)
+    cost = 1 / edges @ ways.T  # a block's surface over twice its volume
+    return np.asarray(ways[(cost <= cost.min(axis=1, keepdims=True) * (1 + EQUAL)).argmax(axis=1)])
 
 
 def _primes(number: int) -> list[int]:

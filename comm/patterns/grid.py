@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 
 from ranksight.core.arrays import Array, Ints
-from ranksight.core.dims import dims_create, factorisations, least_surface
+from ranksight.core.dims import dims_create, factorisations, least_surface, least_surfaces
 from ranksight.core.errors import InputError
 
 RINGS = ("others", "peers", "shift")
@@ -149,7 +149,7 @@ NEAR = 0.02
 """Relative difference up to which a ratio of edges is taken for that of small whole numbers."""
 SMALL = 6
 """Largest denominator of such a ratio."""
-EDGES = tuple(2.0 ** (k / 4) for k in range(-12, 13))
+EDGES = tuple(2.0 ** (k / 2) for k in range(-6, 7))
 """Edges that are tried along a dimension that no run cuts, in those of another."""
 SHOWN = (12, 16, 18, 24, 27, 32, 36, 48, 64, 96, 128, 256)
 """Numbers of ranks at which domains are compared: of those that are cut into the same grids the simplest is kept."""
@@ -226,15 +226,37 @@ def _of_domains(
                     break
             if not all(ways.values()):
                 continue
-            most = max((ranks for ranks in ways if ranks in sent), key=lambda p: _cuts(ways[p][0]), default=0)
-            domains = {domain for way in ways.get(most, ()) for domain in _domains(way, periodic, sent[most])}
-            seen = set()
-            for domain, rising in itertools.product(sorted(domains, key=_simplicity), (False, True)):
-                grid = Cartesian(dimensions, periodic, rising, domain=domain)
-                shown = tuple(map(grid.extents, SHOWN))
-                if shown not in seen and all(grid.extents(ranks) in ways[ranks] for ranks in ways):
-                    seen.add(shown)
-                    yield grid
+            known = {
+                ranks: [_edges(way, periodic, sent[ranks]) for way in ways[ranks]] for ranks in ways if ranks in sent
+            }
+            most = max(known, key=lambda p: _cuts(ways[p][0]), default=0)
+            rest = [edges for ranks, each in known.items() if ranks != most for edges in each]
+            domains = {
+                domain
+                for edges in known.get(most, ())
+                if edges
+                for domain in _domains(edges, dimensions, any(_agree(edges, other) for other in rest))
+            }
+            if domains:
+                yield from _distinct(sorted(domains, key=_simplicity), periodic, ways)
+
+
+def _distinct(
+    domains: Sequence[tuple[float, ...]], periodic: tuple[bool, ...], ways: Mapping[int, Sequence[tuple[int, ...]]]
+) -> Iterator[Cartesian]:
+    """Grids of the domains that are cut in one of the `ways` of each run; of those alike at :data:`SHOWN` the first."""
+    edges = np.array(domains)
+    seen = set()
+    for rising in (False, True):
+        fits = np.full(len(edges), True)
+        for ranks, every in ways.items():
+            cut = least_surfaces(ranks, edges, rising)
+            fits &= (cut[:, None] == np.array(every)).all(axis=2).any(axis=1)
+        shown = np.concatenate([least_surfaces(ranks, edges[fits], rising) for ranks in SHOWN], axis=1)
+        for at, alike in zip(np.flatnonzero(fits).tolist(), map(bytes, shown), strict=True):
+            if alike not in seen:
+                seen.add(alike)
+                yield Cartesian(len(periodic), periodic, rising, domain=domains[at])
 
 
 def _simplicity(domain: tuple[float, ...]) -> tuple[int, tuple[float, ...]]:
@@ -245,22 +267,39 @@ def _cuts(extents: tuple[int, ...]) -> int:
     return sum(n > 1 for n in extents)
 
 
-def _domains(
+def _edges(
     extents: tuple[int, ...], periodic: tuple[bool, ...], sent: Mapping[tuple[int, int], float]
-) -> Iterator[tuple[float, ...]]:
-    """Edges of the domains whose blocks have faces as the bytes of messages along each dimension; the first cut is 1.
+) -> dict[int, float]:
+    """Edge of the domain along each dimension that is cut, in that of the first; empty where fewer than two are.
 
-    Nothing is known of a dimension that is not cut: its edge is that of another, or one of :data:`EDGES`.
+    Blocks have faces as the bytes of messages along each dimension. A block's edge is its volume over its face, so that
+    the domain's goes as ranks over bytes.
     """
-    along = _pairs(extents, periodic)
-    means = [float(np.mean([sent[pair] for pair in pairs])) if pairs else 0.0 for pairs in along]
-    cut = [d for d, n in enumerate(extents) if n > 1]
-    if len(cut) < 2 or any(means[d] <= 0 for d in cut):
-        return
-    # A block's edge is its volume over its face, so that the domain's goes as ranks over bytes.
-    edge = {d: _simple(extents[d] / means[d] / (extents[cut[0]] / means[cut[0]])) for d in cut}
+    means = {d: [sent[pair] for pair in pairs] for d, pairs in enumerate(_pairs(extents, periodic)) if pairs}
+    if len(means) < 2 or any(sum(each) <= 0 for each in means.values()):
+        return {}
+    edges = {d: extents[d] / float(np.mean(each)) for d, each in means.items()}
+    return {d: edge / next(iter(edges.values())) for d, edge in edges.items()}
+
+
+def _agree(first: Mapping[int, float], second: Mapping[int, float]) -> bool:
+    """Whether the edges that two runs show are the same: those of one without a margin around its blocks."""
+    common = [d for d in first if d in second]
+    ratios = [first[d] / second[d] for d in common]
+    return len(common) > 1 and max(ratios) <= (1 + NEAR) * min(ratios)
+
+
+def _domains(edges: Mapping[int, float], dimensions: int, certain: bool) -> Iterator[tuple[float, ...]]:
+    """Domains with `edges` along the dimensions that a run cuts.
+
+    Where no other run shows the same edges, blocks have a margin or may have one, and the true edges are any of
+    :data:`EDGES` besides. Nothing is known of a dimension that is not cut: its edge is that of another, or one of
+    :data:`EDGES`.
+    """
+    edge = {d: _simple(ratio) for d, ratio in edges.items()}
+    held = {d: [ratio] if certain or ratio == 1 else sorted({ratio, *EDGES}) for d, ratio in edge.items()}
     others = sorted({*edge.values(), *(factor * unit for factor in EDGES for unit in edge.values())})
-    yield from itertools.product(*([edge[d]] if d in edge else others for d in range(len(extents))))
+    yield from itertools.product(*(held.get(d, others) for d in range(dimensions)))
 
 
 def _simple(ratio: float) -> float:

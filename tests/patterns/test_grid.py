@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranksight.comm.patterns import grid
 from ranksight.comm.patterns.grid import RINGS, Cartesian, cartesian_grids
-from ranksight.core.dims import dims_create
+from ranksight.core.dims import dims_create, least_surface
 from ranksight.core.errors import InputError
 
 
@@ -118,3 +119,22 @@ def test_pairs_agree_with_neighbours() -> None:
 def test_bad_grids(ranks: int, dimensions: int) -> None:
     with pytest.raises(InputError):
         dims_create(ranks, dimensions)
+
+
+@pytest.mark.parametrize("margin", [0.0, 2.0, 5.0])
+@pytest.mark.parametrize("edges", [(3.0, 1.0, 1.0), (2.0, 1.0, 1.0), (1.0, 1.0, 4.0)])
+def test_blocks_of_long_domains_may_have_a_margin(edges: tuple[float, ...], margin: float) -> None:
+    """Halos that are passed on dimension by dimension are longer along the later ones: bytes do not show the edges."""
+    sent = []
+    for ranks in (1, 2, 4, 8):
+        extents = least_surface(ranks, edges)
+        block = [10 * edge / n for edge, n in zip(edges, extents, strict=True)]
+        bytes_of: dict[tuple[int, int], float] = {}
+        for d in range(3):
+            along = grid._pairs(extents, (True,) * 3)[d]
+            face = np.prod([block[k] + 2 * margin * (k < d) for k in range(3) if k != d])
+            bytes_of |= {pair: 8.0 * face for pair in along if pair not in bytes_of}
+        sent.append((ranks, bytes_of))
+    found = cartesian_grids(sent)
+    for ranks in (16, 27, 32):
+        assert least_surface(ranks, edges) in {each.extents(ranks) for each in found}
