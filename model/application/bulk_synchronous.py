@@ -159,8 +159,9 @@ class Application(Stored):
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
-        if self.sharing is not None and self.communication is None and WHOLE in timed:
-            at = list(timed).index(WHOLE)
+        if self.sharing is not None and self.communication is None:
+            sending = {WHOLE, *(() if self.exchange is None else self.exchange.kernels)}
+            at = [place for place, kernel in enumerate(timed) if kernel in sending]
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
         here = np.ones(mixed.value.shape, dtype=bool)
         said = choose(said, mixed, index, here)

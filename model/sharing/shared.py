@@ -348,14 +348,14 @@ class Sharing(Stored):
         return np.asarray(((points >= self.trained[:, 0]) & (points <= self.trained[:, 1])).all(axis=1))
 
     def without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
-        """Status and reason (k,) of a whole program's time, insufficient on several nodes where none left the first."""
+        """Status and reason (..., k) of times with messages, insufficient on several nodes where runs left none."""
         return self._without_far(in_cores(points, self.counts.parameters), status, reason)
 
     def _without_far(self, points: Array, status: Index, reason: NDArray[Any]) -> tuple[Index, NDArray[Any]]:
         """:meth:`without_far` at points whose ranks are cores."""
         column = self.counts.parameters.index("ranks")
         far = self.domains.nodes(points[:, column]) > 1
-        far &= (self.measured.nodes(self.trained[[column], 1]) <= 1) & (status == forecast.OK)
+        far = far & (self.measured.nodes(self.trained[[column], 1]) <= 1) & (status == forecast.OK)
         never = NEVER_LEFT.format(ranks=2 * self.domains.ranks_per_node)
         return np.where(far, forecast.WIDE, status).astype(np.intp), np.where(far, never, reason)
 
