@@ -216,9 +216,13 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
 
     Gauss and Newton's iteration, from a sum that meets all that was measured.
     """
+    real = real & relative.any(axis=1)
     count, sizes = relative.shape[1], real.sum(axis=1)
     inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     padded = (~real)[:, :, None] & np.eye(real.shape[1], dtype=bool)
+    alike = relative / np.where(real, np.abs(relative).max(axis=1), 1.0)[:, None]
+    size = np.linalg.eigvalsh(alike.swapaxes(1, 2) @ alike + padded)
+    usable = (size[:, 0] > SINGULAR * size[:, -1]) & (sizes <= count)
     fitted = np.ones((len(inverse), *relative.shape[:2]))
     for _ in range(ITERATIONS):
         slope, goal = relative / fitted[..., None], 1 - np.log(fitted)
@@ -227,16 +231,14 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
         turned = inverse[:, None] @ slope
         normal = slope.swapaxes(2, 3) @ turned
         typical = np.einsum("shqq->sh", normal)[..., None, None]
-        normal = normal / typical + padded
-        size = np.linalg.eigvalsh(normal)
-        usable = (size[..., 0] > SINGULAR * size[..., -1]) & (sizes <= count)
-        spread = np.linalg.inv(np.where(usable[..., None, None], normal, np.eye(real.shape[1]))) / typical
+        normal = np.where(usable[:, None, None], normal / typical + padded, np.eye(real.shape[1]))
+        spread = np.linalg.inv(normal) / typical
         held = (spread @ (turned.swapaxes(2, 3) @ goal[..., None]))[..., 0]
         fitted = np.maximum(np.einsum("hnq,shq->shn", relative, np.maximum(held, 0.0) / scale), LEAST)
     left = goal - (slope @ held[..., None])[..., 0]
     misfit = np.einsum("shn,snm,shm->sh", left, inverse, left)
     held, spread, chance = _cut_off(held, spread * (real[:, :, None] & real[:, None, :]))
-    usable &= (held >= -SINGULAR).all(axis=2)
+    usable = usable & (held >= -SINGULAR).all(axis=2)
     usable[:, int(np.argmin(sizes))] |= ~usable.any(axis=1)
     determinant = np.linalg.slogdet(covariance)[1]
     score = prior - (misfit + determinant[:, None] + sizes * np.log(max(count, 2))) / 2 + chance
