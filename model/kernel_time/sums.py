@@ -95,6 +95,8 @@ class Sums(Stored):
             coefficient, covariance, weight = (
                 np.array(content[name], dtype=np.float64) for name in ("coefficient", "covariance", "weight")
             )
+            if coefficient.shape != (len(weight), *members.shape) or weight.shape != coefficient.shape[:2]:
+                raise ValueError("its coefficients are not those of its terms")
             design = _design(np.array(content["terms"], dtype=np.float64), members, points)
             centre = np.einsum("hnq,Khq->Khn", design, coefficient)
             spread = np.einsum("hnq,Khqr,hnr->Khn", design, covariance, design)
