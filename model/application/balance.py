@@ -72,7 +72,7 @@ class Balance(Stored):
     def imbalance(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
         """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,)."""
         said = self.fitted.predict(points, level)
-        rows = {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
+        rows = self.fitted.rows
         row = rows[ALL, RATIO]
         # A ratio without a prediction stays as it was seen; extrapolated it leaves that by no more than it varied.
         spare = self.seen[1] / self.seen[0]
@@ -120,11 +120,11 @@ class Balance(Stored):
     def of_roles(self, points: Array) -> dict[str, Array]:
         """Work of a rank of each role at `points`, (k,)."""
         said = self.fitted.predict(points)
-        rows = {key: i for i, key in enumerate(zip(self.fitted.kernels, self.fitted.metrics, strict=True))}
+        rows = self.fitted.rows
         return {role: np.asarray(said.value[rows[role, WORK]]) for role in self.roles}
 
     def _fits(self) -> bool:
-        keys = set(zip(self.fitted.kernels, self.fitted.metrics, strict=True))
+        keys = set(self.fitted.keys)
         wanted = {(ALL, RATIO)} | {(role, name) for role in self.roles for name in (WORK, MEMBERS)}
         low, high = self.seen
         fine = 1 <= low <= high < np.inf and "ranks" in self.fitted.parameters

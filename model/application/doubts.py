@@ -34,7 +34,7 @@ def with_doubts(said: Forecast, points: Array, functions: Functions, held: Messa
         Configurations measured.
     """
     at, law = functions.fitted.parameters.index("ranks"), functions.neighbours
-    lawful = set() if law is None else set(zip(law.kernels, law.metrics, strict=True))
+    lawful = set() if law is None else set(law.keys)
     rows = {key: row for key, row in functions.rows.items() if key[1] in SENT and key not in lawful}
     status, reason = said.status.copy(), said.reason.astype(object)
 

@@ -74,7 +74,7 @@ class Exchange(Stored):
 
 def fit_exchange(series: Series) -> Exchange | None:
     """Learn the times of kernels without counts; None where no other kernel has counts, or too few ranks varied."""
-    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     counted = {kernel for kernel, name in rows if name in COUNTED and kernel != WHOLE}
     kernels = [kernel for kernel, name in rows if name == "time" and kernel != WHOLE and kernel not in counted]
     if not counted or not kernels or "ranks" not in series.parameters or not (series.points > 0).all():

@@ -131,7 +131,7 @@ class KernelLaws:
         series = self.sampled.series
         kernels = tuple(
             kernel
-            for kernel, name in zip(series.kernels, series.metrics, strict=True)
+            for kernel, name in series.keys
             if name == "time" and (kernel != WHOLE or set(series.kernels) == {WHOLE})
         )
         if len(kernels) > MOST:
@@ -200,5 +200,5 @@ def _present(series: Series) -> Series:
 
 def _times(series: Series, kernels: tuple[str, ...]) -> Array:
     """Measured times of `kernels`, (K, n)."""
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     return reduce(series.values[[rows[kernel, "time"] for kernel in kernels]], "median", axis=2)

@@ -259,11 +259,7 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
 
 def _weights(series: Series) -> dict[str, float]:
     """Mean time of each kernel over the configurations."""
-    mine = [
-        at
-        for at, (kernel, name) in enumerate(zip(series.kernels, series.metrics, strict=True))
-        if name == "time" and kernel != WHOLE
-    ]
+    mine = [at for at, (kernel, name) in enumerate(series.keys) if name == "time" and kernel != WHOLE]
     mean = np.nan_to_num(reduce(series.values[mine], "median", axis=2)).mean(axis=1)
     return {series.kernels[at]: float(value) for at, value in zip(mine, mean, strict=True)}
 

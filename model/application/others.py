@@ -131,7 +131,7 @@ def overlap(series: Series) -> str:
     InputError
         When one kernel takes longer than the program at every configuration.
     """
-    rows = {kernel: at for at, (kernel, name) in enumerate(zip(series.kernels, series.metrics, strict=True))
+    rows = {kernel: at for at, (kernel, name) in enumerate(series.keys)
             if name == "time"}  # fmt: skip
     place = rows.pop(WHOLE, None)
     if place is None or not rows or (_column(series, "threads") > 1).any():

@@ -14,7 +14,7 @@ NAMED = 3
 
 def sometimes(series: Series) -> str:
     """A sentence that names them, the largest first; empty where there is none of any weight."""
-    rows = np.flatnonzero([m == "time" and k != WHOLE for k, m in zip(series.kernels, series.metrics, strict=True)])
+    rows = np.flatnonzero([m == "time" and k != WHOLE for k, m in series.keys])
     if len(rows) < 2:
         return ""
     values = series.values[rows]

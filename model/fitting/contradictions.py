@@ -64,7 +64,7 @@ def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], .
     for triple in products:
         if len(set(triple)) != 3:
             raise InputError(f"{' = '.join(triple)} names a metric twice", "name the whole and two different parts")
-    rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
+    rows = fitted.rows
     held = set(fitted.metrics)
     products = tuple(triple for triple in products if held.issuperset(triple))
     having = [
@@ -91,7 +91,7 @@ def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], .
 
 def contradictions(fitted: Fitted, point: Array) -> dict[int, str]:
     """Series of `fitted` whose function is not the product of those of its parts at `point` (m,), and by how much."""
-    rows = {key: i for i, key in enumerate(zip(fitted.kernels, fitted.metrics, strict=True))}
+    rows = fitted.rows
     where = ", ".join(f"{name} {value:g}" for name, value in zip(fitted.parameters, point, strict=True))
     return {
         rows[one.kernel, one.whole]: f"{one.left} x {one.right} gives {one.relative[0]:+.1%} at {where}"

@@ -116,7 +116,7 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
     def plain(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(part, name) for part in parts])[back]
 
-    names = np.array([(k, m) for part in parts for k, m in zip(part.kernels, part.metrics, strict=True)], dtype=object)
+    names = np.array([(k, m) for part in parts for k, m in part.keys], dtype=object)
     names = names.reshape(-1, 2)[back]
     columns: dict[str, Any] = {name: grown(name, fill) for name, fill in _PADDED.items()}
     columns |= {name: plain(name) for name in _PLAIN}

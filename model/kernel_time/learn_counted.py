@@ -76,7 +76,7 @@ def learn_counted(
     Counted or None
         None where no kernel has enough configurations.
     """
-    rows = {key: i for i, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     middle, error = located(series)
     kernels = tuple(
         kernel

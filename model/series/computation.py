@@ -53,7 +53,7 @@ def cores(points: NDArray[np.float64], parameters: Sequence[str]) -> NDArray[np.
 def exchanging(series: Series) -> set[str]:
     """Kernels that exchange messages: they send, are named after an MPI operation, or have a time and no counts, with
     other kernels that have counts."""
-    keys = list(zip(series.kernels, series.metrics, strict=True))
+    keys = series.keys
     counted = {kernel for kernel, name in keys if name in COUNTED and kernel != WHOLE}
     found = {kernel for kernel, name in keys if name in EXCHANGED or kernel.startswith(("MPI_", "PMPI_"))}
     if counted:
@@ -77,7 +77,7 @@ def apart_from_ranks(series: Series) -> NDArray[np.bool_]:
     rows = np.array(
         [
             kernel not in away and kinds[name] in ("requirement", "time", "ratio") and name not in NOT_OF_KERNELS
-            for kernel, name in zip(series.kernels, series.metrics, strict=True)
+            for kernel, name in series.keys
         ],
         dtype=bool,
     )

@@ -56,7 +56,7 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
     for run in complete:
         place = _place(run, series, places)
         slots[place] = sorted({*slots.get(place, ()), run.repetition})
-    rows = {key: at for at, key in enumerate(zip(series.kernels, series.metrics, strict=True))}
+    rows = series.rows
     shape = series.values.shape
     total, square, one, given = (np.zeros(shape) for _ in range(4))
     sampled, having = np.zeros(shape, dtype=bool), np.zeros(shape[:2])
