@@ -258,3 +258,6 @@ HIDDEN_DIVIDED = 0.03
 HIDDEN_UNDIVIDED = 1 / 3
 """Scale of that exponent in the rest, 1: between the logarithms of trees and the proportion of gathering, as halos of
 three-dimensional domains."""
+TURNOVER = 1e-3
+"""Share of a metric's total, 1, from which kernels that work at some numbers of ranks only are a sign of a program that
+changes its algorithms: of eight programs that were looked at, GROMACS, HPCC, PETSc and CP2K, which do, show more."""
