@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike
 
 from ranksight.core.arrays import Array
 
-MANY = 100_000
-"""Probabilities from which on scipy's quantiles are faster, its import included."""
+MANY = 1_500
+"""Probabilities at once from which on scipy's quantiles are used, even if they must be imported for it."""
 STANDARD = NormalDist()
 
 
