@@ -58,10 +58,10 @@ def _by_ranks(experiment: Experiment, name: str) -> list[tuple[list[str], Array,
     for each in found.values():
         if len(each) < 2:
             continue
-        ranks = np.array(sorted(each))
-        kernels = list(dict.fromkeys(kernel for p in ranks for kernel in each[p]))
-        totals = np.array([[each[p].get(kernel, 0.0) for p in ranks] for kernel in kernels])
-        several.append((kernels, ranks, totals / totals.sum(axis=0)))
+        kernels = list(dict.fromkeys(kernel for held in each.values() for kernel in held))
+        seen = sorted(each)
+        totals = np.array([[each[p].get(kernel, 0.0) for p in seen] for kernel in kernels])
+        several.append((kernels, np.array(seen), totals / totals.sum(axis=0)))
     return several
 
 

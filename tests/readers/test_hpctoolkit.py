@@ -87,7 +87,7 @@ def test_damage_is_named(database: Path) -> None:
         with pytest.raises(InputError, match=r"experiment\.xml"):
             read(database)
     (database / "experiment.xml").write_text(text.replace('db-id="3"', 'db-id="179877"'))
-    with pytest.raises(InputError, match="does not number its stored metrics 0 to 3"):
+    with pytest.raises(InputError, match="does not number stored metrics 0 to 3"):
         read(database)
     (database / "experiment.xml").write_text(text)
     broken = store(database, 1)
