@@ -84,6 +84,13 @@ def explain(edge_sets: Sequence[EdgeSet]) -> tuple[Explanation, ...]:
     edge_sets : sequence of EdgeSet
         One for each number of ranks; those without any link say that there is none.
     """
+    return _explained(tuple((edges.ranks, edges.codes.tobytes()) for edges in edge_sets))
+
+
+@lru_cache(maxsize=64)
+def _explained(sent: tuple[tuple[int, bytes], ...]) -> tuple[Explanation, ...]:
+    """The explanations of runs' ranks and links: several operations of a program go the same ways."""
+    edge_sets = [EdgeSet(ranks, np.frombuffer(codes, dtype=np.int64)) for ranks, codes in sent]
     if not any(edges.codes.size for edges in edge_sets):
         return ()
     found: dict[frozenset[Rule], Explanation] = {}

@@ -17,7 +17,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
-from ranksight.model.messages.sharing import Shared, per_rank, profile, share_links, share_ranks
+from ranksight.model.messages.sharing import Shared, incidence, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volume_laws import find_law
 from ranksight.model.messages.volumes import fit_volumes
@@ -214,6 +214,8 @@ def _linked(
 
 def _once(chosen: Explanation, peers: dict[int, pd.DataFrame], ranks: dict[int, int], groups: Index) -> bool:
     """Whether two rules that meet in one link carry one message there: where only that makes counts follow a law."""
+    if all((incidence(chosen, ranks[place], False)[1].sum(axis=1) <= 1).all() for place in peers):
+        return False  # no two rules meet
     lawful = []
     for once in (False, True):
         rows = np.full((len(chosen.rules), len(groups)), np.nan)
