@@ -195,7 +195,6 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import say_first
     from ranksight.core.experiment import read
-    from ranksight.counters.checking import unnoted
     from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
     from ranksight.platforms import load
 
@@ -209,6 +208,8 @@ def run(args: argparse.Namespace) -> int:
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
     coordinates, units = stated_of(experiment, args.derive, args.work, args.units)
     if named is not None:
+        from ranksight.counters.checking import unnoted
+
         say_first("warning", unnoted(experiment, named), "warnings")
     with fitting(args.quiet):
         model, series = assemble(
