@@ -320,7 +320,8 @@ def _boxes(
         if not edges or not cut.even or (len(edges) == dimensions and not cut.certain(edges)):
             continue
         domains, shares = _unknown(edges, dimensions)
-        same = np.array([_shown(grid) for grid in fitting if grid.periodic == cut.periodic[: grid.dimensions]])
+        alike = [_shown(grid) for grid in fitting if grid.periodic == cut.periodic[: grid.dimensions]]
+        same = np.array(alike, dtype=np.int64).reshape(-1, len(SHOWN), MOST_DIMENSIONS)
         into = _into(domains, rising)[:, None]
         unlike = (into != same[:, :, :dimensions]).any(axis=(2, 3)).all(axis=1)
         weight = np.where(unlike & cut.fits(domains, rising), shares, 0.0)
