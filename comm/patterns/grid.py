@@ -159,7 +159,7 @@ FINE = 1 / 64
 UNEVEN = 1.5
 """Ratio up to which the bytes of messages along one dimension are those of faces of blocks."""
 RANGE = 5
-"""Edges that stand for a range of them."""
+"""Edges that represent a range of them."""
 LEAST = 0.07
 """Share of all domains below which those that fit are left out: they would be outside of the prediction interval."""
 SHOWN = (12, 16, 18, 24, 27, 32, 36, 48, 64, 96, 128, 256)
@@ -320,14 +320,14 @@ def _boxes(
         if not edges or not cut.even or (len(edges) == dimensions and not cut.certain(edges)):
             continue
         domains, shares = _unknown(edges, dimensions)
-        alike = [_shown(grid) for grid in fitting if grid.periodic == cut.periodic[: grid.dimensions]]
-        same = np.array(alike, dtype=np.int64).reshape(-1, len(SHOWN), MOST_DIMENSIONS)
+        theirs = [_shown(grid) for grid in fitting if grid.periodic == cut.periodic[: grid.dimensions]]
+        same = np.array(theirs, dtype=np.int64).reshape(-1, len(SHOWN), MOST_DIMENSIONS)
         into = _into(domains, rising)[:, None]
         unlike = (into != same[:, :, :dimensions]).any(axis=(2, 3)).all(axis=1)
         weight = np.where(unlike & cut.fits(domains, rising), shares, 0.0)
         if weight.sum() < LEAST:
             continue
-        # Each stands for the share up to it: the largest edge that fits is the most usual one.
+        # Each is taken for the share up to it: the largest edge that fits is the most usual one.
         at = np.searchsorted(np.cumsum(weight), np.linspace(0, weight.sum() * (1 - EQUAL), RANGE + 1)[1:])
         for one, count in zip(*np.unique(at, return_counts=True), strict=True):
             grid = Cartesian(dimensions, cut.periodic, rising, domain=tuple(domains[one].tolist()))
