@@ -69,7 +69,8 @@ class Model:
     training : (n, m) float64
         Configurations that were measured.
     shares : (s,)
-        Mean share of each series in the sum of its metric over kernels, at the configurations measured.
+        Mean share of each series in the sum of its metric over kernels, at the configurations measured; of timers that
+        contain each other, in the program's own.
     correlation : mapping of str to Correlation
         For each metric the common correlation of its kernels' errors.
     provenance : mapping of str to str

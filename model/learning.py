@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.experiment import WHOLE
+from ranksight.core.run import INCLUSIVE
 from ranksight.model.application import whole
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.varied import fit_varied
@@ -19,15 +20,18 @@ def model_of(series: Series, application: str, over_repetitions: str = "auto", *
     fitted = fit_varied(series, over_repetitions=over_repetitions, **settings)
     located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
     said = fitted.at_training(series.points)
-    names = np.array(series.metrics, dtype=object)
+    names, kernels = (np.array(each, dtype=object) for each in (series.metrics, series.kernels))
     shares = np.zeros(len(series))
     common: dict[str, whole.Correlation] = {}
     for name in dict.fromkeys(series.metrics):
-        rows = np.flatnonzero((names == name) & (np.array(series.kernels, dtype=object) != WHOLE))
+        rows = np.flatnonzero((names == name) & (kernels != WHOLE))
         if not len(rows):
             continue
         size = np.where(np.isfinite(located[rows]), np.abs(located[rows]), 0.0)
-        total = size.sum(axis=0)
+        # Timers that contain each other are parts of the program, and of no sum.
+        program = np.flatnonzero((names == name) & (kernels == WHOLE))
+        nested = series.provenance.get(name, "").startswith(INCLUSIVE) and len(program) > 0
+        total = np.nan_to_num(located[program[0]]) if nested else size.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
             noise = whole.correlation(located[rows] / said[rows] - 1, said[rows])

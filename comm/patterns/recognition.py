@@ -84,6 +84,13 @@ def explain(edge_sets: Sequence[EdgeSet]) -> tuple[Explanation, ...]:
     edge_sets : sequence of EdgeSet
         One for each number of ranks; those without any link say that there is none.
     """
+    return _explained(tuple((edges.ranks, edges.codes.tobytes()) for edges in edge_sets))
+
+
+@lru_cache(maxsize=64)
+def _explained(sent: tuple[tuple[int, bytes], ...]) -> tuple[Explanation, ...]:
+    """The explanations of runs' ranks and links: several operations of a program go the same ways."""
+    edge_sets = [EdgeSet(ranks, np.frombuffer(codes, dtype=np.int64)) for ranks, codes in sent]
     if not any(edges.codes.size for edges in edge_sets):
         return ()
     found: dict[frozenset[Rule], Explanation] = {}
@@ -96,15 +103,15 @@ def explain(edge_sets: Sequence[EdgeSet]) -> tuple[Explanation, ...]:
     # Where steps along axes explain all, diagonals on some other grid that happen to do so too are far-fetched.
     if any(_straight(one) for one in best):
         best = [one for one in best if _straight(one) or one.rules[0].family != "step"]
-    return _distinct(best)[:MOST_EXPLANATIONS] or _mixed(edge_sets)
+    return distinct_explanations(best)[:MOST_EXPLANATIONS] or _mixed(edge_sets)
 
 
 def _straight(explanation: Explanation) -> bool:
     return all(isinstance(rule, Step) and rule.straight for rule in explanation.rules)
 
 
-def _distinct(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
-    """Without those that say the same as a simpler one at every number of ranks that is tried."""
+def distinct_explanations(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
+    """The explanations without those that say the same as a simpler one at every number of ranks that is tried."""
     if len(explanations) < 2:
         return tuple(explanations)
     kept: dict[bytes, Explanation] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,12 +108,15 @@ def rule_from(content: Mapping[str, Any]) -> Rule:
     """Rebuild a rule from :meth:`Rule.to_dict`; InputError where it is damaged."""
     try:
         family = FAMILIES[str(content["family"])]
-        names = {item.name: item.type for item in fields(family)}  # type: ignore[arg-type]
         values: dict[str, Any] = {}
-        for name, kind in names.items():
+        for item in fields(family):  # type: ignore[arg-type]
+            name, kind = item.name, str(item.type)
+            if name not in content and item.default is not MISSING:
+                continue  # a file from before there was this field
             value: Any = content[name]
-            plain: Any = tuple(int(x) for x in value) if isinstance(value, list) else value
-            wanted: type = {"int": int, "bool": bool}.get(str(kind), tuple)
+            number = float if "float" in kind else int
+            plain: Any = tuple(number(x) for x in value) if isinstance(value, list) else value
+            wanted: type = {"int": int, "bool": bool}.get(kind, tuple)
             if type(plain) is not wanted or (isinstance(plain, int) and abs(plain) > 1 << 40):
                 raise InputError(f"a rule of communication is damaged: {name} is {value!r}", "fit the model again")
             values[name] = plain

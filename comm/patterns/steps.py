@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranksight.comm.patterns.grid import MOST_DIMENSIONS
+from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
-from ranksight.core.dims import dims_create
+from ranksight.core.dims import dims_create, least_surface
 
 
 @FAMILIES.register("step")
@@ -34,18 +34,23 @@ class Step(Rule):
         Whether the extents rise, as LAMMPS has them; ``MPI_Dims_create`` gives falling ones.
     own : bool
         Whether a periodic step from a rank onto itself is a message.
+    domain : tuple of float
+        Edges of the domain, where blocks of the least surface decide the extents; empty where ``MPI_Dims_create`` does.
     """
 
     vector: tuple[int, ...]
     periodic: bool
     rising: bool
     own: bool
+    domain: tuple[float, ...] = ()
     family: ClassVar[str] = "step"
     order: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.vector) <= MOST_DIMENSIONS or not any(self.vector) or set(self.vector) - {-1, 0, 1}:
             raise ValueError(f"{self.vector} is not a step on a grid")
+        if self.domain and (len(self.domain) != len(self.vector) or not all(0 < x < np.inf for x in self.domain)):
+            raise ValueError(f"a step of {len(self.vector)} dimensions has no domain of edges {self.domain}")
 
     @property
     def straight(self) -> bool:
@@ -54,6 +59,8 @@ class Step(Rule):
 
     def extents(self, ranks: int) -> tuple[int, ...]:
         """Ranks along each dimension."""
+        if self.domain:
+            return least_surface(ranks, self.domain, self.rising)
         found = dims_create(ranks, len(self.vector))
         return found[::-1] if self.rising else found
 
@@ -77,7 +84,16 @@ class Step(Rule):
         """Axes and signs: ``+x -z of a 3-d grid, periodic``."""
         along = " ".join(f"{'+' if v > 0 else '-'}{axis}" for v, axis in zip(self.vector, "xyz", strict=False) if v)
         how = ", periodic" if self.periodic else ""
+        if self.domain:
+            how += f", blocks of least surface in {' x '.join(f'{edge:.3g}' for edge in self.domain)}"
         return f"{along} on a {len(self.vector)}-d grid{how}{', extents rising' if self.rising else ''}"
+
+    @classmethod
+    def of_box(cls, grid: Cartesian) -> tuple[Step, ...]:
+        """Steps both ways along every dimension of a grid whose extents follow the edges of its domain."""
+        d, own = grid.dimensions, grid.ring == "shift"
+        ways = [(tuple(way * (e == at) for e in range(d)), at) for at in range(d) for way in (-1, 1)]
+        return tuple(cls(vector, grid.periodic[at], grid.rising, own, grid.domain) for vector, at in ways)
 
     @classmethod
     def propose(cls, edge_sets: Sequence[EdgeSet]) -> Iterable[tuple[Rule, ...]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.comm.patterns.recognition import Explanation, explain
+from ranksight.comm.patterns.grid import cartesian_grids
+from ranksight.comm.patterns.recognition import Explanation, distinct_explanations, explain
 from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Array, Index
@@ -16,7 +17,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
-from ranksight.model.messages.sharing import Shared, per_rank, profile, share_links, share_ranks
+from ranksight.model.messages.sharing import Shared, incidence, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volume_laws import find_law
 from ranksight.model.messages.volumes import fit_volumes
@@ -136,7 +137,22 @@ def _explained(one: Observed, runs: list[Traced]) -> tuple[Explanation, ...]:
     distinct = {(edges.ranks, edges.codes.tobytes()): edges for edges in edge_sets}
     if len({edges.ranks for edges in edge_sets}) < len(distinct):
         return ()  # partners depend on more than the number of ranks
-    return explain(list(distinct.values()))
+    found = explain(list(distinct.values()))
+    flat = bool(found) and all(isinstance(rule, Step) and rule.straight for rule in found[0].rules)
+    return distinct_explanations([*found, *_boxes(one, runs)]) if flat else found
+
+
+def _boxes(one: Observed, runs: list[Traced]) -> list[Explanation]:
+    """Neighbours in boxes that runs cut as a grid of fewer dimensions; bytes show their edges."""
+    sent: dict[int, dict[tuple[int, int], float]] = {}
+    for run in runs:
+        if run.place in one.peers and run.ranks not in sent:
+            pairs = one.peers[run.place].groupby(["rank", "peer"])[["bytes", "count"]].sum()
+            sent[run.ranks] = dict(zip(pairs.index.tolist(), (pairs["bytes"] / pairs["count"]).tolist(), strict=True))
+    grids = cartesian_grids(list(sent.items()))
+    if all(grid.domain for grid in grids):
+        return []
+    return [Explanation(Step.of_box(grid)) for grid in grids if grid.domain and grid.ring != "peers"]
 
 
 def _grid(explanations: list[tuple[Explanation, ...]]) -> tuple[int, ...]:
@@ -198,6 +214,8 @@ def _linked(
 
 def _once(chosen: Explanation, peers: dict[int, pd.DataFrame], ranks: dict[int, int], groups: Index) -> bool:
     """Whether two rules that meet in one link carry one message there: where only that makes counts follow a law."""
+    if all((incidence(chosen, ranks[place], False)[1].sum(axis=1) <= 1).all() for place in peers):
+        return False  # no two rules meet
     lawful = []
     for once in (False, True):
         rows = np.full((len(chosen.rules), len(groups)), np.nan)

@@ -67,7 +67,8 @@ def share_links(
     if not len(codes):
         return [(np.zeros(n), np.zeros(n)) for n in rounds], 0.0
     values = np.zeros((len(codes), 2))
-    links = (peers["rank"] * ranks + peers["peer"]).to_numpy(dtype=np.int64)
+    rank, peer = (peers[name].to_numpy(dtype=np.int64) for name in ("rank", "peer"))
+    links = rank * ranks + peer
     known = np.isin(links, codes)
     at = np.searchsorted(codes, links[known])
     np.add.at(values, at, _volumes(peers)[known])

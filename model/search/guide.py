@@ -22,6 +22,8 @@ from ranksight.model.search.screening import Found
 STEEPER = 0.5
 """Power from which on a form that outgrows all requirements by it is as much less likely."""
 AGREED = 0.9
+NAMED = 3
+"""Requirements named that a time grows as; a kernel called once has a dozen."""
 FASTER = 1 / 8
 """Exponent by which a time must outgrow a requirement to be called faster; the spaces' exponents lie closer than
 twice this."""
@@ -136,7 +138,8 @@ def notes(
         if faster > AGREED:
             said[time] = "grows faster than every requirement: waiting, serialisation, imbalance or shared bandwidth"
         elif similar:
-            said[time] = f"grows as {', '.join(similar)}"
+            more = f" and {len(similar) - NAMED} more" if len(similar) > NAMED else ""
+            said[time] = f"grows as {', '.join(similar[:NAMED])}{more}"
     return said
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +26,9 @@ LEADING = frozenset({"visits", "instructions", "messages", "bytes_sent"})
 """Metrics that say how often a kernel works; its others follow the grid if one of these does."""
 
 
-def grids_of(experiment: Experiment) -> tuple[tuple[Cartesian, ...], tuple[int, ...]]:
-    """The process grids that fit who sends to whom in all runs, by their table ``peers``, and the ranks of these runs.
+def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int, ...]]:
+    """The process grids that fit who sends to whom in all runs, by their table ``peers``, with their weights by
+    :func:`ranksight.comm.patterns.grid.cartesian_grids`, and the ranks of these runs.
 
     Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program, and ``kernel``, ``bytes`` and
     ``count`` where they are known.
@@ -58,20 +59,23 @@ def grids_of(experiment: Experiment) -> tuple[tuple[Cartesian, ...], tuple[int, 
     fitting = Counter(grid for grids in each for grid in grids)
     most = max(fitting.values(), default=0)
     found = sorted((grid for grid, count in fitting.items() if count == most), key=_order)
-    return tuple(found), tuple(sorted(talks))
+    weights = {grid: max(grids.get(grid, 0.0) for grids in each) for grid in found}
+    return weights, tuple(sorted(talks))
 
 
 def _order(grid: Cartesian) -> tuple[int, tuple[bool, ...], bool, str, tuple[float, ...]]:
     return grid.dimensions, grid.periodic, grid.rising, grid.ring, grid.domain
 
 
-def _priors(grids: Sequence[Cartesian]) -> Array:
+def _priors(grids: Mapping[Cartesian, float]) -> Array:
     """Weights of grids before their counts are looked at; domains are periodic in all dimensions or none, mostly."""
     mixed = np.array([len(set(grid.periodic)) > 1 for grid in grids])
     size = np.where(mixed, priors.NEIGHBOURS["mixed"] / np.maximum([2**grid.dimensions - 2 for grid in grids], 1), 1.0)
     edges = np.array([len(set(grid.domain)) for grid in grids])
     more = edges > edges.min(initial=MOST_DIMENSIONS)
-    size = size * np.where(more, priors.NEIGHBOURS["edges"] / max(int(more.sum()), 1), 1.0)
+    if (edges == 0).any():  # next to other grids domains have weights of their own
+        more[:] = False
+    size = size * list(grids.values()) * np.where(more, priors.NEIGHBOURS["edges"] / max(int(more.sum()), 1), 1.0)
     once = np.where([grid.ring == "peers" for grid in grids], priors.NEIGHBOURS["once"], 1.0)
     return np.asarray(size * once, dtype=np.float64)
 
@@ -128,11 +132,11 @@ def fit_neighbours(
     distinct, first, index = np.unique(flat, axis=0, return_index=True, return_inverse=True)
     owner = [shared[rows[at // (len(columns) * TERMS)]] for at in first]
     points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
-    kept = tuple(grids[g] for g in columns)
+    kept = {grid: weight for g, (grid, weight) in enumerate(grids.items()) if g in columns}
     return Neighbours(
         parameters=experiment.parameters,
         others=others,
-        grids=kept,
+        grids=tuple(kept),
         measured=measured,
         kernels=tuple(shared[i][0] for i in rows),
         metrics=tuple(shared[i][1] for i in rows),

@@ -100,6 +100,10 @@ def test_timers_that_hold_each_other_are_not_added_up(tmp_path: Path, capsys: py
     assert seconds[None, "time"] == pytest.approx(10.0, rel=0.01)
     assert seconds["loop", "time"] == pytest.approx(8.9, rel=0.01)
     assert model.diagnose(ranks=8).evidence.total == pytest.approx([10.0], rel=0.01)
+    shares = dict(zip(model.fitted.kernels, model.shares.tolist(), strict=True))
+    assert {name: shares[name] for name in NESTED if name != "Total"} == pytest.approx(
+        {name: part / NESTED["Total"] for name, part in NESTED.items() if name != "Total"}
+    )
 
 
 def test_parts_that_share_out_the_whole_stay_times(tmp_path: Path) -> None:

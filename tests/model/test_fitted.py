@@ -132,6 +132,13 @@ def test_parameter_that_was_not_varied_is_refused_elsewhere() -> None:
     assert "size took one value" in answer.reason[0, 1]
 
 
+def test_a_remark_names_few_requirements() -> None:
+    metrics = ("time", "visits", "instructions", "loads", "stores", "loads_l1")
+    values = np.stack([X * n for n in range(1, len(metrics) + 1)])[:, :, None]
+    said = fit_series(Series(("p",), X[:, None], values, ("k",) * len(metrics), metrics)).notes()
+    assert said[0] == "grows as visits, instructions, loads and 2 more"
+
+
 def test_parameter_of_zero_under_a_logarithm() -> None:
     x = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0])
     fitted = fit_series(_one(3 + 2 * x, "visits", x))

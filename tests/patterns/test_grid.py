@@ -88,22 +88,22 @@ def test_extents_that_rise_are_found_where_falling_ones_explain_nothing() -> Non
     assert rising.extents(8) == (2, 4)
     assert rising in cartesian_grids([(p, rising.pairs(p)) for p in (1, 2, 4, 8, 16)])
     falling = Cartesian(2, (False, False))
-    assert cartesian_grids([(p, falling.pairs(p)) for p in (4, 16, 9)]) == (falling,), "squares rise and fall"
+    assert cartesian_grids([(p, falling.pairs(p)) for p in (4, 16, 9)]) == {falling: 1.0}, "squares rise and fall"
 
 
 def test_all_grids_that_fit_are_kept() -> None:
     grid = Cartesian(3, (False, False, False))
-    assert cartesian_grids([]) == ()
-    assert cartesian_grids([(1, set())]) == ()
+    assert cartesian_grids([]) == {}
+    assert cartesian_grids([(1, set())]) == {}
     few = cartesian_grids([(p, grid.pairs(p)) for p in (1, 2, 4)])
     assert {each.dimensions for each in few} == {2, 3}, "two dimensions explain it as well"
     eight = cartesian_grids([(8, grid.pairs(8))])
     assert {each.periodic for each in eight} == set(itertools.product((False, True), repeat=3)), (
         "a ring of two is a line"
     )
-    assert cartesian_grids([(27, grid.pairs(27))]) == (grid,)
-    assert cartesian_grids([(8, {(a, b) for a in range(8) for b in range(8)})]) == ()
-    assert cartesian_grids([(8, grid.pairs(8) - {(0, 1)})]) == ()
+    assert cartesian_grids([(27, grid.pairs(27))]) == {grid: 1.0}
+    assert cartesian_grids([(8, {(a, b) for a in range(8) for b in range(8)})]) == {}
+    assert cartesian_grids([(8, grid.pairs(8) - {(0, 1)})]) == {}
 
 
 def test_pairs_agree_with_neighbours() -> None:

@@ -24,17 +24,21 @@ Sends = Callable[[int], list[tuple[int, int, float]]]
 
 
 def exchange(
-    periodic: Sequence[bool], itself: bool = False, once: bool = False, edges: tuple[float, ...] = ()
+    periodic: Sequence[bool],
+    itself: bool = False,
+    once: bool = False,
+    edges: tuple[float, ...] = (),
+    last: bool = False,
 ) -> Sends:
     """Messages of one step of a halo exchange as (sender, receiver, bytes), rank by rank as the program sends them.
 
     `itself`: a rank sends to itself in a periodic dimension of one; `once`: what goes to one rank goes in one message;
-    `edges`: of the domain, which then decide how it is cut.
+    `edges`: of the domain, which then decide how it is cut, in the `last` of the ways that are as good or in the first.
     """
     size = np.prod(edges) / np.array(edges) if edges else np.ones(len(periodic))
 
     def sends(ranks: int) -> list[tuple[int, int, float]]:
-        extents = least_cut(ranks, edges) if edges else dims_create(ranks, len(periodic))
+        extents = least_cut(ranks, edges, last) if edges else dims_create(ranks, len(periodic))
         found: list[tuple[int, int, float]] = []
         for place in itertools.product(*map(range, extents)):
             mine: list[tuple[int, float]] = []
@@ -55,12 +59,13 @@ def exchange(
     return sends
 
 
-def least_cut(ranks: int, edges: tuple[float, ...]) -> tuple[int, ...]:
-    """The process grid on which blocks have the least surface, the first of those that are as good."""
+def least_cut(ranks: int, edges: tuple[float, ...], last: bool = False) -> tuple[int, ...]:
+    """The process grid on which blocks have the least surface, the first or the last of those that are as good."""
     divisors = [n for n in range(1, ranks + 1) if ranks % n == 0]
     ways = [way for way in itertools.product(divisors, repeat=len(edges)) if math.prod(way) == ranks]
     sides = [np.array(edges) / way for way in ways]
-    return min(zip(ways, sides, strict=True), key=lambda each: (round(float((1 / each[1]).sum()), 9), each[0]))[0]
+    pairs = sorted(zip(ways, sides, strict=True), key=lambda each: each[0], reverse=last)
+    return min(pairs, key=lambda each: round(float((1 / each[1]).sum()), 9))[0]
 
 
 def means(sends: Sends, ranks: int) -> dict[str, float]:
@@ -250,3 +255,44 @@ def test_a_long_domain_is_cut_as_its_edges_have_it(edges: tuple[float, ...], per
             assert lower * (1 - 1e-6) <= true <= upper * (1 + 1e-6)
             if len(edges) == 3:  # a plane may be one of three dimensions that is not cut yet
                 assert upper <= 2 * lower
+
+
+BOX, PLATE = (2.0, 1.5, 1.0), (4.0, 3.0)
+"""A box that two, four and eight ranks cut as they cut the plate."""
+
+
+@pytest.mark.parametrize("ranks", [(1, 2, 4, 8), (1, 2, 3, 4, 6, 8), (2, 4, 8, 9)])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_box_that_is_cut_as_a_plane_is_in_the_interval(tmp_path: Path, periodic: bool, ranks: Sequence[int]) -> None:
+    sends = exchange((periodic,) * 3, edges=BOX, last=True)
+    assert [least_cut(p, BOX, last=True) for p in (2, 4, 8)] == [(2, 1, 1), (2, 2, 1), (4, 2, 1)]
+    law = law_of(tmp_path, sends, ranks)
+    assert law is not None
+    assert {grid.dimensions for grid in law.grids} == {2, 3}
+    for p, name in itertools.product((16, 27, 32, 64), law.metrics):
+        true, (value, low, high, status) = means(sends, p)[name], said(law, name, p)
+        assert status == OK
+        assert low * (1 - 1e-6) <= true <= high * (1 + 1e-6), (p, name)
+        assert low <= value <= high
+    assert "to decide" in law.remark(np.array([[27.0]]))
+
+
+@pytest.mark.parametrize("decided", [(12,), (16,), (9, 12)])
+@pytest.mark.parametrize("edges", [BOX, PLATE])
+def test_a_run_that_cuts_a_box_otherwise_than_a_plane_decides(
+    tmp_path: Path, edges: tuple[float, ...], decided: tuple[int, ...]
+) -> None:
+    sends = exchange((True,) * len(edges), edges=edges, last=True)
+    law = law_of(tmp_path, sends, (1, 2, 4, 8, *decided))
+    assert law is not None
+    assert {grid.dimensions for grid in law.grids} == {len(edges)}
+    for p in (27, 32, 64):
+        messages = means(sends, p)["messages"]
+        assert said(law, "messages", p)[:3] == pytest.approx([messages] * 3)
+
+
+def test_a_square_plane_is_no_flat_box(tmp_path: Path) -> None:
+    """Boxes of less than half the height would be cut so as well, and are few."""
+    law = law_of(tmp_path, exchange((True, True)), (1, 2, 4, 8))
+    assert law is not None
+    assert {grid.dimensions for grid in law.grids} == {2}

@@ -14,6 +14,7 @@ from ranksight.comm.patterns.communicators import UNKNOWN, CommunicatorSize, com
 from ranksight.comm.patterns.dissemination import Dissemination
 from ranksight.comm.patterns.everyone import Everyone
 from ranksight.comm.patterns.fraction import Fraction
+from ranksight.comm.patterns.grid import Cartesian
 from ranksight.comm.patterns.hypercube import Hypercube
 from ranksight.comm.patterns.offset import Offset
 from ranksight.comm.patterns.recognition import Explanation, disagree, distinguishing_ranks, explain
@@ -167,6 +168,16 @@ def test_rules_survive_their_file(name: str) -> None:
         assert rule_from(rule.to_dict()) == rule
 
 
+def test_steps_in_a_box_follow_its_edges_and_survive_their_file() -> None:
+    grid = Cartesian(3, (False,) * 3, domain=(2.0, 1.5, 1.0))
+    steps = Step.of_box(grid)
+    for ranks in (8, 27, 32):
+        assert Explanation(steps).codes(ranks).tolist() == sorted(a * ranks + b for a, b in grid.pairs(ranks))
+    assert [rule_from(step.to_dict()) for step in steps] == list(steps)
+    content = {name: value for name, value in HALO[0].to_dict().items() if name != "domain"}
+    assert rule_from(content) == HALO[0], "files of earlier versions know no domains"
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -179,6 +190,8 @@ def test_rules_survive_their_file(name: str) -> None:
         {"family": "step", "vector": [0, 0], "periodic": True, "rising": False, "own": True},
         {"family": "step", "vector": [1] * 9, "periodic": True, "rising": False, "own": True},
         {"family": "step", "vector": [1, "x"], "periodic": True, "rising": False, "own": True},
+        {"family": "step", "vector": [1, 0], "periodic": True, "rising": False, "own": True, "domain": [1.0]},
+        {"family": "step", "vector": [1, 0], "periodic": True, "rising": False, "own": True, "domain": [1.0, -2.0]},
         {"family": "everyone", "dimensions": 2, "axis": 5, "own": False},
     ],
 )

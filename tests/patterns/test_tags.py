@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ranksight.comm.patterns.everyone import Everyone
+from ranksight.comm.patterns.grid import Cartesian
 from ranksight.comm.patterns.rule import Rule
 from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
@@ -116,3 +117,30 @@ def test_tags_that_some_runs_lack_are_no_help() -> None:
     rules = {1: [Shift(1)], 2: [Shift(2)]}
     tables = {0: links(rules, 8), 1: links(rules, 9).drop(columns="tag")}
     assert tag_classes(tables, {0: 8, 1: 9}) == [()]
+
+
+def test_a_box_that_is_cut_as_a_plane_is_in_doubt(tmp_path: Path) -> None:
+    """Nine ranks show that the domain ends; 12 would be cut into 4 x 3 or 3 x 2 x 2."""
+    plane = Cartesian(2, (False, False))
+
+    def halo(ranks: int) -> pd.DataFrame:
+        faces = 12000 * plane.faces(ranks) / np.array([4.0, 3.0])
+        rank, peer = np.array(sorted(plane.pairs(ranks))).T
+        size = faces[(np.abs(peer - rank) == 1).astype(int) if plane.extents(ranks)[1] > 1 else 0 * rank]
+        return pd.DataFrame({"rank": rank, "peer": peer, "bytes": size.astype(int), "count": 1})
+
+    def doubts(folder: Path, runs: Sequence[int]) -> set[str]:
+        experiment = Experiment.create(folder, "made-up", ["ranks"])
+        for p in runs:
+            sent = halo(p).assign(kernel="exchange", operation="Send", comm_size=p, size_class=4096)
+            rows = sent.groupby(["kernel", "rank", "operation", "comm_size", "size_class"])[["count", "bytes"]].sum()
+            whole = pd.DataFrame({"kernel": "(whole program)", "rank": range(p), "messages": 1.0})
+            rows = rows.reset_index().assign(seconds=0.0, peers=1)
+            experiment.add(Run({"ranks": p}, collector="pmpi"), whole, rows, tables={"peers": sent})
+        found = fit_messages(experiment)
+        assert found is not None
+        return {row.reason for row in found.predict(np.array([27.0])).rows}
+
+    (reason,) = doubts(tmp_path / "few.exp", (2, 4, 8, 9))
+    assert "3-d grid, blocks of least surface" in reason
+    assert doubts(tmp_path / "more.exp", (2, 4, 8, 9, 12)) == {""}

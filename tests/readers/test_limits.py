@@ -371,6 +371,18 @@ def test_hostile_tables_of_a_run_are_refused(
     assert "internal error" not in said
 
 
+@pytest.mark.parametrize("kind", [pa.null(), pa.string(), pa.int64(), pa.float64()])
+def test_a_table_without_rows_has_whatever_types(tmp_path: Path, kind: pa.DataType) -> None:
+    """One rank sends nothing to anybody: nothing is known of the types of its table of partners."""
+    experiment = Experiment.create(tmp_path / "e", "app", ["ranks"])
+    run = experiment.add(Run({"ranks": 1}), pd.DataFrame({"kernel": ["a"], "rank": [0], "time": [1.0]}))
+    nothing = pa.table({name: pa.array([], kind) for name in ("kernel", "rank", "operation", "peer", "count")})
+    pq.write_table(nothing, tmp_path / "e" / "runs" / run.id / "peers.parquet")
+    found = experiment.table(run, "peers")
+    assert found is not None
+    assert len(found) == 0
+
+
 def test_a_dictionary_that_unpacks_to_more_than_the_memory_is_refused(tmp_path: Path) -> None:
     """Some kilobytes whose kernel's name of 1 MB stands in 100,000 rows."""
     experiment = Experiment.create(tmp_path / "e", "app", ["ranks"])
