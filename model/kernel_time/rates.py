@@ -164,10 +164,11 @@ class Rates(Stored):
         if self.common is not None:
             return self.common
         repeated = self.likelihood[np.isfinite(self.values).sum(axis=1) > 1]
+        repeated = np.exp(repeated - repeated.max(axis=1, keepdims=True))
         share = self.grid.prior
         for _ in range(ROUNDS):
-            weight = _normalised(repeated + np.log(share))
-            share = (self.grid.prior + weight.sum(axis=0)) / (1 + len(repeated))
+            weight = share * ((1 / (repeated @ share)) @ repeated)
+            share = (self.grid.prior + weight) / (1 + len(repeated))
         return share
 
     @cached_property
