@@ -28,6 +28,7 @@ from ranksight.reports.terminal import Block, Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.analysis.phases.cross_check import CrossCheck
+    from ranksight.core.arrays import Array
     from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
 
@@ -83,7 +84,6 @@ def configure(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when nothing is predicted."""
-    from ranksight.analysis.phases.cross_check import of_model
     from ranksight.model.fitted_model import Model
 
     if args.plot is not None:
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     points = model.combinations(args.asked)
     prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics)
     timed = (metrics is None or "time" in metrics) and not args.kernel
-    phases, missing = of_model(model, points, args.level) if timed else ([], "")
+    phases, missing = _phases(model, points, args.level) if timed else ([], "")
     if args.format == "json":
         _json(prediction, phases)
     elif args.format == "csv":
@@ -131,6 +131,15 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         _plot(model, args)
     return 0 if prediction.answers.ok.any() else 4
+
+
+def _phases(model: Model, points: Array, level: float) -> tuple[list[CrossCheck], str]:
+    """The times by phases and why there are none; neither for a model without phases, as most are."""
+    if "phases" not in model.extras:
+        return [], ""
+    from ranksight.analysis.phases.cross_check import of_model
+
+    return of_model(model, points, level)
 
 
 def _plot(model: Model, args: argparse.Namespace) -> None:

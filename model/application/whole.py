@@ -51,6 +51,8 @@ def without_sums(series: Series) -> Series:
     A sum has a form of its own only where its parts have one: fitted separately it would contradict them, as what is
     sent by kernels that one rank does not call and by others that it does.
     """
+    if WHOLE not in series.kernels:
+        return series
     rows: dict[str, list[int]] = {}
     for i, name in enumerate(series.metrics):
         if metric(name).kind == "requirement" and metric(name).additive:

@@ -39,6 +39,7 @@ from ranksight.model.priors import (
     TIME_PER,
 )
 from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import median
 from ranksight.model.sharing.domains import Domains
 
 Array = NDArray[np.float64]
@@ -110,8 +111,7 @@ def learn_counted(
     # Cycles repeat better than times; where the two go together they say how times change.
     apart = busy - cycles
     known = np.isfinite(apart).any(axis=1)
-    offset = np.full(len(kernels), np.nan)
-    offset[known] = np.nanmedian(apart[known], axis=1)
+    offset = median(apart, axis=1)
     steady = known & (np.nan_to_num(np.abs(apart - offset[:, None])).max(axis=1) <= STEADY_CYCLES)
     offset = np.where(steady, offset, np.nan)
     busy = np.where(steady[:, None] & np.isfinite(cycles), cycles + offset[:, None], busy)
@@ -195,9 +195,7 @@ def located(series: Series) -> tuple[Array, Array]:
     """Medians over repetitions (s, n), and their relative standard errors, pooled over the configurations."""
     values = series.values
     count = np.isfinite(values).sum(axis=2)
-    some = count > 0
-    middle = np.full(count.shape, np.nan)
-    middle[some] = np.nanmedian(values[some], axis=1)
+    middle = median(values, axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = (values / middle[..., None] - 1) ** 2
     freedom = np.maximum(count - 1, 0).sum(axis=1)

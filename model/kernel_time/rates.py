@@ -164,10 +164,11 @@ class Rates(Stored):
         if self.common is not None:
             return self.common
         repeated = self.likelihood[np.isfinite(self.values).sum(axis=1) > 1]
+        repeated = np.exp(repeated - repeated.max(axis=1, keepdims=True))
         share = self.grid.prior
         for _ in range(ROUNDS):
-            weight = _normalised(repeated + np.log(share))
-            share = (self.grid.prior + weight.sum(axis=0)) / (1 + len(repeated))
+            weight = share * ((1 / (repeated @ share)) @ repeated)
+            share = (self.grid.prior + weight) / (1 + len(repeated))
         return share
 
     @cached_property
@@ -248,13 +249,13 @@ class Rates(Stored):
         known = np.isfinite(self.values[rows])
         y = np.where(known, self.values[rows] - self._reference[rows, None], 0.0)
         variance = self.error[rows][:, None] ** 2 + noise[..., None] ** 2 + JITTER
-        precision = known[:, None] / variance
         belongs = self._groups[1]
         if belongs.shape[0] == belongs.shape[1]:  # every configuration is at coordinates of its own
             order = belongs.argmax(axis=0)
-            none = np.zeros(precision.shape[:2])
+            none = np.zeros(variance.shape[:2])
             at, variance = known[:, order], variance[..., order]
             return _Grouped(at, np.broadcast_to(y[:, None, order], variance.shape), variance, none, none)
+        precision = known[:, None] / variance
         total = precision @ belongs
         held = (known @ belongs) > 0
         total = np.where(held[:, None], total, 1.0)

@@ -27,6 +27,10 @@ def contradictions(series: Series) -> dict[str, str]:
     series : Series
         Means over ranks.
     """
+    present = set(series.metrics)
+    related = [(parts, whole) for parts, whole in PARTS if whole in present and present.intersection(parts)]
+    if not related:
+        return {}
     rows = series.rows
     values = reduce(series.values, "median", axis=2)
     samples = series.samples
@@ -34,7 +38,7 @@ def contradictions(series: Series) -> dict[str, str]:
         error = np.where(samples > 0, values / np.sqrt(samples), 0.0)
     found: dict[str, str] = {}
     for kernel in dict.fromkeys(series.kernels):
-        for parts, whole in PARTS:
+        for parts, whole in related:
             held = [rows[kernel, name] for name in parts if (kernel, name) in rows]
             if not held or (kernel, whole) not in rows or kernel in found:
                 continue

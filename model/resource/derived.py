@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -24,6 +25,7 @@ LINE = 64.0
 SLOTS = "TOPDOWN_SLOTS"
 
 
+@cache
 def memory_slots(name: str) -> bool:
     """Whether a metric's name is that of memory-bound slots or their share, as tools write it."""
     return re.sub(r"[^a-z]", "", name.casefold()).endswith(("memorybound", "membound"))

@@ -41,7 +41,8 @@ def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
     spread = apart - np.where(use, special.polygamma(1, half), 0.0).sum(axis=1) / many
     least = float(special.polygamma(1, MOST / 2))
     equal = spread <= least
-    prior = np.where(equal, MOST, 2 * _inverse_trigamma(np.maximum(spread, least)))
+    prior = np.full(len(spread), MOST)
+    prior[~equal] = 2 * _inverse_trigamma(spread[~equal])
     centre = np.exp(mean + np.where(equal, 0.0, special.digamma(prior / 2) - np.log(prior / 2)))
     enough = count >= LEAST
     return np.where(enough, prior, 0.0), np.where(enough, centre, 0.0)
@@ -49,11 +50,13 @@ def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
 
 def _inverse_trigamma(value: Array) -> Array:
     """Solve ``trigamma(x) = value`` by Newton's method (Smyth 2004, appendix)."""
-    x = 0.5 + 1.0 / value
+    x = np.asarray(0.5 + 1.0 / value)
+    left = np.arange(len(x))
     for _ in range(30):
-        tri = special.polygamma(1, x)
-        step = tri * (1 - tri / value) / special.polygamma(2, x)
-        x = x + step
-        if (np.abs(step) < 1e-8 * x).all():
+        tri = special.polygamma(1, x[left])
+        step = tri * (1 - tri / value[left]) / special.polygamma(2, x[left])
+        x[left] += step
+        left = left[np.abs(step) >= 1e-8 * x[left]]
+        if not len(left):
             break
-    return np.asarray(x)
+    return x

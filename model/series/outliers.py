@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.model.series.moderation import laws
+from ranksight.model.series.reduction import median
 
 Array = NDArray[np.float64]
 
@@ -38,7 +39,7 @@ def without_outliers(values: Array) -> Array:
     count = known.sum(axis=2)
     if not (count >= LEAST).any():
         return values
-    middle = np.nanmedian(np.where(count[..., None] > 0, values, 0.0), axis=2, keepdims=True)
+    middle = np.where(count > 0, median(values, axis=2), 0.0)[..., None]
     size = np.where(middle != 0, np.abs(middle), 1.0)
     apart = np.where(known & (count >= LEAST)[..., None], (values - middle) / size, np.nan)
     farthest = np.where(np.isnan(apart), -1.0, np.abs(apart)).argmax(axis=2)[..., None]

@@ -194,7 +194,8 @@ def series_from_experiment(
     if not held.rows:
         raise InputError(f"{experiment.path} holds no counters", "measure or import runs with counters")
     names, values = list(held.rows), held.array()
-    signed = np.array([metric(name).kind == "other" for _, name in names], dtype=bool)
+    signs = {name: metric(name).kind == "other" for name in how}
+    signed = np.array([signs[name] for _, name in names], dtype=bool)
     values = np.where(signed[:, None, None], values, np.maximum(values, 0.0))
     found = Series(
         experiment.parameters,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,16 @@ def test_reductions_skip_what_is_missing(how: str, expected: float) -> None:
         expected = {"median": 2.0, "q1": 1.75, "gmean": 28 ** (1 / 4)}[how]
     np.testing.assert_allclose(reduce(values, how, axis=1), [expected])
     assert np.isnan(reduce(np.full((1, 3), np.nan), how, axis=1)).all()
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((50, 5, 5), 2), ((40, 6), 0), ((7, 1), 1), ((3, 4, 0), 2)])
+def test_medians_are_those_of_numpy(shape: tuple[int, ...], axis: int) -> None:
+    generator = np.random.default_rng(4)
+    values = generator.normal(size=shape)
+    values[generator.uniform(size=shape) < 0.4] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # numpy warns of slices without numbers
+        np.testing.assert_array_equal(reduce(values, "median", axis=axis), np.nanmedian(values, axis=axis))
 
 
 def test_unknown_reduction_is_refused() -> None:
