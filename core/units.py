@@ -88,7 +88,7 @@ def parse_frequency(text: str) -> float:
 
 def finite(value: float) -> float | None:
     """A number as JSON holds it: None where it is not finite."""
-    return float(value) if value - value == 0 else None
+    return float(value) if math.isfinite(value) else None
 
 
 def whole(value: float) -> float | int:

@@ -33,7 +33,7 @@ from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-from ranksight.core.units import counted, format_si, in_full
+from ranksight.core.units import counted, finite, format_si, in_full
 from ranksight.model.application.equation_terms import TERMS, EquationTerms
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
@@ -415,6 +415,6 @@ def plain(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
+    if isinstance(value, float):
+        return finite(value)
     return list(value) if isinstance(value, tuple) else value
