@@ -14,7 +14,7 @@ import numpy as np
 from ranksight.campaign.nested import Timers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
-from ranksight.core.files import Staging, recover, sync_tree
+from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
 from ranksight.core.reading import Reading, validated
 from ranksight.core.run import INCLUSIVE
@@ -206,10 +206,7 @@ class Import:
         self.place, self.application, self.naming = place, application, naming
         recover(place)
         self._complete = complete
-        if place.is_symlink():
-            raise InputError(
-                f"{place} is a link and is not replaced", "name what it leads to, or another folder, with -o"
-            )
+        refuse_link(place, "folder")
         if place.exists():
             empty = place.is_dir() and not any(place.iterdir())
             if not force and not empty:

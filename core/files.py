@@ -125,15 +125,20 @@ def check_output(path: Path, force: bool = False) -> None:
         raise _unwritable(path, error) from error
 
 
+def refuse_link(path: Path, kind: str) -> None:
+    """InputError where `path`, which a `kind` (``"file"`` or ``"folder"``) is to take the place of, is a link."""
+    if path.is_symlink():
+        raise InputError(f"{path} is a link and is not replaced", f"name what it leads to, or another {kind}, with -o")
+
+
 def _check_kind(path: Path) -> None:
     """Refuse to put a file where a folder, a link, a device or a pipe is.
 
     A link would be replaced, or followed to what may be anybody's.
     """
     with contextlib.suppress(OSError):  # there is none, or who writes it says why
+        refuse_link(path, "file")
         mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            raise InputError(f"{path} is a link and is not replaced", "name what it leads to, or another file, with -o")
         if not stat.S_ISREG(mode):
             raise InputError(
                 f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}", "name a file with -o"
