@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
 from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
@@ -146,7 +145,7 @@ def significant(experiment: Experiment) -> set[str]:
     return set(shares.kernels) - _select(shares).folded
 
 
-class Folded(Experiment):
+class Folded(View):
     """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
 
     Messages keep the names of the kernels that send them.
@@ -167,11 +166,6 @@ class Folded(Experiment):
         """See :meth:`Experiment.columns`."""
         return self._experiment.columns(run, name)
 
-    def arrays(self, run: Run) -> Columns | None:
-        """See :meth:`Experiment.arrays`."""
-        table = self.table(run, "counters")
-        return None if table is None else Columns.of(table)
-
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """See :meth:`Experiment.table`."""
         if name not in ("counters", TABLE):
@@ -186,19 +180,6 @@ class Folded(Experiment):
         if "kernel" in table:
             table = _counters(table, self._folded) if name == "counters" else _samples(table, self._folded)
         return table
-
-    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
-        """See :meth:`Experiment.counters`."""
-        import pandas as pd
-
-        names = self.metrics() if metrics is None else tuple(metrics)
-        parts = [
-            table.assign(run=run.id)
-            for run in (self.runs if runs is None else runs)
-            if (table := self.table(run, "counters")) is not None
-        ]
-        found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run", *COUNTER_KEYS])
-        return found.reindex(columns=["run", *COUNTER_KEYS, *names]).astype({"run": "category", "kernel": "category"})
 
 
 def _counters(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
