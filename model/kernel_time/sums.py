@@ -222,8 +222,8 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     count, sizes = relative.shape[1], real.sum(axis=1)
     inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     padded = (~real)[:, :, None] & np.eye(real.shape[1], dtype=bool)
-    alike = relative / np.where(real, np.abs(relative).max(axis=1), 1.0)[:, None]
-    size = np.linalg.eigvalsh(alike.swapaxes(1, 2) @ alike + padded)
+    scaled = relative / np.where(real, np.abs(relative).max(axis=1), 1.0)[:, None]
+    size = np.linalg.eigvalsh(scaled.swapaxes(1, 2) @ scaled + padded)
     usable = (size[:, 0] > SINGULAR * size[:, -1]) & (sizes <= count)
     fitted = np.ones((len(inverse), *relative.shape[:2]))
     for _ in range(ITERATIONS):
