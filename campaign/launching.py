@@ -47,8 +47,6 @@ class Launch:
         The words of the command without ``{wrap}``.
     program_at : int
         Index in `command` of the program's own executable.
-    configuration : mapping of str to float
-    ranks : int
     prepare : tuple of str
         What is run once before the runs of the configuration; none where empty.
     """
@@ -81,7 +79,6 @@ class Template:
 
     Attributes
     ----------
-    words : tuple of str
     at : mapping of int to tuple of str
         The command for numbers of ranks at which it differs.
     prepare : tuple of str

@@ -53,7 +53,6 @@ def run(
 
     Parameters
     ----------
-    command : sequence of str
     output : Path
         File that takes what the command prints.
     environment : mapping of str to str

@@ -37,7 +37,6 @@ class Progress:
     ----------
     total : int
         Steps.
-    quiet : bool
     every : float
         Seconds between plain lines where there is no terminal.
     after : float
@@ -118,7 +117,6 @@ class Runs(Progress):
     ----------
     runs : sequence of Run
         All of the campaign.
-    quiet : bool
     """
 
     def __init__(self, runs: Sequence[Run], quiet: bool) -> None:

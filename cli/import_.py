@@ -378,7 +378,6 @@ class Skips:
 
     Parameters
     ----------
-    strict : bool
     refused : sequence of InputError
         What was passed over before.
     """

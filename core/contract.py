@@ -64,8 +64,6 @@ def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
 
     Parameters
     ----------
-    table : DataFrame
-    where : str
     ranks : float
         How many ranks there were.
 

@@ -51,9 +51,6 @@ class Experiment:
 
     Attributes
     ----------
-    path : Path
-    application : str
-    parameters : tuple of str
     synced : bool
         Whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's yet is
         to be synced as a whole before it comes to its place, which takes a tenth of the time.

@@ -78,7 +78,6 @@ class Tree:
 
     Attributes
     ----------
-    text : str
     root : ast.expr
         Of ``BinOp``, ``UnaryOp`` (minus), ``Compare``, ``Call``, ``Name`` and ``Constant`` only.
     places : tuple of (int, Token)

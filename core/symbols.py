@@ -140,10 +140,8 @@ def beginning(path: str, address: int, offset: bool = False) -> int | None:
 
     Parameters
     ----------
-    path : str
     address : int
         Virtual address, or with `offset` the offset in the file.
-    offset : bool
     """
     table = _functions_of(path) if 0 <= address < 1 << 63 else None
     if table is None:

@@ -29,7 +29,6 @@ class Profile:
 
     Attributes
     ----------
-    path : Path
     header : mapping of str to str
         ``creator``, ``cmd``, ``pid`` ... the last of each; ``desc`` lines joined by ``"; "``.
     events : tuple of str
@@ -41,7 +40,6 @@ class Profile:
         Exclusive cost.
     caller, callee : arrays of int, arcs
         Indices of functions.
-    calls : array, arcs
     arc_cost : array, arcs x events
         Cost of the callee and all below it when called over this arc.
     sites : Sites
@@ -75,7 +73,6 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
 
     Parameters
     ----------
-    path : Path
     lines_of : callable, optional
         Called with a function's name and object file; returns whether its cost is wanted by source line.
     block : int

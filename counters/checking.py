@@ -359,7 +359,6 @@ def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
 
     Parameters
     ----------
-    experiment : Experiment
     platform : Platform
         The machine that was measured.
 

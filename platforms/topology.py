@@ -57,7 +57,6 @@ class Topology:
 
     Attributes
     ----------
-    vendor, model : str
     cpus : tuple of Cpu
         Hardware threads that are online, by number.
     caches : tuple of SystemCache

@@ -46,7 +46,6 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
 
     Parameters
     ----------
-    found : Diagnosis
     most : int
         Kernels and rows listed of each table.
     """
@@ -179,7 +178,6 @@ def saturated(seconds: float, efficiency: float, last: str, parts: float = math.
 
     Parameters
     ----------
-    seconds : float
     efficiency : float
         Time at the fewest ranks over `parts` and over `seconds`.
     last : str

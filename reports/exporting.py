@@ -42,8 +42,6 @@ class Exported:
 
     Attributes
     ----------
-    experiment : Experiment or None
-    model : Model or None
     metrics : sequence of str
         Only these; all when empty.
     """
@@ -175,7 +173,6 @@ def to_xarray(experiment: Experiment, metrics: Sequence[str] | None = None) -> x
 
     Parameters
     ----------
-    experiment : Experiment
     metrics : sequence of str, optional
         Only these.
 
@@ -265,7 +262,6 @@ def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **c
 
     Parameters
     ----------
-    experiment : Experiment
     metrics : sequence of str, optional
         Only these.
     **configuration

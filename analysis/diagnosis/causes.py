@@ -92,7 +92,6 @@ def judge(
 
     Parameters
     ----------
-    known : Execution
     computing, communication, imbalance : (K, k)
         Seconds.
     exposed : (3, K, k)

@@ -55,12 +55,10 @@ class Diagnosis:
 
     Attributes
     ----------
-    application : str
     evidence : Evidence
         What the model knows at the configurations asked for.
     causes : Causes
         Shares and verdicts there.
-    model : Model
     level : float
         Probability of intervals.
     only : tuple of str
@@ -291,7 +289,6 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
 
     Parameters
     ----------
-    model : Model
     points : (k, m)
     level : float
         Probability of intervals.

@@ -35,8 +35,6 @@ class Evidence:
 
     Attributes
     ----------
-    kernels : tuple of str
-    parameters : tuple of str
     points : (k, m)
     broken : Breakdown
         Its parts as those of the ranks that have a kernel.
@@ -77,7 +75,6 @@ class Evidence:
         Whether stalls were counted.
     source : tuple of str
         What each kernel's parts were inferred from.
-    ceilings : Ceilings or None
     memory : (3, k) or None
         Bytes that a rank holds, and the ends of their interval; None where it was not measured.
     together : float

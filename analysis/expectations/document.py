@@ -99,16 +99,8 @@ class Study:
 
     Attributes
     ----------
-    expectations : tuple of Expectation
-    rules : tuple of Rule
     litmus : mapping of str to str
         For a metric the function that is its reference implementation.
-    hold : mapping of str to float
-    over_ranks, over_repetitions : str or None
-    rulers : mapping of str to Ruler
-    depth : int
-    least_r2 : float
-    least_settings : int
     upper : bool
         Only growth beyond the deviation limit violates an expectation; slower growth is accepted.
     symbols : mapping of str to str
@@ -346,7 +338,6 @@ def locate(text: str, table: str, key: str, value: str, offset: int = 0) -> tupl
         The file.
     table, key : str
         Table (``expect.time``) and key of the value.
-    value : str
     offset : int
         Of the character within the value.
     """

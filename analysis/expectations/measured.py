@@ -21,8 +21,6 @@ def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None
 
     Parameters
     ----------
-    experiment : Experiment
-    study : Study
     metrics : sequence of str, optional
         Those of the study when not given.
 

@@ -34,7 +34,6 @@ class Target:
 
     Attributes
     ----------
-    point : mapping of str to float
     value, lower, upper : (n,)
         Seconds; NaN where there is no prediction.
     ok : (n,) bool
@@ -59,7 +58,6 @@ class Step:
 
     Attributes
     ----------
-    kernel, metric : str
     point, at : int
         Positions of the configuration and of the experiment that it first shows in.
     before, after : float
@@ -93,7 +91,6 @@ class History:
     ----------
     entries : tuple of Entry
         In their order in time.
-    parameters : tuple of str
     points : (k, m)
         Configurations that every experiment measured.
     keys : tuple of (kernel, metric)
@@ -108,7 +105,6 @@ class History:
         The metric that is the time.
     level : float
         Probability that no change is marked when there is none.
-    target : Target or None
     """
 
     entries: tuple[Entry, ...]
@@ -205,7 +201,6 @@ def history(
     predict : callable, optional
         The program's time at `target` by an experiment: value, ends of the 90 % interval and, where the data are
         insufficient, the reason.
-    target : mapping of str to float, optional
 
     Raises
     ------

@@ -42,7 +42,6 @@ class Analysis:
         without one).
     ranks : tuple of float
         Rank counts of the original workload.
-    phases : tuple of Phase
     clock : {"measured", "simulated"}
     machine : Machine
         Whose latencies and clock turn counts into cycles.
@@ -53,7 +52,6 @@ class Analysis:
         See :func:`ranksight.analysis.phases.table.phase_table`; of the original workload, and of the smaller one.
     shared : bool
         Whether ranks shared cores.
-    notes : tuple of str
     messages : Messages or None
         The phases' messages on the platform's network, where times in MPI are not known.
     """

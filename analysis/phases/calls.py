@@ -38,7 +38,6 @@ class Calls:
 
     Attributes
     ----------
-    configuration : mapping of str to float
     table : DataFrame
         ``rank``, ``kernel``, ``operation``, ``bytes``, ``computation`` (s before the call), ``communication`` (s in
         it), ``token`` (which token of its rank's sequence) and those of :data:`COUNTED` that are known; rows in the

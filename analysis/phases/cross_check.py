@@ -32,7 +32,6 @@ class CrossCheck:
 
     Attributes
     ----------
-    configuration : mapping of str to float
     value, lower, upper : float
         PET; the interval is NaN where two rank counts define it.
     computation, communication : float
@@ -72,7 +71,6 @@ def cross_check(
 
     Parameters
     ----------
-    pet : Pet
     parameters : tuple of str
         Of the model; the columns of `points`.
     broken : Breakdown

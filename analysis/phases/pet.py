@@ -31,8 +31,6 @@ class PhaseTime(Stored):
     ----------
     number : int
         From 1, in order of occurrence.
-    label : str
-    weight : Weight
     powers : tuple of Power
         Seconds of computation of each group of ranks; the longest counts.
     communication : (float, float)
@@ -104,7 +102,6 @@ class Pet(Stored):
         Parameters other than the ranks, and the values to which it applies.
     measured : tuple of float
         Rank counts.
-    phases : tuple of PhaseTime
     clock : str
         ``measured`` or ``simulated`` computation.
     coverage : float

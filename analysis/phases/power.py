@@ -26,7 +26,6 @@ class Power(Stored):
 
     Attributes
     ----------
-    factor, exponent : float
     r2 : float
         In the logarithms.
     scatter : float

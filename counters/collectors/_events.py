@@ -23,7 +23,6 @@ class Chosen:
 
     Attributes
     ----------
-    table : EventTable
     device : str
         The processor's counter unit as the kernel lists it.
     passes : tuple of tuple of Event

@@ -181,7 +181,6 @@ def build(
         As in :func:`ranksight.counters.names.translate`.
     configuration : mapping, optional
         Defaults to the number of ranks, where the source has values per rank.
-    notes : sequence of str
     distinct : bool
         Whether no kernel can stand twice on a rank, so that this need not be looked for.
     worth : mapping of str to ndarray, shape (n,), or float, optional
@@ -418,7 +417,6 @@ class FilePerRank:
 
     Attributes
     ----------
-    text : str
     is_one : callable
         Whether a file, with its first bytes, is of the format.
     read_one : callable

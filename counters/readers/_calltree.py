@@ -91,7 +91,6 @@ class Records:
 
     Attributes
     ----------
-    calls : CallPaths
     paths : list of int
         The number of each row's call path; ``CallPaths.ROOT`` of the whole program.
     ranks, threads, columns : as in :class:`Tree`
@@ -110,7 +109,6 @@ class Tree:
 
     Attributes
     ----------
-    kernels, ranks, threads : lists, length n
     columns : dict of str to ndarray, shape (n,)
     parents : ndarray of int, shape (n,)
         Row of the nearest caller that has one on the same rank and thread, or -1.

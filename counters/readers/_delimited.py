@@ -148,8 +148,6 @@ class _Scanned:
 
     Attributes
     ----------
-    encoding : str
-    notes : tuple of str
     plain : bool
         Whether a line is a row: none is empty, or holds quotes or ends of lines of its own.
     comment : int

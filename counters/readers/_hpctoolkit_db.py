@@ -40,7 +40,6 @@ class Store:
 
     Attributes
     ----------
-    kernels : list of str
     rows : list of (rank, thread)
     columns : dict of str to ndarray, shape (rows, kernels)
         Metric as named in the database -> exclusive values.

@@ -54,7 +54,6 @@ class Source:
     ----------
     records : sequence of mapping
         Values by attribute; the number of the call path under ``path``.
-    calls : CallPaths
     units : mapping of str to str
         Of attributes that hold numbers, empty where the file does not say.
     globals : mapping of str to str

@@ -42,7 +42,6 @@ class Event:
         The name that perf is given where there is no code and it is not `name`.
     precise : bool
         Whether a sample can name the very instruction.
-    note : str
     """
 
     name: str
@@ -90,13 +89,10 @@ class EventTable:
 
     Attributes
     ----------
-    name, title, vendor, source, note : str
     counters : int
         Events that can be counted at once in addition to cycles and instructions.
     processors : tuple of mapping
         Conditions on :class:`ranksight.platforms.events.Processor`, any of which is enough.
-    events : mapping of str to Event
-    metrics : mapping of str to Metric
     peak : mapping of str to float
         Instructions and flops in double precision that a core does in a cycle at most; empty where that is not known.
     """

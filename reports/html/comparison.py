@@ -30,7 +30,6 @@ def render(comparison: Comparison, at: int) -> str:
 
     Parameters
     ----------
-    comparison : Comparison
     at : int
         Position of the configuration.
     """

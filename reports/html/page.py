@@ -57,7 +57,6 @@ def put_together(
 
     Parameters
     ----------
-    title : str
     sections : sequence of (section, data)
         A section has an `id`, whose template is ``<id>.html``, and a `title`; ``figures`` of its data are its figures.
     kernels : sequence of str

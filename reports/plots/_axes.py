@@ -73,7 +73,6 @@ def clamp_values(ax: Any, sweep: Sweep, shown: Any = ()) -> None:
 
     Parameters
     ----------
-    sweep : Sweep
     shown : array
         Further values that are to be seen, such as measured ones.
     """

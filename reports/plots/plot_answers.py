@@ -40,7 +40,6 @@ def plot_model(
 
     Parameters
     ----------
-    model : Model
     along, to, at
         As :func:`ranksight.reports.sweep.sweep` takes them.
     experiment : Experiment, optional
@@ -94,7 +93,6 @@ def plot_runs(
 
     Parameters
     ----------
-    experiment : Experiment
     metric : str, optional
         Reduced over ranks in its own way and summed over kernels; the time where it was measured, otherwise the first.
     kernel : str, optional

@@ -23,7 +23,6 @@ def plot_prediction(
 
     Parameters
     ----------
-    sweep : Sweep
     found : Measured, optional
         Points: filled where they were used in the fit, open squares where they were held out.
     against : Ideal, optional

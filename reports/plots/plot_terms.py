@@ -25,7 +25,6 @@ def plot_term(
 
     Parameters
     ----------
-    sweep : Sweep
     said : Forecast
         At the points of the sweep.
     rows : sequence of int
