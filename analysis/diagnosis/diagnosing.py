@@ -27,7 +27,7 @@ from ranksight.analysis.diagnosis import (
     waits,
 )
 from ranksight.analysis.diagnosis.causes import UNDECIDED, Causes, judge, over_the_roof, pooled
-from ranksight.analysis.diagnosis.evidence import Evidence, gather
+from ranksight.analysis.diagnosis.evidence import Evidence, gather, observed
 from ranksight.analysis.diagnosis.execution import execution
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
@@ -230,7 +230,7 @@ class Diagnosis:
 
     @property
     def _observed(self) -> Mapping[str, Any]:
-        return advice.observed(self.model.extras)
+        return observed(self.model)
 
     @cached_property
     def _made(self) -> dict[str, pd.DataFrame]:
