@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.core.files import leads_out, regular_file
 from ranksight.core.reading import READERS
 
@@ -26,15 +26,10 @@ def recognise(path: Path) -> str | None:
     head = b""
     if not path.is_dir():
         regular_file(path)
-        try:
-            with path.open("rb") as stream:
-                head = stream.read(HEAD)
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    try:
+        with readable(path), path.open("rb") as stream:
+            head = stream.read(HEAD)
+    with readable(path):
         names = [name for name in READERS if READERS[name].recognises(path, head)]
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(names) > 1:
         raise InputError(
             f"{path} may be of the formats {', '.join(names)}",

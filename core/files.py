@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ranksight.core import limits
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.core.log import log
 
 
 def regular_file(path: Path) -> None:
     """Refuse what is not a regular file: a pipe would wait for ever, a device never end."""
-    try:
+    with readable(path):
         mode = path.stat().st_mode
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not stat.S_ISREG(mode):
         raise InputError(f"{path} is not a regular file", "name a file that the tool wrote")
 

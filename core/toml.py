@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksight.core import limits
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 
 
 def read(path: Path, remedy: str = "") -> bytes:
@@ -20,13 +20,11 @@ def read(path: Path, remedy: str = "") -> bytes:
     InputError
         When it cannot be read.
     """
-    try:
+    with readable(path, remedy):
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is not a file", remedy)
         with path.open("rb") as stream:
             return stream.read(limits.TOML + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}", remedy) from error
 
 
 def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 from ranksight.core.errors import InputError
 
@@ -50,6 +51,16 @@ def format_factor(value: float, digits: int = 3) -> str:
 def in_full(value: float) -> str:
     """Write a parameter's value, whole numbers in full: a command with ``16777216`` asks for the same."""
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:g}"
+
+
+def in_words(configuration: Mapping[str, float]) -> str:
+    """A configuration for people: ``ranks 8, size 24``."""
+    return ", ".join(f"{name} {in_full(value)}" for name, value in configuration.items())
+
+
+def assigned(configuration: Mapping[str, float]) -> str:
+    """A configuration as a log has it: ``ranks=8 size=24``."""
+    return " ".join(f"{name}={in_full(value)}" for name, value in configuration.items())
 
 
 def counted(count: int, noun: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.counters._callgrind_blocks import Parser
 from ranksight.counters._callgrind_sites import Sites
 
@@ -84,12 +84,9 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         When it is not a callgrind file, is damaged or cut off; with the line.
     """
     parser = Parser(path, lines_of)
-    try:
-        with path.open("rb") as file:
-            for data in _blocks(path, iter(lambda: file.read(block), b"")):
-                parser.feed(data)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    with readable(path), path.open("rb") as file:
+        for data in _blocks(path, iter(lambda: file.read(block), b"")):
+            parser.feed(data)
     parser.finish()
     caller, callee, calls, arc_cost = parser.arcs.merged()
     objects, files, functions = (parser.names[space].texts for space in ("ob", "fl", "fn"))

@@ -19,7 +19,7 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path
-from ranksight.core.units import format_si, in_full
+from ranksight.core.units import format_si, in_full, in_words
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import escaped, latex
 from ranksight.reports.functions import functions
@@ -288,7 +288,7 @@ def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **c
 
 
 def _words(where: dict[str, float]) -> str:
-    return ", ".join(f"{name} {in_full(value)}" for name, value in where.items())
+    return in_words(where)
 
 
 def hatchet(what: Exported) -> str:

@@ -11,7 +11,7 @@ from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS,
 from ranksight.analysis.planning.cost import Cost
 from ranksight.analysis.planning.designs import GAIN
 from ranksight.core.metrics import Metric, metric
-from ranksight.core.units import counted, finite, format_factor, in_full, whole
+from ranksight.core.units import counted, finite, format_factor, in_full, in_words, whole
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
 
@@ -110,7 +110,7 @@ def _known(choice: Choice) -> list[Block]:
     unit = metric(goal.metric)
     said: list[Block] = []
     for at, target in enumerate(goal.targets):
-        where = ", ".join(f"{name} {in_full(value)}" for name, value in zip(names, target, strict=True))
+        where = in_words(dict(zip(names, target, strict=True)))
         said.append(Text(f"{goal.what} at {where}, {goal.now.level:.0%} interval", style="bold"))
         sufficient = goal.now.status[0, at] in (OK, WIDE)
         said.append(Text("now       " + (_interval(unit, goal.now, at) if sufficient else "no answer"), 2, 10))

@@ -127,7 +127,7 @@ def _computed(breakdown: object) -> list[np.ndarray]:
 
     assert isinstance(breakdown, Breakdown)
     total = breakdown.total
-    value = total.value[0] - breakdown.parts["imbalance"] - breakdown.parts["communication"]
+    value = breakdown.computing
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = value / total.value[0]
     return [value, total.lower[0] * ratio, total.upper[0] * ratio, total.status[0] == 0, total.reason[0]]

@@ -33,7 +33,7 @@ from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-from ranksight.core.units import counted, finite, format_si, in_full
+from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.equation_terms import TERMS, EquationTerms
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
@@ -84,7 +84,7 @@ class Diagnosis:
         found = self.verdicts()
         names = list(self.model.parameters)
         found = found[(found[names] == self.target).all(axis=1)].sort_values("time", ascending=False)
-        where = ", ".join(f"{name} {in_full(value)}" for name, value in zip(names, self.target, strict=True))
+        where = in_words(dict(zip(names, self.target, strict=True)))
         rows = [
             [row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", row["verdict"], row["reason"]]
             for row in found.to_dict("records")

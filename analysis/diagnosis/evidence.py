@@ -154,6 +154,11 @@ class Evidence:
         return self.computing + self.imbalance + self.communication
 
     @property
+    def apart(self) -> Mask:
+        """The kernels that are not the whole program's, unless that is the only one, (K,)."""
+        return np.array([kernel != WHOLE or len(self.kernels) == 1 for kernel in self.kernels])
+
+    @property
     def others(self) -> Array:
         """Seconds of the program outside of its kernels and messages, (k,); 0 where they are unknown."""
         others = self.broken.others

@@ -13,7 +13,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
-from ranksight.core.units import in_full
+from ranksight.core.units import in_words
 from ranksight.model.resource.sampled_times import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
@@ -126,9 +126,7 @@ class History:
 
     def place(self, point: int) -> str:
         """A configuration in words: ``ranks 8, size 24``."""
-        return ", ".join(
-            f"{name} {in_full(value)}" for name, value in zip(self.parameters, self.points[point], strict=True)
-        )
+        return in_words(dict(zip(self.parameters, self.points[point], strict=True)))
 
     def steps(self) -> list[Step]:
         """All changes, the latest first, then the largest."""
