@@ -110,7 +110,7 @@ def _check_common(paths: Sequence[Path]) -> None:
     if len({each.parameters for each in held}) != 1 or len(held) < 2:
         return
     names = held[0].parameters
-    places = [{tuple(float(run.configuration[name]) for name in names) for run in each.runs} for each in held]
+    places = [{run.point(names) for run in each.runs} for each in held]
     if not set.intersection(*places):
         raise nothing_in_common(_name(paths[0]), _name(paths[1]), names)
 

@@ -185,7 +185,7 @@ class Experiment:
         """A configuration a row, for notebooks."""
         found: dict[tuple[float, ...], list[Run]] = {}
         for run in self.runs:
-            found.setdefault(tuple(run.configuration[name] for name in self.parameters), []).append(run)
+            found.setdefault(run.point(self.parameters), []).append(run)
         rows = [
             [
                 *(f"{value:g}" for value in values),

@@ -86,9 +86,7 @@ def message_series(experiment: Experiment) -> Series | None:
         table = message_table(experiment, run)
         if table is None:
             continue
-        place = configurations.setdefault(
-            tuple(float(run.configuration[name]) for name in experiment.parameters), len(configurations)
-        )
+        place = configurations.setdefault(run.point(experiment.parameters), len(configurations))
         at = (place, repeats.get(place, 0))
         repeats[place] = at[1] + 1
         sums = table.groupby("kernel", observed=True)[["messages", "bytes_sent"]].sum() / run.configuration["ranks"]

@@ -60,7 +60,7 @@ def measured(experiment: Experiment) -> Iterator[Measured]:
         if not seconds or not each.mean() > 0:
             continue
         wall = float(whole["wall_time"].max()) if "wall_time" in whole else np.nan
-        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        point = run.point(experiment.parameters)
         yield Measured(point, seconds, float(each.min() / each.mean()), wall)
 
 

@@ -285,7 +285,7 @@ class _Shares:
             names = [str(name) for name in kernel.categories]
             index = np.array([rows.setdefault(name, len(rows)) for name in names], dtype=np.intp)
             codes, rank = kernel.codes.to_numpy(), table["rank"].to_numpy()
-            at = tuple(float(run.configuration[name]) for name in experiment.parameters)
+            at = run.point(experiment.parameters)
             whole = rank == ALL_RANKS
             reduced |= {names[code] for code in np.unique(codes[whole])}
             by_rank |= {names[code] for code in np.unique(codes[~whole])} - set(_APART)

@@ -151,4 +151,4 @@ def counted_ranks(experiment: Experiment, series: Series) -> Array:
 
 def _place(run: Run, series: Series, places: Mapping[tuple[float, ...], int]) -> int:
     """Which configuration of `series` a run is of."""
-    return places[tuple(float(run.configuration[name]) for name in series.parameters)]
+    return places[run.point(series.parameters)]

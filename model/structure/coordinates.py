@@ -66,7 +66,7 @@ class Coordinates(Stored):
             formulas[WORK_PER_RANK] = work
         if not formulas:
             return None
-        points = [[float(run.configuration[name]) for name in experiment.parameters] for run in experiment.runs]
+        points = [run.point(experiment.parameters) for run in experiment.runs]
         seen = np.unique(np.array(points, dtype=np.float64).reshape(-1, len(experiment.parameters)), axis=0)
         found = cls(experiment.parameters, formulas, seen)
         found.points(seen)
@@ -130,7 +130,7 @@ class Coordinates(Stored):
         places: dict[tuple[float, ...], dict[tuple[tuple[float, ...], int], int]] = {}
         runs = []
         for run in experiment.runs:
-            own = tuple(float(run.configuration[name]) for name in self.given)
+            own = run.point(self.given)
             point = tuple(self.points(np.array([own]))[0].tolist())
             # Passes of one run by several collectors stay together.
             held = places.setdefault(point, {})

@@ -192,7 +192,7 @@ def _gather(
         table = tables(run)
         if table is None or (table["rank"] == ALL_RANKS).any():
             continue
-        place = tuple(float(run.configuration[name]) for name in others)
+        place = run.point(others)
         here = parts.setdefault(place, {}).setdefault(ranks, {})
         for name in columns.intersection(table.columns):
             if run.sampled(name):
