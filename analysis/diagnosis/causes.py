@@ -130,9 +130,7 @@ def judge(
     mine = np.take_along_axis(part, take, 0)[0] * computing
     with np.errstate(invalid="ignore", divide="ignore"):
         flight = np.where(mine > 0, flown / np.where(mine > 0, mine, 1.0), np.nan)
-    verdict, chance, ahead = _decide(
-        known, share, low, high, stalls.least, stalls.floor, stalls.wide, counted, rest * busy
-    )
+    verdict, chance, ahead = _decide(known, stalls, share, low, high, counted, rest * busy)
     side = verdict == CACHE  # memory's side; which of its kinds is decided here
     with np.errstate(invalid="ignore", divide="ignore"):
         busyness = np.take_along_axis(fill, take, 0)[0] * computing / np.where(mine > 0, mine, np.nan)
@@ -233,18 +231,10 @@ def _memory_leads(known: Execution, floor: Array, wide: Array) -> Array:
 
 
 def _decide(
-    known: Execution,
-    share: Array,
-    low: Array,
-    high: Array,
-    least: Array,
-    floor: Array,
-    wide: Array,
-    counted: Mask,
-    unknown: Array,
+    known: Execution, stalls: _Stalls, share: Array, low: Array, high: Array, counted: Mask, unknown: Array
 ) -> tuple[Index, Array, Array]:
     """The side that leads: execution, memory (as CACHE), communication, imbalance, or none; and how likely."""
-    ahead = _memory_leads(known, floor, wide)
+    ahead = _memory_leads(known, stalls.floor, stalls.wide)
     behind = 1 - ahead
     memory = share[1:4].sum(axis=0)
     inner_high = np.maximum(np.maximum(high[0], np.minimum(high[1:4].sum(axis=0), 1.0)), unknown)
@@ -260,8 +250,8 @@ def _decide(
     free = verdict == UNDECIDED
     wins = free & counted & (ahead >= SURE) & (low[1:4].sum(axis=0) > outer) & (memory > unknown)
     # Bytes at full bandwidth show memory without a count of instructions.
-    ahead, behind = np.where(counted, ahead, least > 0.5), np.where(counted, behind, 0.0)
-    wins |= free & ~counted & (ahead > 0) & (least * busy > outer)
+    ahead, behind = np.where(counted, ahead, stalls.least > 0.5), np.where(counted, behind, 0.0)
+    wins |= free & ~counted & (ahead > 0) & (stalls.least * busy > outer)
     verdict = np.where(wins, CACHE, verdict)
     verdict = np.where(free & (behind >= SURE) & (low[0] > outer), COMPUTE, verdict)
     chance = np.where(verdict == COMPUTE, behind, np.where(verdict == CACHE, ahead, np.nan))
