@@ -284,12 +284,8 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     """Run one command to its end, its output into a file; return the wall time in seconds.
 
     Whatever it started ends on a timeout, when the user cancels, and when this process is killed
-    (:mod:`ranksight.campaign.supervising`).
-
-    Raises
-    ------
-    ToolError
-        When it cannot be started, exits with another status than 0, is killed, or takes longer than `timeout`.
+    (:mod:`ranksight.campaign.supervising`). Raises ToolError when it cannot be started, exits with another status than
+    0, is killed, or takes longer than `timeout`.
     """
     environment = {**os.environ, **step.environment}
     try:

@@ -18,10 +18,7 @@ HEAD = 4096
 def recognise(path: Path) -> str | None:
     """Name of the reader that recognises a file or folder, or None.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read, or several readers recognise it.
+    Raises InputError when the file cannot be read, or several readers recognise it.
     """
     head = b""
     if not path.is_dir():
@@ -62,12 +59,8 @@ def find(paths: Sequence[Path], reader: str | None) -> Found:
     """Files and folders to read with the name of their reader.
 
     A folder that no reader takes as a whole is searched, in order of names. With `reader` given, every file that is
-    named is taken by it, and of a folder those that it recognises.
-
-    Raises
-    ------
-    InputError
-        When a path that is named does not exist, cannot be opened, or is of several formats.
+    named is taken by it, and of a folder those that it recognises. Raises InputError when a path that is named does not
+    exist, cannot be opened, or is of several formats.
     """
     found = Found()
     for path in paths:

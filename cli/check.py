@@ -56,10 +56,7 @@ def configure(parser: Parser) -> None:
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option sets values of a parameter.
 
-    Raises
-    ------
-    UsageError
-        When there is no experiment, nothing is expected, or a parameter has no number.
+    Raises UsageError when there is no experiment, nothing is expected, or a parameter has no number.
     """
     from ranksight.cli._values import parse as with_parameters
 

@@ -95,10 +95,7 @@ def run(args: argparse.Namespace) -> int:
 def _names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
     """Each folder and what it is called: its name without ``.exp``, or the path where that is not unique.
 
-    Raises
-    ------
-    InputError
-        When a folder is named twice.
+    Raises InputError when a folder is named twice.
     """
     twice = next((path for at, path in enumerate(paths) if path in paths[:at]), None)
     if twice is not None:
@@ -110,10 +107,7 @@ def _names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
 def _target(args: argparse.Namespace, experiment: Experiment) -> dict[str, float] | None:
     """The configuration that is predicted; None where no parameter is given.
 
-    Raises
-    ------
-    UsageError
-        When a parameter is unknown, missing or has several values.
+    Raises UsageError when a parameter is unknown, missing or has several values.
     """
     if not args.asked:
         return None
@@ -159,10 +153,7 @@ def _predictor(
 def _chosen(found: History, args: argparse.Namespace) -> History:
     """The history with the kernels and metrics that were asked for.
 
-    Raises
-    ------
-    InputError
-        When none has a name that was given.
+    Raises InputError when none has a name that was given.
     """
     from dataclasses import replace
 

@@ -67,10 +67,7 @@ def configure(parser: Parser) -> None:
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; ``--NAME``, ``--NAME-rule``, ``--min-NAME`` and ``--max-NAME`` belong to parameters of the model.
 
-    Raises
-    ------
-    UsageError
-        When an option lacks its value or a value is not a number.
+    Raises UsageError when an option lacks its value or a value is not a number.
     """
     rules: dict[str, str] = {}
     rest: list[str] = []

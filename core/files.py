@@ -39,10 +39,7 @@ def leads_out(path: Path, folder: Path) -> bool:
 def with_name(path: Path) -> Path:
     """`path` by a name that names can be made of: ``.`` and ``..`` are written out.
 
-    Raises
-    ------
-    InputError
-        When it has none, as ``/``.
+    Raises InputError when it has none, as ``/``.
     """
     found = path if path.name not in ("", "..") else path.resolve()
     if not found.name:
@@ -61,12 +58,7 @@ def opened(path: Path, limit: int) -> Iterator[BinaryIO]:
     """A regular file of at most `limit` bytes, open for reading.
 
     It is opened without waiting, and what was opened is checked: neither a pipe nor a device, nor one that takes the
-    place of a file meanwhile, is read.
-
-    Raises
-    ------
-    InputError
-        When it is not a regular file, larger, or cannot be read.
+    place of a file meanwhile, is read. Raises InputError when it is not a regular file, larger, or cannot be read.
     """
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
@@ -157,10 +149,7 @@ def write_output(path: Path, content: str | bytes) -> None:
 def output(path: Path) -> Iterator[BinaryIO]:
     """What a user asked for, written under another name, synced, then moved to its place with the rights of the umask.
 
-    Raises
-    ------
-    InputError
-        When it cannot be written.
+    Raises InputError when it cannot be written.
     """
     try:
         _check_kind(path)
@@ -273,10 +262,7 @@ class Staging:
     def put(self, name: str) -> None:
         """Move the folder `name` in it to its place, what was there before into it: in one step where the system can.
 
-        Raises
-        ------
-        OSError
-            When it cannot; the place then holds what it held.
+        Raises OSError when it cannot; the place then holds what it held.
         """
         new = self.path / name
         if not os.path.lexists(self.place):
@@ -302,10 +288,7 @@ def _locked(handle: int) -> bool:
 def _exchange(one: Path, other: Path) -> bool:
     """Let two paths change places in one step; False where the system or the file system cannot.
 
-    Raises
-    ------
-    OSError
-        When the paths cannot be renamed.
+    Raises OSError when the paths cannot be renamed.
     """
     import ctypes
 

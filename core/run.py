@@ -84,10 +84,7 @@ class Run:
     def read(cls, folder: Path) -> Run:
         """The run that `folder` holds, by the name that the folder has.
 
-        Raises
-        ------
-        InputError
-            When its file is missing, damaged, or of another version.
+        Raises InputError when its file is missing, damaged, or of another version.
         """
         file = folder / FILE
         content = read_json(file)

@@ -251,12 +251,8 @@ def _functions(content: bytes, sections: Array, kind: int, table_of: SymbolTable
 def _texts(strings: bytes, places: Sequence[int]) -> list[str]:
     """The string at each place of a string table.
 
-    Linkers let a name be the end of another; where that repeats the table many times over, it was made to.
-
-    Raises
-    ------
-    ValueError
-        When a string has no end, or all of them together are far longer than their table.
+    Linkers let a name be the end of another; where that repeats the table many times over, it was made to. Raises
+    ValueError when a string has no end, or all of them together are far longer than their table.
     """
     found: dict[int, str] = {}
     room = _OVERLAP * len(strings)

@@ -15,10 +15,7 @@ from ranksight.core.errors import InputError, readable
 def read(path: Path, remedy: str = "") -> bytes:
     """The bytes of a file, as far as :func:`decode` needs them to refuse it.
 
-    Raises
-    ------
-    InputError
-        When it cannot be read.
+    Raises InputError when it cannot be read.
     """
     with readable(path, remedy):
         if path.exists() and not path.is_file():
@@ -30,10 +27,7 @@ def read(path: Path, remedy: str = "") -> bytes:
 def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
     """The tables that `content` holds; `origin` names it in messages.
 
-    Raises
-    ------
-    InputError
-        When it is too large, no UTF-8 or no TOML, with the line and column of what is wrong.
+    Raises InputError when it is too large, no UTF-8 or no TOML, with the line and column of what is wrong.
     """
     if len(content) > limits.TOML:
         raise InputError(f"{origin} is larger than {limits.TOML} bytes", remedy)

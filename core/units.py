@@ -71,10 +71,7 @@ def counted(count: int, noun: str) -> str:
 def parse_size(text: str) -> int:
     """Read a size in bytes: ``"32Ki"``, ``"1.5M"``, ``"4096"`` or ``"2 MiB"``.
 
-    Raises
-    ------
-    InputError
-        When `text` is not a size.
+    Raises InputError when `text` is not a size.
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]i?|)B?\s*", text)
     if match is None or match[2] not in _SCALE:
@@ -85,10 +82,7 @@ def parse_size(text: str) -> int:
 def parse_frequency(text: str) -> float:
     """Read a frequency in Hz: ``"2.5GHz"``, ``"2500 MHz"``, ``"2.5e9"``.
 
-    Raises
-    ------
-    InputError
-        When `text` is not a frequency above zero.
+    Raises InputError when `text` is not a frequency above zero.
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([kMG]?)(?:[Hh][Zz])?\s*", text)
     value = 0.0 if match is None else float(match[1]) * _SCALE[match[2]]

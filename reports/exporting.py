@@ -85,12 +85,8 @@ def extrap(what: Exported) -> str:
     """JSON Lines of Extra-P, one value a line; the whole program is the call path ``main``.
 
     Extra-P takes only functions that are measured at every configuration. A kernel that did not run at some, where the
-    metric was measured of others, has 0 of an additive metric there; functions that lack more are left out.
-
-    Raises
-    ------
-    InputError
-        When no function is left.
+    metric was measured of others, has 0 of an additive metric there; functions that lack more are left out. Raises
+    InputError when no function is left.
     """
     series = what.series()
     values = _completed(series)

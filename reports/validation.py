@@ -59,10 +59,7 @@ class Validation:
 def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Validation:
     """Hold `model` against the runs of `experiment`, reduced over ranks and repetitions as the model's were.
 
-    Raises
-    ------
-    InputError
-        When the experiment has other parameters than the model, or no runs.
+    Raises InputError when the experiment has other parameters than the model, or no runs.
     """
 
     experiment = model.view(experiment)

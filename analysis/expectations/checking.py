@@ -229,10 +229,7 @@ def _priced(
 def with_litmus(findings: Sequence[Finding], study: Study) -> tuple[Finding, ...]:
     """Findings with what the reference of their metric says of those that deviate.
 
-    Raises
-    ------
-    InputError
-        When a reference has no expectation of its own.
+    Raises InputError when a reference has no expectation of its own.
     """
     by_key = {(each.function, each.metric): each for each in findings}
     for kind, name in study.litmus.items():

@@ -146,10 +146,7 @@ class Study:
 def read_study(path: Path) -> Study:
     """Read a file of expectations.
 
-    Raises
-    ------
-    InputError
-        Naming file, line and column of what cannot be read or contradicts itself.
+    Raises InputError, naming file, line and column of what cannot be read or contradicts itself.
     """
     content = read(path)
     tables = decode(content, str(path), "correct it; docs/expectations.md has an example")

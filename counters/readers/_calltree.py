@@ -50,10 +50,8 @@ class CallPaths:
     def number(self, caller: int, function: str) -> int:
         """The number of the path of `function`, called from that of number `caller`.
 
-        Raises
-        ------
-        InputError
-            When it is deeper than :data:`ranksight.core.limits.DEPTH`, or the names of all paths are too long.
+        Raises InputError when it is deeper than :data:`ranksight.core.limits.DEPTH`, or the names of all paths are too
+        long.
         """
         found = self._numbers.get((caller, function))
         if found is not None:

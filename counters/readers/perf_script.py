@@ -41,10 +41,7 @@ def _is_one(path: Path, head: bytes) -> bool:
 def _read(path: Path, rank: int | None) -> Reading:
     """One file, of a rank where it is one.
 
-    Raises
-    ------
-    InputError
-        Naming file and line: a line is no sample, or there is no sample.
+    Raises InputError, naming file and line: a line is no sample, or there is no sample.
     """
     regular_file(path)
     with readable(path), path.open("rb") as stream:

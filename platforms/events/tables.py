@@ -111,10 +111,7 @@ class EventTable:
     def needed(self, metrics: Iterable[str]) -> tuple[str, ...]:
         """Names of the events that `metrics` are formed from, each once, in order.
 
-        Raises
-        ------
-        InputError
-            When the table forms no such metric.
+        Raises InputError when the table forms no such metric.
         """
         found: dict[str, None] = {}
         for name in metrics:
@@ -154,10 +151,7 @@ def load(name_or_path: str | os.PathLike[str]) -> EventTable:
 def parse(content: bytes, origin: str) -> EventTable:
     """An event table from the bytes of a TOML file; `origin` names it in messages.
 
-    Raises
-    ------
-    InputError
-        With the key that makes no sense.
+    Raises InputError with the key that makes no sense.
     """
     table = decode(content, origin, "see the tables that ship with the package")
     check_known(table, ("schema", *_HEAD, "note", "counters", "processors", "peak", "events", "metrics"), origin, "")

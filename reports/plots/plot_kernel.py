@@ -30,10 +30,7 @@ def plot_kernel(
 ) -> Any:
     """A metric of a kernel over the parameter of the sweep; returns the axes.
 
-    Raises
-    ------
-    InputError
-        When the model has no such kernel or metric.
+    Raises InputError when the model has no such kernel or metric.
     """
     ax = new_axes(ax)
     row = _row(sweep, kernel, name)
