@@ -103,7 +103,7 @@ def _checked(args: argparse.Namespace) -> Result:
     study = read_study(args.paths[0]) if len(args.paths) == 2 else Study(())
     if args.upper:
         study = replace(study, upper=True)
-    metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    metrics = args.metric or None
     return check(
         study,
         read(args.paths[-1]),

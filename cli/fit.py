@@ -216,7 +216,7 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
     from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
     from ranksight.platforms import load
 
-    metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    metrics = args.metric or None
     platform = assumed_platform(experiment) if args.platform is None else load(args.platform)
     named = None if args.platform is None else platform
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)

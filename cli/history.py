@@ -131,14 +131,13 @@ def _predictor(
     """What fits an experiment and predicts the program's time at `target`."""
     import numpy as np
 
-    from ranksight.model.assembly import assemble
+    from ranksight.model.assembly import assemble, assumed_platform
     from ranksight.platforms import load
 
     given = load(platform) if platform else None
 
     def predict(experiment: Experiment) -> tuple[float, float, float, str]:
-        here = given or (load("generic") if "loads_l1" in experiment.metrics() else None)
-        model, _ = assemble(experiment, platform=here)
+        model, _ = assemble(experiment, platform=given or assumed_platform(experiment))
         if "time" not in model.fitted.metrics:
             return float("nan"), float("nan"), float("nan"), "no time was measured"
         answers = model.predict_at(np.array([[target[name] for name in model.parameters]]), metrics=["time"]).answers

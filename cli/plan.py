@@ -156,12 +156,10 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
     from ranksight.model.fitted_model import Model
 
     if path.is_dir():
-        from ranksight.model.assembly import assemble
-        from ranksight.platforms import load
+        from ranksight.model.assembly import assemble, assumed_platform
 
         experiment = read(path)
-        platform = load("generic") if "loads_l1" in experiment.metrics() else None
-        return assemble(experiment, platform=platform)[0], experiment
+        return assemble(experiment, platform=assumed_platform(experiment))[0], experiment
     model = Model.load(path)
     return model, experiment_of(model, path)
 
