@@ -159,7 +159,7 @@ STAGES: dict[str, Stage] = {
     "first value of another regime": {"fitting.fit_series.without_first": _with_first},
     "changepoints within the range": {"fitting.fit_series.find_breaks": _no_breaks},
     "discrepancy learned": {"uncertainty.drift.pace": _usual_pace},
-    "drift": {"priors.DRIFT": 0.0, "priors.DRIFT_OF_COUNTS": 1e-9},
+    "drift": {"priors.DRIFT": 0.0},
     "correlated residuals": {"priors.CORRELATED": 0.0},
     "change of slope": {"fitting.fitted.changes": lambda *given: None},
     "changes of slope that were measured": {"uncertainty.slope.turned": _not_turned},

@@ -14,23 +14,16 @@ FORMS: Mapping[str, float] = {
     "completed": -3.0,
     "completed by a product": -5.0,
     "beyond ideal": -1.0,
-    "beyond volumes": -2.0,
-    "sum": -1.0,
-    "sum of three": -2.0,
+    "process grid": -1.0,
     "one side": -1.0,
     "work per rank": 2.0,
-    "surface": -1.0,
-    "volume, surface, constant": -2.0,
 }
 """Logarithms of the weight of a form, 1, relative to a constant with one term or one product: the constant by itself,
 one form that stands for a whole kind of behaviour; a term without a constant; two terms, one of which falls; others of
 two or three, of which there are many; a product with one of its factors; two terms with one more that explains what
 they leave, of one parameter or of several; a decay faster than the division of work, which needs caches that take in
-more with every rank; growth steeper than volumes; sums over lines, faces and volumes in times, few forms that stand for
-a usual kind of growth; a process grid's term of one of several sides; and, of functions of the work per rank: any of
-them, volume with surface, both with a constant. Chosen by ``python -m benchmarks choices``."""
-GRIDS: Mapping[int, float] = {1: 0.0, 2: -1.0, 3: -1.0}
-"""The same of a term of a process grid, 1, by the dimensions of the grid."""
+more with every rank; a term of a process grid of several dimensions, and of one of its sides; and any function of the
+work per rank. Chosen by ``python -m benchmarks choices``."""
 GROWTH_UNSEEN = 1.0
 """Logarithm of the odds, 1, against an e-fold of growth ahead that nothing within the points has shown, for each
 parameter and each term besides the first: with every one of them there are as many times more forms that show it by
@@ -47,6 +40,8 @@ ANOTHER_REGIME = -3.0
 """Logarithm of the odds, 1, that the first value is of another regime: one series in twenty."""
 FORMS_WORTH = 20.0
 """Series that the weights of forms count for, 1, compared with those of the experiment."""
+WORTH = 5.0
+"""Series or kernels that other priors count for, 1: the law of the discrepancy, the weights of the laws of a time."""
 FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
 REQUIREMENT = 2.0
@@ -61,20 +56,18 @@ RANK_SUMS: Mapping[str, float] = {"term": 2.0, "fewest ranks": 1.0, "other ranks
 another number out, and of a grid's dimension."""
 POISSON_POWER = 2.0
 """Standard deviation of the power with which samples follow a parameter, 1: work is constant, divided, or a volume."""
-BETWEEN_JOBS = 0.03
+BETWEEN_JOBS = 0.04
 """Standard deviation of the logarithm of a time between jobs, 1, which repetitions within one job do not show: other
-nodes, other days."""
-NEVER_REPEATED = 0.05
-"""Standard deviation of the logarithm of a time that was never repeated, 1, before anything else is known."""
+nodes, other days; also that of a time that was never repeated, before anything else is known."""
 DRIFT_FREEDOM = 5.0
 """Degrees of freedom of drift, 1: Student's law of these, with the mean of the law of tau before the data as its scale,
 has the 90 % interval of the normal laws mixed over it (:func:`ranksight.model.uncertainty.drift.before`)."""
 CPI_SPREAD = (0.3, 0.8, 1.5)
 """Least, usual and largest standard deviation of the logarithm of kernels' cycles per instruction over the program's,
 1."""
-HELD_OUT_FREEDOM = 4.0
-"""Degrees of freedom, 1, of the density of held-out values that weighs the laws of a time: one bad prediction does not
-exclude a law."""
+FREEDOM = 4.0
+"""Degrees of freedom, 1, of Student's law of what times are off by, where held-out values weigh the laws of a time, and
+around the law of shared bandwidth: one bad value excludes no law."""
 NO_STREAM = 0.5
 """Probability that no stream of a kernel moves from one cache to another, 1."""
 SHARPNESS = (1.0, 2.0, 4.0, 8.0)
@@ -89,8 +82,6 @@ domain, where none does, and where bytes are what loads make of them."""
 BANDWIDTH_BEYOND = (0.1, 0.2)
 """Standard deviation of the logarithm of a saturated interface's bandwidth per e-fold of the ranks in a domain beyond
 those measured, 1, where a platform gives the bandwidth of a full domain, and where it does not."""
-TIMES_FREEDOM = 4.0
-"""Degrees of freedom of the scatter of times around the law of shared bandwidth, 1."""
 NOTHING_ADDS = (0.8, 0.3)
 """Probability that nothing adds to the time of the law of shared bandwidth, 1, and that of a whole program on several
 nodes: inside a node messages go through memory, and they are kernels of their own where kernels were distinguished."""
@@ -157,8 +148,6 @@ LAWS = {
 }
 """Prior weights of the laws of a kernel's time, relative to those that apply: laws that count what a kernel does come
 before a function of its time alone."""
-LAW_STRENGTH = 3.0
-"""Kernels that the prior of the laws is worth, 1."""
 REPEATED = 0.01
 """Standard deviation of the logarithm of a time between runs that no interval goes below, 1: other nodes, other
 days."""
@@ -212,19 +201,15 @@ over ranks."""
 DRIFT = 0.06
 """Standard deviation of the exponent by which a measured quantity leaves its function beyond the runs, per e-fold of a
 parameter, 1, where its discrepancy is :data:`DISCREPANCY`; chosen by ``python -m benchmarks choices``."""
-DRIFT_OF_COUNTS = 0.03
-"""The same of what is deterministic: counts are exact, but their forms need not be."""
 DISCREPANCY = 0.03
 """Scale of the discrepancy, the part of the residuals that noise does not explain, 1: that of a half-t law of three
 degrees of freedom."""
-DISCREPANCY_WORTH = 5.0
-"""Series that this law counts for, compared with those of the experiment, 1."""
 DISCREPANCY_CHOSEN = 1.0
 """Degrees of freedom that the choice among hypotheses takes from the residuals, 1."""
 CORRELATED = 0.6
 """Probability that residuals beyond noise are correlated along a parameter, 1."""
-CORRELATION_LENGTHS = (0.5, 1.0, 2.0, 4.0)
-"""Correlation lengths of residuals, e-folds of the parameter, each as likely as the others."""
+CORRELATION_LENGTH = 1.0
+"""Correlation length of residuals, e-folds of the parameter."""
 SLOPE_CHANGES = 1.0
 """Changes of slope that the measured range is taken to show before the data, 1: the prior 1/rate of a Poisson process
 (Jaynes, *Probability Theory*, 6.9 and 18.6)."""
@@ -237,11 +222,9 @@ SLOPE_PLACES = (1 / 6, 1 / 2, 5 / 6)
 comes at once."""
 FULL_NODE = 0.75
 """Probability that the cost per unit of work stays what it is in a full memory domain, 1, where a function misses the
-times of its ranks by :data:`FULL_NODE_MISFIT` or more; none where it meets them exactly, as that of work with a serial
+times of its ranks by :data:`REPEATED` or more; none where it meets them exactly, as that of work with a serial
 part. By the rule of succession (2 + 1) / (2 + 2), as it stayed on both nodes with measurements beyond (SPEChpc by
 strong scaling, LULESH by weak scaling)."""
-FULL_NODE_MISFIT = 0.01
-"""Discrepancy of a function that meets the times of a domain that fills up, 1."""
 FULL_NODE_SPREAD = 0.15
 """Standard deviation of the slope of ln y over ln x around it, 1: messages and caches that further domains add."""
 DIVIDED_SLOPE = 0.1
@@ -258,3 +241,6 @@ HIDDEN_DIVIDED = 0.03
 HIDDEN_UNDIVIDED = 1 / 3
 """Scale of that exponent in the rest, 1: between the logarithms of trees and the proportion of gathering, as halos of
 three-dimensional domains."""
+TURNOVER = 1e-3
+"""Share of a metric's total, 1, from which kernels that work at some numbers of ranks only are a sign of a program that
+changes its algorithms: of eight programs that were looked at, GROMACS, HPCC, PETSc and CP2K, which do, show more."""

@@ -26,11 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.core.metrics import metric
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.search.terms import values
 from ranksight.model.series.noise import SMALLEST
-from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import WIDEST
 
 SLOPE = 1.0
@@ -112,11 +111,10 @@ class Belief:
         prior = np.minimum(variance, LARGEST**2)[..., None] * np.ones(feature.shape[2])
         size = np.where(positive[:, None], 1.0, np.where(typical > 0, typical, 1.0))
         low, high = fitted.trained[rows, :, 0], fitted.trained[rows, :, 1]
-        drift = fitted.drift[rows].max(axis=2)
         metrics = tuple(fitted.metrics[row] for row in rows)
-        expected = np.array([expected_drift(metric(name).kind) for name in metrics])
+        drift = fitted.drift[rows].max(axis=2)
         fixed = low == high
-        drift = np.where(fixed, np.maximum(drift, expected[:, None]), drift)
+        drift = np.where(fixed, np.maximum(drift, priors.DRIFT), drift)
         with np.errstate(divide="ignore", invalid="ignore"):
             away = np.log(points[None] / low[:, None])
         away = np.where(fixed[:, None] & np.isfinite(away), away, 0.0) * size[..., None]

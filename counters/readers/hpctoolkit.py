@@ -168,6 +168,8 @@ def _parse(file: Path) -> _Tree:
         raise fail(f"{type(error).__name__} {error}") from error
     if not statements or not tree.metrics:
         raise InputError(f"{file} holds no call paths or no metrics", "was hpcprof run to its end?")
+    if sorted(tree.stored) != list(range(len(tree.stored))):
+        raise InputError(f"{file} does not number stored metrics 0 to {len(tree.stored) - 1}", "the file is damaged")
     tree.kernels, places = calls.kernels()
     tree.nodes, paths = np.array(statements, dtype=np.int64).T
     tree.kernel = places[paths]

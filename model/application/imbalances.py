@@ -34,13 +34,13 @@ from numpy.typing import NDArray
 from ranksight.core import special
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import at_work
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.drift import expected_drift
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,7 +168,7 @@ class Imbalances(Stored):
         beyond = np.where(among[here] < 1, 0.0, beyond)  # who has it is no matter of how much
         ends, x = (np.log(np.maximum(each, 1e-300)) for each in (self.fitted.trained[there], points))
         out = np.maximum(np.maximum(x - ends[:, None, :, 1], ends[:, None, :, 0] - x), 0.0)
-        drift = expected_drift("time") * np.sqrt((out**2).sum(axis=2))
+        drift = priors.DRIFT * np.sqrt((out**2).sum(axis=2))
         reach = np.zeros_like(every)
         reach[here] = np.hypot(beyond * z / forecast.TAIL, drift * z)
         return self._of_those(every, among), reach

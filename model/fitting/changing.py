@@ -78,7 +78,7 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
     mean, deviation = (np.where(falls, fallen[at], grown[at]) for at in (0, 1))
     # Functions meet a domain that fills up to a percent or two, and work with a serial part exactly.
     misfit = fitted.pace[rows] * priors.DISCREPANCY - STEADIEST
-    missed = np.clip(misfit / (priors.FULL_NODE_MISFIT - STEADIEST), 0.0, 1.0)[:, None]
+    missed = np.clip(misfit / (priors.REPEATED - STEADIEST), 0.0, 1.0)[:, None]
     filling = max(high, fitted.filling)
     full, kept = _full_domain(logs, last, (low, high, filling), points[:, axis])
     likely = (priors.FULL_NODE if fitted.filling else filled(low, high)) * shows(low, fitted.metrics)

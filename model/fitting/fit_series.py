@@ -12,6 +12,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.log import progress
 from ranksight.core.metrics import Kind
 from ranksight.core.onethread import one_thread
+from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.outcome import fitted_from
 from ranksight.model.fitting.searched import Searched, joined
@@ -256,7 +257,7 @@ class _Task:
         pace = drift.pace(scale, found.around, freedom, repeated, names, location.samples)
         axes = self._axes()
         extrapolated = np.zeros((len(base), self.points.shape[1], 2))
-        extrapolated[:, axes] = (pace * drift.expected_drift(kind))[:, None, None]
+        extrapolated[:, axes] = (pace * priors.DRIFT)[:, None, None]
         known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
         breaks = Breaks.none(len(base))
         if self.segments and single:

@@ -21,7 +21,6 @@ from ranksight.model.plaindata import listed
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.noise import behaviours
-from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
@@ -307,10 +306,8 @@ class Fitted(Keyed):
         """What parameters `above` and `below` (k,) their ranges, in e-folds, add (s, k), downwards and upwards."""
         fall, rise = spreads(above, below, self._undivided(points), self.pace)
         # Of what is not a time only the drift expected before the data is known.
-        kinds = behaviours(self.metrics, self.samples)
-        is_time = self.positive & (kinds == "time")
-        tau = np.array([expected_drift(kind) for kind in kinds]) * self.pace
-        either = tau[:, None] * np.maximum(above, below)
+        is_time = self.positive & (behaviours(self.metrics, self.samples) == "time")
+        either = (priors.DRIFT * self.pace)[:, None] * np.maximum(above, below)
         return np.where(is_time[:, None], fall, either), np.where(is_time[:, None], rise, either)
 
     def _undivided(self, points: Array) -> Array:

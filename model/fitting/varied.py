@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.model import priors
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.parallel import join, pick
@@ -24,9 +25,7 @@ from ranksight.model.fitting.ties import independent
 from ranksight.model.fitting.unmoved import unmoved
 from ranksight.model.search.segments import LEFT, RIGHT
 from ranksight.model.series.computation import apart_from_ranks
-from ranksight.model.series.noise import behaviours
 from ranksight.model.series.reducing import Series
-from ranksight.model.uncertainty.drift import expected_drift
 
 Array = NDArray[np.float64]
 
@@ -99,8 +98,7 @@ def _broken(
         if part.below_rows is None:
             continue
         # Away from where it was measured, what changed nothing may change something yet.
-        usual = np.array([expected_drift(kind) for kind in behaviours(part.metrics, part.samples)]) * part.pace
-        part.drift[:, at] = np.hypot(usual, slope)[:, None]
+        part.drift[:, at] = np.hypot(priors.DRIFT * part.pace, slope)[:, None]
         mine, part = mine[part.below_rows], replace(pick(part, part.below_rows), ties=ties)
         found.append((part, mine))
         rows = np.setdiff1d(rows, mine)

@@ -24,7 +24,7 @@ from ranksight.core import special
 from ranksight.model import priors
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import LAW_STRENGTH, LAWS
+from ranksight.model.priors import LAWS, WORTH
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
@@ -159,7 +159,7 @@ def _shared(score: Array, prior: Array) -> tuple[Array, Array]:
         each = score + np.log(share)
         weight = np.exp(each - each.max(axis=1, keepdims=True))
         weight = weight / weight.sum(axis=1, keepdims=True)
-        share = (LAW_STRENGTH * prior + weight.sum(axis=0)) / (LAW_STRENGTH + len(score))
+        share = (WORTH * prior + weight.sum(axis=0)) / (WORTH + len(score))
     return weight, share
 
 
@@ -172,7 +172,7 @@ def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
         apart = np.log(truth) - centre
     down, up = np.hypot(down, priors.REPEATED), np.hypot(up, priors.REPEATED)
     t = apart / np.where(apart < 0, down, up)
-    nu = priors.HELD_OUT_FREEDOM
+    nu = priors.FREEDOM
     constant = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu * np.pi)
     density = constant - (nu + 1) / 2 * np.log1p(t**2 / nu) + np.log(2 / (down + up))
     known = np.isfinite(density) & law.answers[mine] & (mine >= 0)[:, None]

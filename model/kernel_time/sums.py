@@ -23,8 +23,8 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.model.kernel_time.rates import JITTER, unseen
 from ranksight.model.kernel_time.rates import Hypotheses as Departures
-from ranksight.model.kernel_time.rates import unseen
 from ranksight.model.plaindata import Stored, reading
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 
@@ -38,8 +38,6 @@ ITERATIONS = 4
 """Steps of Gauss and Newton's iteration."""
 LEAST = 0.05
 """Share of what was measured that a sum is at least, while it is sought."""
-JITTER = 1e-9
-"""Variance added to every value, so that exact values leave a covariance that can be inverted."""
 
 
 def term(parameters: Sequence[str], factors: Mapping[str, Factor]) -> Term:

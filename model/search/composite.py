@@ -124,5 +124,5 @@ def _forms(exponents: tuple[float, ...]) -> Hypotheses:
         prior += [weights["work per rank"] + weights["alone"], weights["work per rank"]]
         if e < 1 and 1.0 in power:
             forms += [[power[1.0], power[e]], [constant, power[1.0], power[e]]]
-            prior += [weights["work per rank"] + weights[more] for more in ("surface", "volume, surface, constant")]
+            prior += [weights["work per rank"]] * 2
     return hypotheses(forms, prior)

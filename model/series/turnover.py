@@ -8,13 +8,13 @@ and go, and may well have others where nobody has looked. One rank is left out, 
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
+from ranksight.core.arrays import Array
+from ranksight.core.columns import Columns
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.leftout import MPI, OTHER
+from ranksight.model import priors
 
-LEAST = 1e-3
-"""Share of a metric's total from which kernels that come and go are a sign."""
 COUNTED = {"instructions": "instructions", "bytes_sent": "bytes sent"}
 """Metrics that follow from the program alone, and what they are called."""
 
@@ -28,14 +28,13 @@ def turnover(experiment: Experiment) -> str:
         return ""
     for name, said in COUNTED.items():
         most, which = 0.0, ""
-        for table in _by_ranks(experiment, name):
-            shares, ranks = table.to_numpy(), table.columns.to_numpy()
+        for kernels, ranks, shares in _by_ranks(experiment, name):
             changing = np.where((shares == 0).any(axis=1)[:, None], shares, 0.0)
             if (share := float(changing.sum(axis=0).max())) > most:
                 kernel = int(changing.max(axis=1).argmax())
                 on, off = (", ".join(f"{p:g}" for p in ranks[yes]) for yes in (shares[kernel] > 0, shares[kernel] == 0))
-                most, which = share, f"{table.index[kernel]}: on {on}, not on {off}"
-        if most >= LEAST:
+                most, which = share, f"{kernels[kernel]}: on {on}, not on {off}"
+        if most >= priors.TURNOVER:
             return (
                 f"kernels with {most:.1%} of the {said} work on some numbers of ranks and not on others (the most in "
                 f"{which}): the program changes its algorithms with the ranks, and predictions beyond the ranks "
@@ -44,23 +43,35 @@ def turnover(experiment: Experiment) -> str:
     return ""
 
 
-def _by_ranks(experiment: Experiment, name: str) -> list[pd.DataFrame]:
-    """At each combination of the other parameters shares of kernels (rows) by number of ranks above one (columns)."""
-    found: dict[tuple[float, ...], dict[float, pd.Series]] = {}
+def _by_ranks(experiment: Experiment, name: str) -> list[tuple[list[str], Array, Array]]:
+    """At each combination of the other parameters K kernels, n numbers of ranks above one, and shares (K, n)."""
+    found: dict[tuple[float, ...], dict[float, dict[str, float]]] = {}
     for run in experiment.runs:
         ranks = float(run.configuration["ranks"])
         place = tuple(float(run.configuration[other]) for other in experiment.parameters if other != "ranks")
         here = found.setdefault(place, {})
         if ranks < 2 or ranks in here or run.state != "complete" or run.sampled(name) or run.inclusive(name):
             continue
-        if name not in experiment.columns(run, "counters"):
+        if name in experiment.columns(run, "counters") and (held := _totals(experiment.arrays(run), name)):
+            here[ranks] = held
+    several = []
+    for each in found.values():
+        if len(each) < 2:
             continue
-        table = experiment.table(run, "counters", ["kernel", "rank", name])
-        if table is None or (table["rank"] == ALL_RANKS).any():
-            continue
-        total = table.groupby("kernel", observed=True)[name].sum()
-        total = total[(total > 0) & ~total.index.isin([WHOLE, MPI, OTHER])]
-        if len(total):
-            here[ranks] = total / float(total.sum())
-    several = (dict(sorted(each.items())) for each in found.values() if len(each) > 1)
-    return [pd.concat(each, axis=1).astype(np.float64).fillna(0.0) for each in several]
+        kernels = list(dict.fromkeys(kernel for held in each.values() for kernel in held))
+        seen = sorted(each)
+        totals = np.array([[each[p].get(kernel, 0.0) for p in seen] for kernel in kernels])
+        several.append((kernels, np.array(seen), totals / totals.sum(axis=0)))
+    return several
+
+
+def _totals(table: Columns | None, name: str) -> dict[str, float]:
+    """A metric of the program's kernels over all ranks, of those above zero; none where ranks are not distinguished."""
+    if table is None or (table.rank == ALL_RANKS).any():
+        return {}
+    total = np.bincount(table.code, np.nan_to_num(table.values[name]), len(table.kernels))
+    return {
+        kernel: float(value)
+        for kernel, value in zip(table.kernels, total, strict=True)
+        if value > 0 and kernel not in (WHOLE, MPI, OTHER)
+    }

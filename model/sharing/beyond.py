@@ -26,7 +26,6 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
-from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, form_of, judged_by_width
 from ranksight.model.uncertainty.mixture import quantiles
 
@@ -212,7 +211,7 @@ class _Learned:
         crossed = np.array([[count, x.sum(axis=1)], [x.sum(axis=1), (x * x).sum(axis=1)]])
         evidence, means, covers = [], [], []
         for (times, first), (part, second) in _WIDTHS:
-            tau, sigma = times * expected_drift("time"), part * np.maximum(scatter, LEAST)
+            tau, sigma = times * priors.DRIFT, part * np.maximum(scatter, LEAST)
             precise = np.moveaxis(crossed / sigma**2, 2, 0) + np.diag([1 / priors.BEYOND_LEVEL**2, 1 / tau**2])
             cover = np.linalg.inv(precise)
             moment = moments / sigma[:, None, None] ** 2

@@ -109,7 +109,7 @@ def learn(known: Known) -> Learned:
 
     def cost(at: Array, residual: Array, scatter: Array) -> Array:
         """Minus the logarithm of the posterior, but for constants."""
-        nu = priors.TIMES_FREEDOM
+        nu = priors.FREEDOM
         tails = 0.5 * (nu + 1) * np.log1p((residual / scatter[:, None]) ** 2 / nu)
         return np.asarray(np.where(good, tails, 0.0).sum(axis=1) + 0.5 * ((at - CENTRE) ** 2 * precision).sum(axis=1))
 
@@ -170,7 +170,7 @@ def _scale(residual: Array, good: Mask) -> Array:
 
 
 def _weight(residual: Array, scatter: Array, good: Mask) -> Array:
-    nu = priors.TIMES_FREEDOM
+    nu = priors.FREEDOM
     return np.where(good, (nu + 1) / (nu + (residual / scatter[:, None]) ** 2), 0.0)
 
 

@@ -33,7 +33,6 @@ from ranksight.model.sharing.seen import Seen
 from ranksight.model.sharing.traffic import factor
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.departure import Departure
-from ranksight.model.uncertainty.drift import expected_drift
 from ranksight.model.uncertainty.forecast import Forecast
 
 WORK, READ, WRITTEN, READ_BY_RANKS = "work", "bytes_mem_read", "bytes_mem_written", "bytes_mem_read by ranks"
@@ -141,7 +140,7 @@ class Sharing(Stored):
             both = np.where(self._elsewhere(points), off[:, 1] + off[:, 2], np.hypot(off[:, 1], off[:, 2]))
             down, up = off[:, 0] ** 2 + both**2 + off[:, 3] ** 2
         # What the memory interface alone decides has no other way to go than its traffic, whose own drift is in it.
-        drift = expected_drift("time") * self._out(points)[None, :] * (1 - busy)
+        drift = priors.DRIFT * self._out(points)[None, :] * (1 - busy)
         reach = special.stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2)
         scattered = np.fmax(reach * spread, self._farthest(level)[:, None])
         drift += self._crowded(active)[None, :] * busy

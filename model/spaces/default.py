@@ -145,10 +145,9 @@ def _single() -> Single:
     # are as large as each other a single power between theirs is as near to the values, and falls behind beyond.
     powers = [(float(n), 0.0, 0.0) for n in range(1, 5)]
     for terms in (*itertools.combinations(powers, 2), *itertools.combinations(powers, 3)):
-        weight = (priors.FORMS["sum"] if len(terms) == 2 else priors.FORMS["sum of three"]) + _beyond(terms[-1])
         for others in ((), (ONE,)) if len(terms) == 2 else ((),):
             forms.append(tuple((term,) for term in (*others, *terms)))
-            prior.append(weight)
+            prior.append(0.0)
     return Single(hypotheses(forms, prior), counted)
 
 
@@ -157,8 +156,9 @@ def _along_ranks() -> Single:
     forms, prior = _forms()
     counted, weights = list(forms), list(prior)
     volume: Factor = (-1.0, 0.0, 0.0)
-    rare = [priors.GRIDS[each.dimensions] + priors.FORMS["one side"] * each.one_side for each in SEARCHED.values()]
-    for term, weight in zip((*SEARCHED, *_SHARES), (*rare, *[priors.GRIDS[2]] * len(_SHARES)), strict=True):
+    several, one_side = priors.FORMS["process grid"], priors.FORMS["one side"]
+    rare = [several * (each.dimensions > 1) + one_side * each.one_side for each in SEARCHED.values()]
+    for term, weight in zip((*SEARCHED, *_SHARES), (*rare, *[several] * len(_SHARES)), strict=True):
         for others, less in (
             ((), priors.FORMS["alone"]),
             ((ONE,), 0.0),
@@ -174,7 +174,7 @@ def _along_ranks() -> Single:
         weights.append(priors.FORMS["more"])
     for others in ((ONE,), (volume,), (ONE, volume)):
         counted.append(tuple((each,) for each in (*others, _LENGTHS, _FACES)))
-        weights.append(priors.GRIDS[3] + priors.FORMS["more"])
+        weights.append(several + priors.FORMS["more"])
     everything = hypotheses(counted, weights)
     return Single(_among(hypotheses(forms, prior), everything), everything)
 
@@ -210,7 +210,7 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
 
 
 def _beyond(term: Factor) -> float:
-    return priors.FORMS["beyond ideal"] if term[0] < -1 else priors.FORMS["beyond volumes"] if term[0] > 3 else 0.0
+    return priors.FORMS["beyond ideal"] if term[0] < -1 else 0.0
 
 
 MOST = 4

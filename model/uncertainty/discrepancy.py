@@ -40,7 +40,7 @@ def configuration_variance(location: Location, kind: Kind) -> Array:
     count = np.maximum((location.repeats > 0).sum(axis=1), 1)
     repeats = location.repeats.sum(axis=1) / count
     noise = location.variance / np.where(repeats > 0, repeats, 1.0)
-    guess = priors.NEVER_REPEATED**2 if kind in ("time", "other") else SMALLEST**2
+    guess = priors.BETWEEN_JOBS**2 if kind in ("time", "other") else SMALLEST**2
     return np.maximum(np.where(np.isnan(noise), guess, noise), SMALLEST**2)
 
 
@@ -110,7 +110,7 @@ def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
         chance = special.fdtrc(np.maximum(freedom, 1.0), np.maximum(known, 1.0), ratio)
     trusted = (known > 0) & (freedom > 0) & (chance > STRAYS)
     # What was never repeated is as exact as it looks, at most as scattered as expected.
-    looks = np.minimum(ratio, np.maximum(priors.NEVER_REPEATED**2 / noise, 1.0))
+    looks = np.minimum(ratio, np.maximum(priors.BETWEEN_JOBS**2 / noise, 1.0))
     factor = np.where(known == 0, looks, np.where(trusted, 1.0, np.maximum(ratio, 1.0)))
     return noise * factor, np.where(trusted, np.clip(known, ALONE_FREEDOM, MOST_FREEDOM), ALONE_FREEDOM)
 
@@ -151,5 +151,5 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     if law is None:
         step = np.gradient(SCALES)
         before = step / (1 + (SCALES / priors.DISCREPANCY) ** 2 / 3) ** 2
-        law = prior.learn(density, before / before.sum(), priors.DISCREPANCY_WORTH)
+        law = prior.learn(density, before / before.sum(), priors.WORTH)
     return prior.posterior(density, law) @ SCALES, law

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.metrics import Kind, metric
+from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.series.noise import behaviours
 from ranksight.model.series.poisson import HALF
@@ -21,19 +21,12 @@ Mask = NDArray[np.bool_]
 
 STEADIEST = 0.003
 """Discrepancy below which a series is not believed to keep to its function any better."""
-JITTER = 1e-3
-"""Scatter around functions, relative, from which on counts do not follow them."""
 EXACT = 1e-6
 """Scatter around functions, relative, up to which counts meet them exactly."""
 KEPT = 0.01
 """Pace of counts that meet a function exactly with values to spare."""
 CHANCE = 2.0
 """Times the variance of samples up to which values are taken to scatter as samples do."""
-
-
-def expected_drift(kind: Kind) -> float:
-    """Standard deviation of the exponent of drift, per e-fold of a parameter, before the data."""
-    return priors.DRIFT if kind in ("time", "other", "ratio", "state") else priors.DRIFT_OF_COUNTS
 
 
 def pace(
@@ -43,9 +36,7 @@ def pace(
 
     What was never repeated has the usual pace at most, as nothing parts its noise from departures; counts that caches
     decide have the usual one, as they change where a working set meets a capacity. Counts that meet a function exactly
-    with values to spare keep to it; those that meet none follow no such law, and drift up to as much as what is
-    measured. What samples scatter by is no departure, up to twice its variance; of counts that were sampled nothing is
-    known.
+    with values to spare keep to it; others have the usual pace.
 
     Parameters
     ----------
@@ -63,11 +54,10 @@ def pace(
     kinds = behaviours(metrics, samples)
     counted = kinds == "requirement"
     scatter = np.sqrt(np.maximum(around - CHANCE / np.maximum(samples, HALF), 0.0))
-    inexact = np.minimum(np.hypot(1.0, scatter / JITTER), priors.DRIFT / priors.DRIFT_OF_COUNTS)
     exact = (scatter < EXACT) & (freedom > priors.DISCREPANCY_CHOSEN)
-    inexact = np.where(kinds == "sampled", 1.0, np.where(exact, KEPT, inexact))
+    counts = np.where(exact & counted, KEPT, 1.0)
     departing = np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY
     held = {name: metric(name).kind == "requirement" and not metric(name).steady for name in set(metrics)}
     cached = np.array([held[name] for name in metrics])
     departing = np.where(repeated, departing, np.where(cached, 1.0, np.minimum(departing, 1.0)))
-    return np.where(counted | (kinds == "sampled"), inexact, departing)
+    return np.where(counted | (kinds == "sampled"), counts, departing)

@@ -4,9 +4,9 @@ No form is the truth, and what remains between function and values beyond their 
 (Kennedy and O'Hagan 2001, *Journal of the Royal Statistical Society B* 63, 425). In logarithms it is a Gaussian process
 over that of the one parameter,
 
-    cov(r(x), r(x')) = v (q R(|ln x - ln x'|) + (1 - q) [x = x']),   R(d) = mean of exp(-d / L),
+    cov(r(x), r(x')) = v (q R(|ln x - ln x'|) + (1 - q) [x = x']),   R(d) = exp(-d / L),
 
-over the lengths L of :data:`ranksight.model.priors.CORRELATION_LENGTHS`, with v the variance around the function and q
+with L :data:`ranksight.model.priors.CORRELATION_LENGTH`, v the variance around the function and q
 the part of it that noise does not explain. Each hypothesis goes on by the conditional mean of its own residuals
 (Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, eq. 2.25). Its variance is left as it is: what
 a few values say of lengths is little. Functions of several parameters, whose grids have many values each, have none.
@@ -113,8 +113,7 @@ class Lasting:
                 apart = np.abs(np.log(points[:, axis, None]) - np.log(self.points[:, axis]))
             apart = np.where(np.isfinite(apart), apart, np.inf)
             rows = self.axis == axis
-            lengths = np.array(priors.CORRELATION_LENGTHS)[:, None, None]
-            each = priors.CORRELATED * np.exp(-apart / lengths).mean(axis=0)
+            each = priors.CORRELATED * np.exp(-apart / priors.CORRELATION_LENGTH)
             found[rows] = self.part[rows, None, None] * each
         return found
 

@@ -44,8 +44,8 @@ def test_process_grids_are_as_close_to_cubes_as_their_factors_allow() -> None:
     assert [dims_create(64, 3), dims_create(96, 3), dims_create(7, 2)] == [(4, 4, 4), (6, 4, 4), (7, 1)]
 
 
-def test_times_differ_between_jobs_by_three_percent_and_counts_do_not() -> None:
-    assert between_jobs(("time", "instructions", "bytes_mem")) == pytest.approx([0.03, 0.0, 0.0])
+def test_times_differ_between_jobs_by_four_percent_and_counts_do_not() -> None:
+    assert between_jobs(("time", "instructions", "bytes_mem")) == pytest.approx([0.04, 0.0, 0.0])
 
 
 def test_core_hours_are_the_expectation_of_a_lognormal_law() -> None:

@@ -16,7 +16,7 @@ LOADS = dict(zip(LEVELS, (8e8, 1e8, 5e7, 1e7), strict=True))
 CYCLES = 4 * 8e8 + 12 * 1e8 + 40 * 5e7 + 200 * 1e7
 QUANTILES = {0.5: 0.674489750196, 0.9: 1.644853626951, 0.99: 2.575829303549}
 """Of the standard normal distribution at ``(1 + level) / 2``, from a table."""
-JOBS = 0.03
+JOBS = 0.04
 """What times differ by between jobs, as docs/how-it-works.md says."""
 
 

@@ -20,7 +20,7 @@ from ranksight.model.kernel_time.stacking import (
     log_score,
     mix,
 )
-from ranksight.model.priors import HELD_OUT_FREEDOM, LAWS, REPEATED
+from ranksight.model.priors import FREEDOM, LAWS, REPEATED
 
 
 def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> Law:
@@ -61,7 +61,7 @@ def test_a_sharp_law_scores_above_a_vague_one_and_a_wrong_one_below() -> None:
 def test_the_score_is_the_logarithm_of_students_density() -> None:
     width = np.hypot(0.05, REPEATED)
     found = log_score(law(("k",), [[1.0, 1.0]]), ("k",), np.array([[1.1, 0.8]]))
-    assert found[0] == pytest.approx(student.logpdf(np.log([1.1, 0.8]), HELD_OUT_FREEDOM, scale=width).mean())
+    assert found[0] == pytest.approx(student.logpdf(np.log([1.1, 0.8]), FREEDOM, scale=width).mean())
 
 
 def test_the_mixture_spans_laws_that_disagree() -> None:

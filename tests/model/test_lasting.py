@@ -32,8 +32,7 @@ def _known(part: float, logs: np.ndarray) -> Lasting:
 
 
 def _correlation(ratio: np.ndarray) -> np.ndarray:
-    lengths = np.array(priors.CORRELATION_LENGTHS)[:, None]
-    return np.asarray(priors.CORRELATED * np.exp(-np.abs(np.log(ratio)) / lengths).mean(axis=0))
+    return np.asarray(priors.CORRELATED * np.exp(-np.abs(np.log(ratio)) / priors.CORRELATION_LENGTH))
 
 
 def test_the_residual_of_one_value_decays_with_the_distance() -> None:

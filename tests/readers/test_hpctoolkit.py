@@ -86,6 +86,9 @@ def test_damage_is_named(database: Path) -> None:
         (database / "experiment.xml").write_text(text[:end])
         with pytest.raises(InputError, match=r"experiment\.xml"):
             read(database)
+    (database / "experiment.xml").write_text(text.replace('db-id="3"', 'db-id="179877"'))
+    with pytest.raises(InputError, match="does not number stored metrics 0 to 3"):
+        read(database)
     (database / "experiment.xml").write_text(text)
     broken = store(database, 1)
     content = broken.read_bytes()

@@ -215,7 +215,9 @@ def test_runs_are_met_parts_add_up_and_the_cache_is_named(tmp_path: Path, counte
     for ranks in RANKS:
         assert _asked(model, ranks).value == pytest.approx(_truth(ranks)[0], rel=0.02)
     scattered = model.placed("scattered")
-    assert _asked(scattered, 18).value == pytest.approx(_truth(18, placement="scattered")[0], rel=0.06)
+    answer, (true, *_) = _asked(scattered, 18), _truth(18, placement="scattered")
+    assert answer.value == pytest.approx(true, rel=0.1)
+    assert answer.lower < true < answer.upper
     assert _asked(scattered, 72).value == pytest.approx(_asked(model, 72).value)
     broken = model.breakdown(np.array([[9.0], [72.0]]))
     assert broken.by_kernel.sum(axis=0) == pytest.approx(broken.total.value[0])
