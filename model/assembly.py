@@ -97,7 +97,6 @@ def fit(
 
     Parameters
     ----------
-    experiment : Experiment, or path of its folder
     metrics : sequence of str, optional
         All when not given.
     platform : Platform, str or None

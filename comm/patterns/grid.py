@@ -37,7 +37,6 @@ class Cartesian:
 
     Attributes
     ----------
-    dimensions : int
     periodic : tuple of bool
         For each dimension whether its ends are neighbours.
     rising : bool

@@ -172,7 +172,6 @@ def fit_balance(experiment: Experiment, units: WholeUnits | None = None, **setti
 
     Parameters
     ----------
-    experiment : Experiment
     units : WholeUnits, optional
         What these make uneven is taken out: it is another at every number of ranks.
     **settings

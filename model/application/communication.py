@@ -206,7 +206,6 @@ class Communication(Stored):
         Parameters
         ----------
         points : (k, m)
-        fabric : Fabric
         level : float
             Of the intervals.
         choice : str, Selector or mapping
@@ -342,7 +341,6 @@ class Communication(Stored):
         points : (k, m)
         said : Forecast
             Counts and bytes there, of :attr:`functions`.
-        price : callable
         kind : str
             The operations to be timed; all where empty.
         """

@@ -44,7 +44,6 @@ def fit_application(
 
     Parameters
     ----------
-    experiment : Experiment
     sampled : Sampled
         Its series, and the samples behind them.
     platform : Platform, optional

@@ -106,7 +106,6 @@ def taken(
 
     Parameters
     ----------
-    found : list of Measured
     waiting : mapping of configuration to float
         T_imbalance there: seconds that the mean rank waits for the slowest.
     cost : mapping of (kind, way) to (n,)

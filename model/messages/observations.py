@@ -29,7 +29,6 @@ class Traced:
     ----------
     place : int
         Index of the configuration.
-    ranks : int
     rows : DataFrame
         Messages: :data:`KEYS`, ``count`` and ``bytes``, without calls that moved nothing.
     peers : DataFrame or None

@@ -35,7 +35,6 @@ class Clock(Stored):
     ----------
     frequency : float
         In Hz; NaN where only the runs' own frequencies are known.
-    source : str
     spread : float
         Standard deviation of the logarithm of the clock that the runs had.
     """
@@ -108,13 +107,7 @@ def _held(experiment: Experiment) -> set[tuple[str, bool]]:
 
 
 class Timed(View):
-    """An experiment whose cycles have become times where none was measured; nothing on disk changes.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    clock : Clock
-    """
+    """An experiment whose cycles have become times where none was measured; nothing on disk changes."""
 
     def __init__(self, experiment: Experiment, clock: Clock) -> None:
         runs = [self._marked(experiment, run, clock) for run in experiment.runs]

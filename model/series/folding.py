@@ -55,7 +55,6 @@ class Selection:
 
     Attributes
     ----------
-    folded : frozenset of str
     shares : mapping of metric to float
         Largest share of the metric's total, over configurations, that they have together.
     """
@@ -107,7 +106,6 @@ def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: C
 
     Parameters
     ----------
-    experiment : Experiment
     metrics : sequence of str, optional
         Those that matter; all when not given.
     keep : collection of str
@@ -154,7 +152,6 @@ class Folded(View):
     ----------
     experiment : Experiment
         It may be a view itself.
-    folded : collection of str
     """
 
     def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:
@@ -242,8 +239,6 @@ class _Shares:
 
     Attributes
     ----------
-    parameters : tuple of str
-    kernels : list of str
     values, sums, tables : mapping of metric to (K, n)
         Sum over ranks, its share of all kernels', and the larger of it and that of the largest values of a rank; 0
         where absent.

@@ -166,7 +166,6 @@ def series_from_experiment(
 
     Parameters
     ----------
-    experiment : Experiment
     metrics : sequence of str, optional
         All when not given.
     over_ranks : str or mapping of metric to str, optional

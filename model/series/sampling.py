@@ -46,7 +46,6 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
     ----------
     experiment : Experiment
         Its runs with a table of samples (:mod:`ranksight.core.sampled`) are those of a sampler.
-    series : Series
     averaged : mapping of metric to bool
         Whether its values are means over ranks. Others stay as they are, at what a sample is worth on one rank.
     """

@@ -35,7 +35,6 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
 
     Parameters
     ----------
-    experiment : Experiment
     series : Series
         Of its ranks.
     how : mapping of metric to str

@@ -90,7 +90,6 @@ def fit_neighbours(
 
     Parameters
     ----------
-    experiment : Experiment
     names : collection of (kernel, metric)
         Series to look at; requirements only.
     tables : callable
