@@ -10,10 +10,7 @@ from ranksight.analysis.diagnosis.balance import observe_balance
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.evidence import served
-from ranksight.analysis.diagnosis.exchanges import observe_exchanges
 from ranksight.analysis.diagnosis.teams import observe_teams
-from ranksight.analysis.diagnosis.waits import observe_waits
-from ranksight.analysis.phases.calls import traced
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
@@ -62,10 +59,14 @@ def observe(
         found["balance"] = balance
     if teams := observe_teams(experiment):
         found["teams"] = teams
-    if waits := observe_waits(experiment):
-        found["waits"] = waits
-    if exchanges := observe_exchanges(experiment):
-        found["exchanges"] = exchanges
+    if any(run.configuration.get("ranks", 1.0) > 1 for run in experiment.runs):  # others send no messages
+        from ranksight.analysis.diagnosis.exchanges import observe_exchanges
+        from ranksight.analysis.diagnosis.waits import observe_waits
+
+        if waits := observe_waits(experiment):
+            found["waits"] = waits
+        if exchanges := observe_exchanges(experiment):
+            found["exchanges"] = exchanges
     return found
 
 
@@ -74,7 +75,11 @@ def phases_of(
     experiment: Experiment, series: Series | None, platform: Platform | None, machine: Machine | None
 ) -> dict[str, Any]:
     """The phases' times, or why there are none; empty without event traces."""
-    if "ranks" not in experiment.parameters or not traced(experiment):
+    if "ranks" not in experiment.parameters:
+        return {}
+    from ranksight.analysis.phases.calls import traced
+
+    if not traced(experiment):
         return {}
     from ranksight.analysis.phases.analysis import analyse  # what few experiments need
 

@@ -212,7 +212,6 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
     """The model of an experiment and the series that it was fitted to."""
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import say_first
-    from ranksight.counters.checking import unnoted
     from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
     from ranksight.platforms import load
 
@@ -222,6 +221,8 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
     coordinates, units = stated_of(experiment, args.derive, args.work, args.units)
     if named is not None:
+        from ranksight.counters.checking import unnoted
+
         say_first("warning", unnoted(experiment, named), "warnings")
     with fitting(args.quiet):
         return assemble(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -132,6 +133,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not debug:
         # Overflow in a hypothesis that is then discarded needs no warning; the reason of an answer names what is wrong.
         warnings.simplefilter("ignore", RuntimeWarning)
+    # Modules, tables and models are kept to the end: looking for cycles among them takes a twentieth of short commands.
+    gc.set_threshold(50_000, 20, 100)
     verb = "" if not given or given[0].startswith("-") else given[0]
     asked: list[int] = []
     if sys.stdout is None:  # closed by who called

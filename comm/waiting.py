@@ -22,12 +22,16 @@ Calotoiu et al. 2013, section 4).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from ranksight.core.errors import InputError
 from ranksight.core.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BY_CLOCK = (("compute_time", "compute_cpu_time"), ("wall_time", "cpu_time"))
 """Times by the clock and the processor times of the same stretches."""

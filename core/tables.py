@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Index
@@ -112,10 +112,10 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
         if "rank" in names:
             if table.column("rank").null_count:
                 raise ValueError("a row has no rank")
-            check_ranks(table.column("rank").to_numpy(), f"the rows of {file}")
+            check_ranks(_plain(table.column("rank")), f"the rows of {file}")
         if file.stem == "counters":
             for name in (name for name in names if name not in COUNTER_KEYS):
-                values = table.column(name).to_numpy()
+                values = _plain(table.column(name))
                 # A difference of counters may be below zero, by the error of both; no clock runs backwards.
                 least = 0.0 if metric(name).unit == "s" else -limits.VALUE
                 if (at := beyond(values, least)) is not None:
@@ -150,7 +150,7 @@ def read_arrays(file: Path) -> Columns:
     try:
         kernels, code = _kernels(table)
         values = {name: _numbers(table.column(name)) for name in table.column_names if name not in COUNTER_KEYS}
-        return Columns(kernels, code, table.column("rank").to_numpy(), values)
+        return Columns(kernels, code, _plain(table.column("rank")), values)
     except _WRONG as error:
         raise _damaged(file, error) from error
 
@@ -164,7 +164,7 @@ def _kernels(table: pa.Table) -> tuple[tuple[str, ...], Index]:
     names = tuple(map(str, column.dictionary.to_pylist()))
     if len(set(names)) < len(names):
         raise ValueError("it lists a kernel twice")
-    code = column.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+    code = _plain(column.indices).astype(np.intp)
     if listed:
         return names, code
     order = sorted(range(len(names)), key=names.__getitem__)
@@ -175,7 +175,15 @@ def _numbers(column: pa.ChunkedArray) -> Array:
     """A column of numbers, NaN where it has none."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    return np.asarray(column.to_numpy(), dtype=np.float64)
+    return np.asarray(_plain(column), dtype=np.float64)
+
+
+def _plain(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+    """A column of numbers as numpy has it: a view where each row has one, as pyarrow's own conversion loads pandas."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if whole.null_count or pa.types.is_boolean(whole.type):
+        return np.asarray(whole.to_numpy(zero_copy_only=False))
+    return np.asarray(np.from_dlpack(whole))
 
 
 def _damaged(file: Path, error: Exception) -> InputError:
@@ -212,6 +220,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _text_size(column: pa.ChunkedArray) -> int:
     """Bytes of the texts of a column of dictionaries, written out."""
+    import pyarrow.compute as pc  # takes as long as all else to import, and what we write has no such columns
+
     return sum(
         pc.sum(pc.take(pc.binary_length(chunk.dictionary).cast(pa.int64()), chunk.indices)).as_py() or 0
         for chunk in column.chunks
@@ -253,9 +263,9 @@ def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequenc
             names, code = _kernels(table)
             codes = np.array([kernels.setdefault(name, len(kernels)) for name in names], dtype=np.int32)
             kernel[here] = codes[code]
-            rank[here] = table.column("rank").to_numpy()
+            rank[here] = _plain(table.column("rank"))
             for name in held:
-                values[name][here] = table.column(name).to_numpy()
+                values[name][here] = _plain(table.column(name))
             at += count
     except _WRONG as error:
         raise InputError(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from ranksight.core.html import table
 from ranksight.model.uncertainty.forecast import OK, REASONS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ranksight.model.fitted_model import Model
 
 NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter", "repetitions": ""}
@@ -29,6 +30,8 @@ def function_table(model: Model) -> pd.DataFrame:
         ``points`` (configurations behind it), ``source`` (where the numbers come from), ``status`` (``ok`` or
         ``insufficient``), ``reason``.
     """
+    import pandas as pd
+
     fitted = model.fitted
     return pd.DataFrame(
         {

@@ -127,15 +127,14 @@ def _case(case: re.Match[str], way: Notation) -> Piece:
 
 def _split(text: str, signs: tuple[str, ...]) -> list[str]:
     """Parts of `text` and the `signs` between them, outside of brackets."""
-    parts, depth, start, at = [], 0, 0, 0
-    while at < len(text):
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
-        sign = next((sign for sign in signs if depth == 0 and text.startswith(sign, at)), "")
-        if sign:
-            parts += [text[start:at], sign]
-            start = at = at + len(sign)
-        else:
-            at += 1
+    parts, depth, start = [], 0, 0
+    for found in re.finditer("|".join(map(re.escape, ("(", ")", *signs))), text):
+        sign = found[0]
+        if sign in "()":
+            depth += 1 if sign == "(" else -1
+        elif depth == 0:
+            parts += [text[start : found.start()], sign]
+            start = found.end()
     return [*parts, text[start:]]
 
 

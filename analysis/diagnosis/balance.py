@@ -11,13 +11,14 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.idle import working
 from ranksight.model.plaindata import from_gaps
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ranksight.analysis.diagnosis.evidence import Evidence
 
 MEASURES = ("instructions", "cycles", "time", "compute_cpu_time")
@@ -50,6 +51,8 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
         rank = held.rank[own]
         if not (rank != rank[:1]).any():
             continue
+        import pandas as pd  # which runs of one rank do without
+
         kernels_of = pd.Categorical.from_codes(held.code[own], dtype=pd.CategoricalDtype(list(held.kernels)))
         table = pd.DataFrame({"kernel": kernels_of, "rank": rank})
         for name in MEASURES:
@@ -75,6 +78,8 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
 def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int, int]]:
     if not parts:
         return []
+    import pandas as pd
+
     ranks = max(int(part["rank"].nunique()) for part in parts)
     rows = pd.concat(parts, ignore_index=True)
     each = rows.groupby(["kernel", "rank"], observed=True)[name].median()
@@ -101,6 +106,8 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         ``busiest`` (rank), ``metric`` (that measured it), ``lost`` (part of the program's predicted time there that
         ranks wait for the busiest rank of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
     """
+    import pandas as pd
+
     columns = ["kernel", "ranks", "ratio", "before", "ahead", "having", "busiest", "metric", "lost", "named"]
     points = np.array(observed.get("configurations", []), dtype=np.float64)
     if not len(points) or "ranks" not in evidence.parameters:

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.fitted import fit_collective, fit_point_to_point
@@ -25,6 +24,8 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.application.communication import EXCHANGED
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ranksight.model.fitted_model import Model
 
 
@@ -50,7 +51,11 @@ def observe_exchanges(experiment: Experiment) -> dict[str, Any]:
         if (table["rank"] < 0).any() or not {"seconds", *KEYS} <= set(table.columns):
             continue
         calls.append(_calls(table))
-    forms = _forms(pd.concat(calls, ignore_index=True)) if calls else []
+    if not calls:
+        return {}
+    import pandas as pd
+
+    forms = _forms(pd.concat(calls, ignore_index=True))
     return {"fitted": forms} if forms else {}
 
 
@@ -86,6 +91,8 @@ def _forms(calls: pd.DataFrame) -> list[dict[str, Any]]:
 def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
     """BF_comm at `points` (k, m): columns :data:`ranksight.model.application.communication.EXCHANGED`; empty where no
     communication time was measured or no network is described."""
+    import pandas as pd
+
     sent, network = model.equation.communication, model.equation.network
     rows: list[dict[str, Any]] = []
     if sent is not None and sent.blocking is not None and network is not None:
@@ -95,4 +102,6 @@ def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
 
 def fitted_table(observed: Mapping[str, Any]) -> pd.DataFrame:
     """Fitted form of each operation: :data:`FITTED`; ``formula`` is empty and ``reason`` says why where none fits."""
+    import pandas as pd
+
     return pd.DataFrame(observed.get("fitted", []), columns=list(FITTED))

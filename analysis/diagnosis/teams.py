@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from ranksight.analysis.diagnosis.balance import HEAVY, MEASURES, UNEVEN
 from ranksight.core.experiment import WHOLE, Experiment
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ranksight.analysis.diagnosis.evidence import Evidence
 
 TABLE = "threads"
@@ -66,6 +67,8 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         for it), ``named`` (whether the team is uneven and costs more than
         :data:`ranksight.analysis.diagnosis.balance.HEAVY`).
     """
+    import pandas as pd
+
     total = float(evidence.total[-1])
     rows = []
     for kernel, entry in observed.get("kernels", {}).items():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.comm.waiting import shares_cores
@@ -14,6 +14,9 @@ from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.units import format_si, in_full
 from ranksight.model.application.comm_blocking import STATED, Taken, costs_time, kind_of
 from ranksight.model.priors import KERNELS_EXCESS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = NDArray[np.float64]
 
@@ -48,18 +51,20 @@ class Measured:
 def measured(experiment: Experiment) -> Iterator[Measured]:
     """Communication times of the runs with several ranks, each of which had a core of its own."""
     for run in experiment.runs:
+        if run.configuration.get("ranks", 1) < 2:
+            continue
         counters = experiment.table(run, "counters")
-        if run.configuration.get("ranks", 1) < 2 or shares_cores(run, counters):
+        if shares_cores(run, counters):
             continue
         messages = experiment.table(run, "messages")
         seconds, each = _by_kind(run, messages)
-        whole = pd.DataFrame() if counters is None else counters[counters["kernel"] == WHOLE]
-        if not seconds and "mpi_time" in whole and whole["mpi_time"].notna().any():
+        whole = None if counters is None else counters[counters["kernel"] == WHOLE]
+        if not seconds and whole is not None and "mpi_time" in whole and whole["mpi_time"].notna().any():
             each = whole["mpi_time"].dropna().to_numpy(dtype=float)
             seconds = {ALL: float(each.mean())}
         if not seconds or not each.mean() > 0:
             continue
-        wall = float(whole["wall_time"].max()) if "wall_time" in whole else np.nan
+        wall = float(whole["wall_time"].max()) if whole is not None and "wall_time" in whole else np.nan
         point = run.point(experiment.parameters)
         yield Measured(point, seconds, float(each.min() / each.mean()), wall)
 

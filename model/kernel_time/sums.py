@@ -13,7 +13,7 @@ whose estimate has a negative coefficient is left out, as another without that t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -36,6 +36,8 @@ SINGULAR = 1e-9
 """Smallest over largest eigenvalue of scaled normal equations below which terms repeat each other."""
 ITERATIONS = 4
 """Steps of Gauss and Newton's iteration."""
+AT_ONCE = 100_000
+"""Values of terms, under all hypotheses, of the series that are fitted at once."""
 LEAST = 0.05
 """Share of what was measured that a sum is at least, while it is sought."""
 
@@ -96,8 +98,8 @@ class Sums(Stored):
             if coefficient.shape != (len(weight), *members.shape) or weight.shape != coefficient.shape[:2]:
                 raise ValueError("its coefficients are not those of its terms")
             design = _design(np.array(content["terms"], dtype=np.float64), members, points)
-            centre = np.einsum("hnq,Khq->Khn", design, coefficient)
-            spread = np.einsum("hnq,Khqr,hnr->Khn", design, covariance, design)
+            centre = np.einsum("hqn,Khq->Khn", design, coefficient)
+            spread = np.einsum("hqn,Khqr,hrn->Khn", design, covariance, design)
             mean = np.einsum("Kh,Khn->Kn", weight, centre)
             square = np.einsum("Kh,Khn->Kn", weight, (centre - mean[:, None]) ** 2 + spread)
             kept = {name: content[name] for name in ("terms", "members", "points")}
@@ -115,22 +117,22 @@ class Sums(Stored):
         return np.asarray(np.log(self.points).mean(axis=0))
 
     @cached_property
-    def _fitted(self) -> tuple[_Fit, ...]:
-        """Each series under all hypotheses."""
+    def _fitted(self) -> tuple[tuple[Index, Index, _Fit], ...]:
+        """Series under all hypotheses, many at a time: which they are, and the points that they all have."""
         design = _design(self.terms, self.members, self.points)
         places = np.log(self.points) - self._origin
         departures = self._departures.covariance(places, places)
         real = self.members >= 0
+        prior = np.log(self._departures.prior)[:, None] + self.prior
+        step = max(1, AT_ONCE // (len(departures) * design.size))
         found = []
-        for measured, error in zip(self.measured, self.error, strict=True):
-            known = np.flatnonzero(np.isfinite(measured))
-            share = error[known] / measured[known]
-            covariance = (
-                departures[:, known[:, None], known]
-                + np.eye(len(known)) * (share**2 + self._departures.noise[:, None] ** 2 + JITTER)[:, None]
-            )
-            relative = design[:, known] / measured[known, None]
-            found.append(_fit(relative, covariance, real, np.log(self._departures.prior)[:, None] + self.prior))
+        for rows, known in _same(np.isfinite(self.measured), step):
+            measured = self.measured[np.ix_(rows, known)]
+            share = self.error[np.ix_(rows, known)] / measured
+            noise = share[:, None] ** 2 + self._departures.noise[:, None] ** 2 + JITTER
+            covariance = departures[:, known[:, None], known] + np.eye(len(known)) * noise[..., None]
+            relative = design[..., known] / measured[:, None, None]
+            found.append((rows, known, _fit(relative, covariance, real, prior)))
         return tuple(found)
 
     def at(self, points: Array) -> tuple[Array, Array]:
@@ -140,9 +142,12 @@ class Sums(Stored):
         measured = np.log(self.points) - self._origin
         cross, variance = self._departures.covariance(places, measured), self._departures.variance(places)
         mean, square = np.empty((2, len(self.measured), len(points)))
-        for row, fit in enumerate(self._fitted):
-            known = np.isfinite(self.measured[row])
-            mean[row], square[row] = fit.at(new, cross[..., known], variance)
+        for rows, known, fit in self._fitted:
+            step = max(1, AT_ONCE // (len(rows) * len(cross) * len(self.members)))
+            for first in range(0, len(points), step):
+                part = slice(first, first + step)
+                place = rows[:, None], np.arange(len(points))[part]
+                mean[place], square[place] = fit.at(new[..., part], cross[:, part, known], variance[:, part])
         own = unseen(np.log(points), np.log(self.points))
         return mean, np.sqrt(square + (mean * own) ** 2)
 
@@ -159,20 +164,29 @@ class Sums(Stored):
         return good and bool((self.measured[known] > 0).all() and (self.error[known] >= 0).all())
 
 
+def _same(known: Mask, most: int) -> Iterator[tuple[Index, Index]]:
+    """Rows of `known` (K, n) that are the same, `most` of them at a time, and where they are true."""
+    patterns, group = np.unique(known, axis=0, return_inverse=True)
+    for at, pattern in enumerate(patterns):
+        rows = np.flatnonzero(np.ravel(group) == at)
+        for first in range(0, len(rows), most):
+            yield rows[first : first + most], np.flatnonzero(pattern)
+
+
 @dataclass(frozen=True)
 class _Fit:
-    """One series under h sums and s departures.
+    """K series under h sums and s departures.
 
     Attributes
     ----------
-    relative : (s, h, n, q)
+    relative : (K, s, h, q, n)
         Values of the terms over those of the sum.
-    inverse : (s, n, n)
+    inverse : (K, s, n, n)
         Of the covariance of departures and errors.
-    left : (s, h, n)
+    left : (K, s, h, n)
         Logarithms of what was measured over the sum.
-    coefficient, covariance : (s, h, q), (s, h, q, q)
-    weight : (s, h)
+    coefficient, covariance : (K, s, h, q), (K, s, h, q, q)
+    weight : (K, s, h)
     """
 
     relative: Array
@@ -183,16 +197,18 @@ class _Fit:
     weight: Array
 
     def at(self, new: Array, cross: Array, variance: Array) -> tuple[Array, Array]:
-        """Mean and variance (k,) where terms have the values `new` (h, k, q), and departures the covariance `cross`
+        """Mean and variance (K, k) where terms have the values `new` (h, q, k), and departures the covariance `cross`
         (s, k, n) with those measured and `variance` (s, k)."""
         gain = cross @ self.inverse
-        departure = self.left @ gain.transpose(0, 2, 1)
-        centre = np.einsum("hkq,shq->shk", new, self.coefficient) * np.exp(departure)
-        departed = np.maximum(variance - np.einsum("skn,skn->sk", gain, cross), 0.0)
-        slope = new * np.exp(departure)[..., None] - centre[..., None] * (gain[:, None] @ self.relative)
-        spread = np.einsum("shkq,shqr,shkr->shk", slope, self.covariance, slope) + centre**2 * departed[:, None]
-        mean = np.einsum("sh,shk->k", self.weight, centre)
-        return mean, np.einsum("sh,shk->k", self.weight, (centre - mean) ** 2 + spread)
+        departure = np.exp(self.left @ gain.swapaxes(2, 3))
+        centre = (self.coefficient[..., None, :] @ new)[..., 0, :] * departure
+        departed = np.maximum(variance - (gain * cross).sum(axis=3), 0.0)
+        *count, terms, points = self.relative.shape
+        moved = self.relative.reshape(*count[:2], -1, points) @ gain.swapaxes(2, 3)
+        slope = new * departure[..., None, :] - centre[..., None, :] * moved.reshape(*count, terms, -1)
+        spread = ((self.covariance @ slope) * slope).sum(axis=3) + centre**2 * departed[:, :, None]
+        mean = np.einsum("Ksh,Kshk->Kk", self.weight, centre)
+        return mean, np.einsum("Ksh,Kshk->Kk", self.weight, (centre - mean[:, None, None]) ** 2 + spread)
 
 
 def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) -> Sums:
@@ -211,64 +227,68 @@ def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) ->
 
 
 def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
-    """Least squares of logarithms at terms that are `relative` (h, n, q) to what was measured, those that are `real`
-    (h, q), under each covariance (s, n, n), with the logarithms of the odds of both, `prior` (s, h).
+    """Least squares of logarithms at terms that are `relative` (K, h, q, n) to what was measured, those that are `real`
+    (h, q), under each covariance (K, s, n, n), with the logarithms of the odds of both, `prior` (s, h).
 
     Gauss and Newton's iteration, from a sum that meets all that was measured.
     """
-    real = real & relative.any(axis=1)
-    count, sizes = relative.shape[1], real.sum(axis=1)
+    real = (real & relative.any(axis=3))[:, None]
+    count, sizes = relative.shape[3], real.sum(axis=3)
     inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
-    padded = (~real)[:, :, None] & np.eye(real.shape[1], dtype=bool)
-    scaled = relative / np.where(real, np.abs(relative).max(axis=1), 1.0)[:, None]
-    size = np.linalg.eigvalsh(scaled.swapaxes(1, 2) @ scaled + padded)
-    usable = (size[:, 0] > SINGULAR * size[:, -1]) & (sizes <= count)
-    fitted = np.ones((len(inverse), *relative.shape[:2]))
+    padded = (~real)[..., None] & np.eye(real.shape[3], dtype=bool)
+    scale = np.where(real, np.abs(relative[:, None]).max(axis=4), 1.0)
+    scaled = relative[:, None] / scale[..., None]
+    size = np.linalg.eigvalsh(scaled @ scaled.swapaxes(3, 4) + padded)
+    usable = (size[..., 0] > SINGULAR * size[..., -1]) & (sizes <= count)
+    shape = (*inverse.shape[:2], *relative.shape[1:])
+    fitted = np.ones((*shape[:3], count))
     for _ in range(ITERATIONS):
-        slope, goal = relative / fitted[..., None], 1 - np.log(fitted)
-        scale = np.where(real, np.abs(slope).max(axis=2), 1.0)
-        slope = slope / scale[:, :, None]
-        turned = inverse[:, None] @ slope
-        normal = slope.swapaxes(2, 3) @ turned
-        typical = np.einsum("shqq->sh", normal)[..., None, None]
-        normal = np.where(usable[:, None, None], normal / typical + padded, np.eye(real.shape[1]))
-        spread = np.linalg.inv(normal) / typical
-        held = (spread @ (turned.swapaxes(2, 3) @ goal[..., None]))[..., 0]
-        fitted = np.maximum(np.einsum("hnq,shq->shn", relative, np.maximum(held, 0.0) / scale), LEAST)
-    left = goal - (slope @ held[..., None])[..., 0]
-    misfit = np.einsum("shn,snm,shm->sh", left, inverse, left)
-    held, spread, chance = _cut_off(held, spread * (real[:, :, None] & real[:, None, :]))
-    usable = usable & (held >= -SINGULAR).all(axis=2)
-    usable[:, int(np.argmin(sizes))] |= ~usable.any(axis=1)
+        slope, goal = scaled / fitted[..., None, :], 1 - np.log(fitted)
+        turned = (slope.reshape(*shape[:2], -1, count) @ inverse).reshape(shape)
+        normal = turned @ slope.swapaxes(3, 4)
+        typical = np.einsum("Kshqq->Ksh", normal)[..., None, None]
+        normal = np.where(usable[..., None, None], normal / typical + padded, np.eye(real.shape[3]))
+        held = np.linalg.solve(normal, (turned / typical) @ goal[..., None])[..., 0]
+        fitted = np.maximum((np.maximum(held, 0.0)[..., None, :] @ scaled)[..., 0, :], LEAST)
+    spread = np.linalg.inv(normal) / typical
+    left = goal - (held[..., None, :] @ slope)[..., 0, :]
+    misfit = ((left @ inverse) * left).sum(axis=3)
+    held, spread, chance = _cut_off(held, spread * (real[..., :, None] & real[..., None, :]))
+    usable = usable & (held >= -SINGULAR).all(axis=3)
+    simplest = np.arange(sizes.shape[2]) == sizes.argmin(axis=2)[..., None]
+    usable |= simplest & ~usable.any(axis=2, keepdims=True)
     determinant = np.linalg.slogdet(covariance)[1]
-    score = prior - (misfit + determinant[:, None] + sizes * np.log(max(count, 2))) / 2 + chance
-    weight = np.exp(np.where(usable, score, -np.inf) - score[usable].max())
-    held = np.maximum(held, 0.0) * real / scale
-    fitted = np.maximum(np.einsum("hnq,shq->shn", relative, held), LEAST)
+    score = prior - (misfit + determinant[..., None] + sizes * np.log(max(count, 2))) / 2 + chance
+    score = np.where(usable, score, -np.inf)
+    weight = np.exp(score - score.max(axis=(1, 2), keepdims=True))
+    held = np.maximum(held, 0.0) * real
+    fitted = np.maximum((held[..., None, :] @ scaled)[..., 0, :], LEAST)
     spread = spread / (scale[..., :, None] * scale[..., None, :])
-    return _Fit(relative / fitted[..., None], inverse, -np.log(fitted), held, spread, weight / weight.sum())
+    weight = weight / weight.sum(axis=(1, 2), keepdims=True)
+    at_sum = relative[:, None] / fitted[..., None, :]
+    return _Fit(at_sum, inverse, -np.log(fitted), held / scale, spread, weight)
 
 
 def _cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
-    """Estimates (s, h, q) and covariances with the most doubtful coefficient of each kept above zero, and ln of the
+    """Estimates (K, s, h, q) and covariances with the most doubtful coefficient of each kept above zero, and ln of the
     probability that it is; moments of the truncated normal distribution."""
-    variance = np.maximum(np.einsum("shqq->shq", covariance), 1e-300)
+    variance = np.maximum(np.einsum("Kshqq->Kshq", covariance), 1e-300)
     sure = np.where(variance > 1e-299, held / np.sqrt(variance), np.inf)
-    at = sure.argmin(axis=2)[..., None]
-    z, own = (np.take_along_axis(each, at, axis=2)[..., 0] for each in (sure, variance))
+    at = sure.argmin(axis=3)[..., None]
+    z, own = (np.take_along_axis(each, at, axis=3)[..., 0] for each in (sure, variance))
     below = np.isfinite(z) & (z < ENOUGH)
     z = np.where(below, z, 0.0)
     # The density over the probability above zero, from logarithms as both may vanish.
     ratio = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - special.log_ndtr(z))
     moved = np.where(below, np.sqrt(own) * ratio, 0.0)
     kept = np.where(below, np.clip(1 - ratio * (ratio + z), 0.0, 1.0), 1.0)
-    column = np.take_along_axis(covariance, at[..., None], axis=3)[..., 0]
+    column = np.take_along_axis(covariance, at[..., None], axis=4)[..., 0]
     held = held + column * (moved / own)[..., None]
     covariance = covariance - (column[..., :, None] * column[..., None, :]) * ((1 - kept) / own)[..., None, None]
     return held, covariance, np.where(below, special.log_ndtr(z), 0.0)
 
 
 def _design(terms: Array, members: Index, points: Array) -> Array:
-    """Values (h, n, q) of the terms of each sum, zero where it has fewer."""
+    """Values (h, q, n) of the terms of each sum, zero where it has fewer."""
     table = np.concatenate([np.nan_to_num(values(terms, points)), np.zeros((1, len(points)))])
-    return np.asarray(table[members].transpose(0, 2, 1))
+    return np.asarray(table[members])

@@ -10,13 +10,17 @@ those of the times.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas as pd
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.sampled import sampling_of
 from ranksight.model.resource.equation import Machine
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ABOVE = 2.0
 """Times the platform's clock that no processor of it runs at: turbo of one core stays below."""
@@ -53,6 +57,8 @@ def _own(experiment: Experiment, run: Run, metrics: tuple[str, ...]) -> pd.DataF
     complete = run.state == "complete" and set(columns) <= set(experiment.columns(run, "counters"))
     table = experiment.table(run, "counters", columns=columns) if complete else None
     if table is None:
+        import pandas as pd
+
         return pd.DataFrame({name: [] for name in metrics})
     parts = table[table["kernel"] != WHOLE]
     return (parts if len(parts) else table).set_index(["kernel", "rank"])[list(metrics)]
@@ -74,6 +80,8 @@ def _paired(experiment: Experiment) -> float:
 
 def _as_in(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     """Rows of kernels, and of ranks of a configuration, that the other has too."""
+    import pandas as pd
+
     mine, theirs = (each.reset_index() for each in (one, other))
     both = mine["kernel"].isin(theirs["kernel"]).to_numpy()
     places = [pd.MultiIndex.from_frame(each[["run", "rank"]]) for each in (mine, theirs)]
@@ -82,6 +90,8 @@ def _as_in(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
 
 def _totals(experiment: Experiment, metric: str) -> pd.DataFrame:
     """Mean over repetitions of a metric of each configuration, kernel and rank, with the variance that samples give."""
+    import pandas as pd
+
     parts = []
     for run in experiment.runs:
         values = _own(experiment, run, (metric,))

@@ -273,22 +273,20 @@ class _Shares:
         reduced: set[str] = set()
         by_rank: set[str] = set()
         for run in experiment.runs:
-            table = experiment.table(run, "counters") if run.state == "complete" else None
-            if table is None or table.empty:
+            table = experiment.arrays(run) if run.state == "complete" else None
+            if table is None or not len(table):
                 continue
-            kernel = table["kernel"].astype("category").cat
-            names = [str(name) for name in kernel.categories]
+            names, codes, rank = table.kernels, table.code, table.rank
             index = np.array([rows.setdefault(name, len(rows)) for name in names], dtype=np.intp)
-            codes, rank = kernel.codes.to_numpy(), table["rank"].to_numpy()
             at = run.point(experiment.parameters)
             whole = rank == ALL_RANKS
             reduced |= {names[code] for code in np.unique(codes[whole])}
             by_rank |= {names[code] for code in np.unique(codes[~whole])} - set(_APART)
             own = np.array([name not in _APART for name in names], dtype=bool)
-            for name in table.columns:
+            for name, column in table.values.items():
                 if name in _OTHER_COLUMNS or not metric(name).additive or (metrics is not None and name not in metrics):
                     continue
-                values = np.nan_to_num(table[name].to_numpy(dtype=np.float64), posinf=0.0, neginf=0.0)
+                values = np.nan_to_num(column, posinf=0.0, neginf=0.0)
                 values = np.where(own[codes], np.maximum(values, 0.0), 0.0)
                 total: Array = np.bincount(codes, values, len(names)).astype(np.float64)
                 largest: Array = np.zeros(len(names))

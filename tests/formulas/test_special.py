@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import numpy as np
@@ -35,6 +36,24 @@ def test_sums_of_logarithms_are_those_of_scipy(axis: int | None) -> None:
     for keep in (False, True):
         ours = special.logsumexp(values, axis=axis, keepdims=keep)
         np.testing.assert_allclose(ours, scipy.special.logsumexp(values, axis=axis, keepdims=keep), rtol=1e-14)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_derivatives_of_the_gamma_function_are_those_of_scipy(order: int) -> None:
+    x = 10.0 ** np.linspace(-2, 4, 61)
+    np.testing.assert_allclose(special.polygamma(order, x), scipy.special.polygamma(order, x), rtol=1e-14)
+    np.testing.assert_array_equal(special.digamma(x), scipy.special.digamma(x))
+
+
+def test_functions_of_scipy_come_without_its_package_which_still_loads() -> None:
+    code = (
+        "import sys; from ranksight.core import special; mine = special.gammaln(5.0), special.stdtr(3.0, 1.0)\n"
+        "loaded = {'scipy.special', 'numpy.f2py'} & set(sys.modules)\n"
+        "import scipy.special, scipy.optimize; from scipy.special import cython_special\n"
+        "same = mine == (scipy.special.gammaln(5.0), scipy.special.stdtr(3.0, 1.0)); print(sorted(loaded), same)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == "[] True"
 
 
 def test_other_functions_come_from_scipy() -> None:

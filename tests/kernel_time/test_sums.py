@@ -56,6 +56,17 @@ def test_a_law_that_follows_the_ranks_by_an_unknown_power_is_inside(power: float
     assert np.median(np.abs(mean[:, 0] / wanted - 1)) < 0.1
 
 
+@pytest.mark.parametrize("at_once", [1, 10_000, 10**7])
+def test_series_say_together_what_each_says_alone(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("ranksight.model.kernel_time.sums.AT_ONCE", at_once)
+    measured = law(P) * np.exp(0.02 * np.random.default_rng(5).normal(size=(6, len(P))))
+    measured[1, 0] = measured[3, 0] = measured[4, 2] = np.nan
+    mean, deviation = fit_sums(space(), P, measured, 0.02 * np.nan_to_num(measured)).at(FAR)
+    for row, values_of_one in enumerate(measured):
+        alone = fit_sums(space(), P, values_of_one[None], 0.02 * np.nan_to_num(values_of_one[None])).at(FAR)
+        np.testing.assert_allclose([mean[row], deviation[row]], np.concatenate(alone), rtol=1e-9)
+
+
 def test_no_term_takes_away() -> None:
     falling = 1.0 - 0.01 * P[:, 0]
     found = fit_sums(space(), P, falling[None], 0.001 * np.ones((1, len(P))))

@@ -241,6 +241,20 @@ def test_predicting_loads_little(folder: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_fitting_functions_loads_neither_pandas_nor_all_of_scipy(tmp_path: Path) -> None:
+    experiment = rs.Experiment.create(tmp_path / "e", "heat", ["size"])
+    for size in (1, 2, 4, 8, 16):
+        table = pd.DataFrame({"kernel": ["solve", "copy"], "rank": -1, "time": [1.5 * size, 2.0]})
+        experiment.add(rs.Run({"size": size}, provenance={"time": "measured"}), table)
+    code = (
+        "import sys; from ranksight.cli.main import main; "
+        f"main(['fit', {str(tmp_path / 'e')!r}]); "
+        "print([m for m in ('pandas', 'pyarrow.compute', 'scipy.special', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_python_gives_the_same_table(folder: Path) -> None:
     model = rs.Model.load(folder / "heat.exp.model.json")
     table = model.predict(ranks=[64, 128], size=96, metrics=["instructions"]).table()
