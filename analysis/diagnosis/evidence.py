@@ -230,9 +230,7 @@ def gather(
 
     each = {name: value if name in _WAITED else value / having for name, value in broken.each.items()}
     computing = _computing(each)
-    time, lower, upper = (of("time", which) for which in ("value", "lower", "upper"))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        down, up = (np.nan_to_num(end / time, nan=1.0) for end in (lower, upper))
+    down, up = answers.ends("time")
     status, reason = answers.state("time")
     measured = (points[:, None] == model.training[None]).all(axis=2).any(axis=1)
     terms = _equation(model, broken)
@@ -311,6 +309,12 @@ class _Answers:
             measured = self.kept.at(self.kernels, name, self.points)
             return np.where(np.isfinite(measured), measured, learned)
         return np.asarray(learned)
+
+    def ends(self, name: str) -> tuple[Array, Array]:
+        """Ends of a metric's interval over its value, each (K, k); 1 where they are not known."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            lower, upper = (self.of(name, end) / self.of(name) for end in ("lower", "upper"))
+        return np.nan_to_num(lower, nan=1.0), np.nan_to_num(upper, nan=1.0)
 
     def state(self, name: str) -> tuple[Index, NDArray[np.object_]]:
         """Status of a metric (K, k) and the reason for it; OK where a kernel has no such metric."""

@@ -53,7 +53,7 @@ def plot_kernel(
     second_axis(ax, metric(name).unit)
     ax.set_ylabel(f"{name} per rank")
     ax.set_title(short_names([kernel], 60)[kernel], fontsize="medium", parse_math=False)
-    legend(ax, handles, labels, fontsize="medium")
+    legend(ax, handles, labels, outside=False, fontsize="medium")
     return ax
 
 

@@ -79,5 +79,5 @@ def plot_prediction(
         clamp_values(ax, sweep, measured[here & np.isfinite(measured)] if len(here) else ())
     second_axis(ax, "s")
     ax.set_ylabel("time")
-    legend(ax, handles, labels, fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend(ax, handles, labels, fontsize="medium")
     return ax
