@@ -181,8 +181,8 @@ def _numbers(column: pa.ChunkedArray) -> Array:
 def _plain(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     """A column of numbers as numpy has it: a view where each row has one, as pyarrow's own conversion loads pandas."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    # An empty column may have no type at all.
-    if whole.null_count or not (pa.types.is_integer(whole.type) or pa.types.is_floating(whole.type)):
+    # Columns of a table without rows have whatever type nothing has.
+    if whole.null_count or pa.types.is_boolean(whole.type) or not pa.types.is_primitive(whole.type):
         return np.asarray(whole.to_numpy(zero_copy_only=False))
     return np.asarray(np.from_dlpack(whole))
 
