@@ -37,6 +37,7 @@ class Cartesian:
 
     Attributes
     ----------
+    dimensions : int
     periodic : tuple of bool
         For each dimension whether its ends are neighbours.
     rising : bool
@@ -243,7 +244,7 @@ def _of_domains(
 def _distinct(
     domains: Sequence[tuple[float, ...]], periodic: tuple[bool, ...], ways: Mapping[int, Sequence[tuple[int, ...]]]
 ) -> Iterator[Cartesian]:
-    """Grids of the domains that are cut in one of the `ways` of each run; of those equal at :data:`SHOWN` the first."""
+    """Grids of the domains that are cut in one of the `ways` of each run; of those alike at :data:`SHOWN` the first."""
     edges = np.array(domains)
     seen = set()
     for rising in (False, True):
@@ -252,9 +253,9 @@ def _distinct(
             cut = least_surfaces(ranks, edges, rising)
             fits &= (cut[:, None] == np.array(every)).all(axis=2).any(axis=1)
         shown = np.concatenate([least_surfaces(ranks, edges[fits], rising) for ranks in SHOWN], axis=1)
-        for at, content in zip(np.flatnonzero(fits).tolist(), map(bytes, shown), strict=True):
-            if content not in seen:
-                seen.add(content)
+        for at, alike in zip(np.flatnonzero(fits).tolist(), map(bytes, shown), strict=True):
+            if alike not in seen:
+                seen.add(alike)
                 yield Cartesian(len(periodic), periodic, rising, domain=domains[at])
 
 
