@@ -29,7 +29,6 @@ def observe(
 
     Parameters
     ----------
-    experiment : Experiment
     series : Series
         Means over ranks that the functions were fitted to.
     platform : Platform or None

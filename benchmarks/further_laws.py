@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.known_laws import MACHINE, TOTAL, answers, row
+from benchmarks.known_laws import MACHINE, METRICS, TOTAL, answers, as_table, row
 from benchmarks.settings import Settings
-from benchmarks.table import markdown
 from ranksight.core.arrays import Array
 from ranksight.platforms.files import load
 from ranksight.platforms.platform import Platform
@@ -120,7 +119,7 @@ class Kernel:
     Attributes
     ----------
     instructions : float
-        For each cell, or what stands for one.
+        For each cell, or each unit of work in its place.
     work, cpi, blocking : callable
         Cells, and factors of the two rates.
     rates : (2,)
@@ -240,10 +239,8 @@ def write(folder: Path, program: Program, platform: Platform, rng: np.random.Gen
             if messages or (ranks == 1 and program.times(2, platform)[1]):
                 measured.append((ranks, SIZE, rep, "mpi", *[np.nan] * 8, sent))
             measured.append((ranks, SIZE, rep, TOTAL, *[np.nan] * 8, whole))
-    counters = ["INST", "CYC", "STALL", "L1", "L2", "L3", "DRAM", "FLOPS", "time"]
-    pd.DataFrame(measured, columns=["ranks", "size", "rep", "kernel", *counters]).to_csv(
-        folder / "counters.csv", index=False
-    )
+    columns = ["ranks", "size", "rep", "kernel", *METRICS]
+    pd.DataFrame(measured, columns=columns).to_csv(folder / "counters.csv", index=False)
     pd.DataFrame(true, columns=["ranks", "size", "kernel", "time", "trained"]).to_csv(folder / "truth.csv", index=False)
 
 
@@ -269,5 +266,4 @@ def run(settings: Settings) -> str:
         "starts in shares or as a square root, rings, exchanges with all others and long reductions, whose blocking "
         f"factor follows the ranks. {count} random programs a row, seed {SEED}.\n\n"
     )
-    part = ["error %", "without a model %", "answered %", "inside %", "ratio", "gross"]
-    return text + markdown(["varies", *part, *(f"program: {each}" for each in part)], rows)
+    return text + as_table(rows)

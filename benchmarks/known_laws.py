@@ -144,6 +144,12 @@ def row(name: str, found: list[Answer]) -> list[str]:
     return cells
 
 
+def as_table(rows: list[list[str]]) -> str:
+    """The rows under their heading, as Markdown."""
+    part = ["error %", "without a model %", "answered %", "inside %", "ratio", "gross"]
+    return markdown(["varies", *part, *(f"program: {each}" for each in part)], rows)
+
+
 def run(settings: Settings) -> str:
     """The section of RESULTS.md."""
     generator = settings.data.parent / "truth" / "programs.py"
@@ -178,5 +184,4 @@ def run(settings: Settings) -> str:
         "the median error of the best method without a model, chosen afterwards; percent answered; percent of those "
         "inside the 90 % interval; median ratio of the interval's ends; answers over 25 % off and outside.\n\n"
     )
-    part = ["error %", "without a model %", "answered %", "inside %", "ratio", "gross"]
-    return text + markdown(["varies", *part, *(f"program: {each}" for each in part)], rows)
+    return text + as_table(rows)

@@ -14,7 +14,7 @@ import numpy as np
 from ranksight.campaign.nested import Timers
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
-from ranksight.core.files import Staging, recover, sync_tree
+from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
 from ranksight.core.reading import Reading, validated
 from ranksight.core.run import INCLUSIVE
@@ -71,10 +71,7 @@ class Naming:
     def configuration(self, reading: Reading, path: Path) -> dict[str, float]:
         """The configuration of a reading: its own, with what the user says added and put in place of it.
 
-        Raises
-        ------
-        InputError
-            When a parameter is not found, or is not a number.
+        Raises InputError when a parameter is not found, or is not a number.
         """
         found = dict(reading.configuration)
         for name, where in self.parameters.items():
@@ -101,10 +98,7 @@ class Naming:
     def counters(self, table: pd.DataFrame, path: Path) -> pd.DataFrame:
         """The table with the metrics, and the kernel that is the whole program, renamed.
 
-        Raises
-        ------
-        InputError
-            When the new name of a metric is taken, or there is no such kernel.
+        Raises InputError when the new name of a metric is taken, or there is no such kernel.
         """
         if self.total is not None:
             whole = table["kernel"] == self.total
@@ -127,13 +121,7 @@ def _shape(path: Path) -> str:
 
 
 def names_of(specifications: Sequence[str]) -> dict[str, str]:
-    """Read ``NAME`` and ``NAME=SOURCE`` into name to source.
-
-    Raises
-    ------
-    InputError
-        When a name is empty or given twice.
-    """
+    """Read ``NAME`` and ``NAME=SOURCE`` into name to source. Raises InputError when a name is empty or given twice."""
     found: dict[str, str] = {}
     for text in specifications:
         name, mark, source = text.partition("=")
@@ -206,10 +194,7 @@ class Import:
         self.place, self.application, self.naming = place, application, naming
         recover(place)
         self._complete = complete
-        if place.is_symlink():
-            raise InputError(
-                f"{place} is a link and is not replaced", "name what it leads to, or another folder, with -o"
-            )
+        refuse_link(place, "folder")
         if place.exists():
             empty = place.is_dir() and not any(place.iterdir())
             if not force and not empty:
@@ -250,12 +235,8 @@ class Import:
         """Store the readings of one file and return the number of runs; store none if one of them is wrong.
 
         A reading of a known configuration becomes a repetition of it. `watch` is called after every run with the number
-        of runs stored and their total.
-
-        Raises
-        ------
-        InputError
-            When the file is damaged, lacks a parameter, or has others than the files before.
+        of runs stored and their total. Raises InputError when the file is damaged, lacks a parameter, or has others
+        than the files before.
         """
         held: dict[str, None] = {}
         checked = []
@@ -387,13 +368,7 @@ class Import:
                 replace(run, provenance=said).write(self._experiment.path / "runs" / run.id)
 
     def finish(self) -> Experiment:
-        """Put the experiment in its place.
-
-        Raises
-        ------
-        InputError
-            When nothing was added.
-        """
+        """Put the experiment in its place. Raises InputError when nothing was added."""
         if self._experiment is None:
             raise InputError("nothing was imported")
         try:

@@ -47,8 +47,6 @@ class Launch:
         The words of the command without ``{wrap}``.
     program_at : int
         Index in `command` of the program's own executable.
-    configuration : mapping of str to float
-    ranks : int
     prepare : tuple of str
         What is run once before the runs of the configuration; none where empty.
     """
@@ -81,7 +79,6 @@ class Template:
 
     Attributes
     ----------
-    words : tuple of str
     at : mapping of int to tuple of str
         The command for numbers of ranks at which it differs.
     prepare : tuple of str
@@ -107,10 +104,7 @@ class Template:
     def fill(self, configuration: Mapping[str, float]) -> Launch:
         """Fill the parameters in.
 
-        Raises
-        ------
-        InputError
-            When a parameter of the template has no value, or no program can be found in the command.
+        Raises InputError when a parameter of the template has no value, or no program can be found in the command.
         """
 
         def value(match: re.Match[str]) -> str:
@@ -155,12 +149,8 @@ def program_index(words: Sequence[str]) -> int:
     """Index of the program in a command line: the first word that is an executable and no option's value.
 
     The launcher is not the program, nor are those that only start it, ``env NAME=VALUE`` and others
-    (:data:`ranksight.campaign.launchers.STARTERS`).
-
-    Raises
-    ------
-    InputError
-        When there is a launcher and no later word is an executable file, or what looks like a launcher is not known.
+    (:data:`ranksight.campaign.launchers.STARTERS`). Raises InputError when there is a launcher and no later word is an
+    executable file, or what looks like a launcher is not known.
     """
     known = launcher_of(words[0])
     if shutil.which(words[0]) is None:

@@ -49,12 +49,10 @@ class Plan:
 
     Attributes
     ----------
-    template : Template
     grid : mapping of str to sequence of float
         Values of every parameter; all combinations are run.
     repetitions : int
         For collectors whose numbers scatter; a deterministic one runs once.
-    collectors : mapping of str to Collector
     timeout : float or None
         Seconds after which one execution is ended and counts as failed.
     case : Path or None
@@ -105,7 +103,6 @@ class Outcome:
     ----------
     measured, kept : int
         Runs made now, and those that were there before.
-    failures : tuple of Failure
     stopped : bool
         Whether it ended early, as runs failed one after another.
     left_out : tuple of str
@@ -287,12 +284,8 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     """Run one command to its end, its output into a file; return the wall time in seconds.
 
     Whatever it started ends on a timeout, when the user cancels, and when this process is killed
-    (:mod:`ranksight.campaign.supervising`).
-
-    Raises
-    ------
-    ToolError
-        When it cannot be started, exits with another status than 0, is killed, or takes longer than `timeout`.
+    (:mod:`ranksight.campaign.supervising`). Raises ToolError when it cannot be started, exits with another status than
+    0, is killed, or takes longer than `timeout`.
     """
     environment = {**os.environ, **step.environment}
     try:

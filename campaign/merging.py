@@ -36,11 +36,7 @@ def merge(target: Experiment, sources: Sequence[Experiment]) -> int:
     """Copy the runs of `sources` into `target` and give their number; what `target` holds already stays as it is.
 
     A run that is there already with the same start is the same run. One with another start is a further repetition.
-
-    Raises
-    ------
-    InputError
-        When a source is of other parameters or another application, before anything is copied.
+    Raises InputError when a source is of other parameters or another application, before anything is copied.
     """
     check_alike(target, sources)
     return sum(_copy(target, source, run) for source in sources for run in source.runs)

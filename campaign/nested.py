@@ -48,7 +48,6 @@ class Holder:
 
     Attributes
     ----------
-    kernel : str
     certain : bool
         Whether its name says that it is the whole.
     times : float

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.core.files import leads_out, regular_file
 from ranksight.core.reading import READERS
 
@@ -18,23 +18,15 @@ HEAD = 4096
 def recognise(path: Path) -> str | None:
     """Name of the reader that recognises a file or folder, or None.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read, or several readers recognise it.
+    Raises InputError when the file cannot be read, or several readers recognise it.
     """
     head = b""
     if not path.is_dir():
         regular_file(path)
-        try:
-            with path.open("rb") as stream:
-                head = stream.read(HEAD)
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    try:
+        with readable(path), path.open("rb") as stream:
+            head = stream.read(HEAD)
+    with readable(path):
         names = [name for name in READERS if READERS[name].recognises(path, head)]
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if len(names) > 1:
         raise InputError(
             f"{path} may be of the formats {', '.join(names)}",
@@ -67,12 +59,8 @@ def find(paths: Sequence[Path], reader: str | None) -> Found:
     """Files and folders to read with the name of their reader.
 
     A folder that no reader takes as a whole is searched, in order of names. With `reader` given, every file that is
-    named is taken by it, and of a folder those that it recognises.
-
-    Raises
-    ------
-    InputError
-        When a path that is named does not exist, cannot be opened, or is of several formats.
+    named is taken by it, and of a folder those that it recognises. Raises InputError when a path that is named does not
+    exist, cannot be opened, or is of several formats.
     """
     found = Found()
     for path in paths:

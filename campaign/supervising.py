@@ -53,7 +53,6 @@ def run(
 
     Parameters
     ----------
-    command : sequence of str
     output : Path
         File that takes what the command prints.
     environment : mapping of str to str
@@ -112,12 +111,7 @@ def end_left(record: Path) -> None:
     """End what an earlier campaign left running, as its record names it.
 
     Nothing is done where there is no record, where the machine was started anew since, or where the number of the
-    process is another's by now.
-
-    Raises
-    ------
-    InputError
-        When processes may run that cannot be ended from here.
+    process is another's by now. Raises InputError when processes may run that cannot be ended from here.
     """
     try:
         host, boot, session, start, job = read_bytes(record, 4096).decode("utf-8").split()

@@ -59,8 +59,6 @@ def adapt(
 
     Parameters
     ----------
-    collectors : mapping of str to Collector
-    platform : Platform or None
     kernels : sequence of str
         To be split.
     named : bool

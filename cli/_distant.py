@@ -11,7 +11,7 @@ from ranksight.cli._lines import options, shell_line
 from ranksight.cli._outcome import report
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.core.units import in_full
+from ranksight.core.units import assigned, in_full
 from ranksight.reports.terminal import Block, Text, next_step, show
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _check(experiment: Experiment, before: Analysis | None, small: Mapping[str, 
             "write the problem's size as {size} where the program takes it",
         )
     if dict(before.workload) == dict(small):
-        words = " ".join(f"{name}={in_full(value)}" for name, value in small.items())
+        words = assigned(small)
         raise InputError(f"{words} is the original workload", "give a smaller one")
     groups = [group for phase in before.phases for group in phase.groups]
     if not any(group.constant for group in groups):
@@ -97,7 +97,7 @@ def _check(experiment: Experiment, before: Analysis | None, small: Mapping[str, 
 def _progress(quiet: bool) -> Watcher:
     def watch(run: Run, what: str) -> None:
         if not quiet and what in ("done", "failed"):
-            values = " ".join(f"{name}={in_full(value)}" for name, value in run.configuration.items())
+            values = assigned(run.configuration)
             print(f"{values} {run.collector}: {what}", flush=True)
 
     return watch

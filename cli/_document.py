@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
+
+from ranksight.core.units import finite
 
 _ENCODE = json.JSONEncoder(allow_nan=False).encode
 
@@ -35,7 +36,7 @@ def _encoded(value: Any) -> str:
 
 def _with_nulls(value: Any) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return finite(value)
     if isinstance(value, Mapping):
         return {key: _with_nulls(item) for key, item in value.items()}
     return [_with_nulls(item) for item in value] if isinstance(value, list | tuple) else value

@@ -9,7 +9,7 @@ from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.core.names import short_names
-from ranksight.core.units import in_full
+from ranksight.core.units import in_words
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _frame(table: MessageTable, by: str, kernels: list[str]) -> pd.DataFrame:
 def _print(table: MessageTable, frame: pd.DataFrame, args: argparse.Namespace) -> None:
     import pandas as pd
 
-    at = ", ".join(f"{name} {in_full(value)}" for name, value in table.configuration.items())
+    at = in_words(table.configuration)
     blocks: list[Block] = [Text(f"{at}: messages of a rank, by {args.messages}", style="bold")]
     if args.messages != "class":
         rows = [[_cell(value) for value in row] for row in frame.head(LONGEST).itertuples(index=False)]

@@ -19,12 +19,19 @@ WIDEST = 100
 """Columns of help at most."""
 
 
-def several(container: argparse._ActionsContainer, name: str, metavar: str, what: str) -> None:
-    """Declare an option of a parser or group that may be repeated; its value is a list."""
+def several(container: argparse._ActionsContainer, name: str, metavar: str, what: str, lists: bool = False) -> None:
+    """Declare an option of a parser or group that may be repeated; its value is a list.
+
+    With `lists` each value may be several, separated by commas.
+    """
     text, default, rest = what.partition(" (default")
-    container.add_argument(
-        name, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated{default}{rest}"
-    )
+    how: dict[str, Any] = {"action": "extend", "type": _listed} if lists else {"action": "append"}
+    help_ = f"{text}; may be repeated{default}{rest}"
+    container.add_argument(name, default=[], metavar=metavar, help=help_, **how)
+
+
+def _listed(given: str) -> list[str]:
+    return [each for each in given.split(",") if each]
 
 
 class Wrapped(argparse.RawDescriptionHelpFormatter):
@@ -71,7 +78,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_metrics(self) -> None:
         """Declare which metrics are taken; all where none is named."""
-        several(self, "--metric", "NAME[,NAME]", "use only these metrics")
+        several(self, "--metric", "NAME[,NAME]", "use only these metrics", lists=True)
 
     def add_percentage(self, name: str, what: str, default: float | None = None) -> None:
         """Declare a percentage, from 0; `what` is its help."""

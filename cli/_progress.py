@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ranksight.cli._saying import say
 from ranksight.core.names import clipped, printable
-from ranksight.core.units import in_full
+from ranksight.core.units import assigned
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Run
@@ -37,7 +37,6 @@ class Progress:
     ----------
     total : int
         Steps.
-    quiet : bool
     every : float
         Seconds between plain lines where there is no terminal.
     after : float
@@ -118,7 +117,6 @@ class Runs(Progress):
     ----------
     runs : sequence of Run
         All of the campaign.
-    quiet : bool
     """
 
     def __init__(self, runs: Sequence[Run], quiet: bool) -> None:
@@ -155,7 +153,7 @@ class Runs(Progress):
             self.ahead[run.collector] -= 1
         if what in ("done", "failed"):
             self.took.setdefault(run.collector, []).append(time.monotonic() - self.started)
-        values = " ".join(f"{name}={in_full(value)}" for name, value in run.configuration.items())
+        values = assigned(run.configuration)
         text = f"{values} {run.collector} repetition {run.repetition}"
         if self.quiet:
             return

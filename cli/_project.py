@@ -81,10 +81,7 @@ class Project:
 def load(path: Path) -> Project:
     """The project that a file describes.
 
-    Raises
-    ------
-    InputError
-        When it is not TOML, or holds an unknown key or a value of another kind.
+    Raises InputError when it is not TOML, or holds an unknown key or a value of another kind.
     """
     from ranksight.core.toml import decode, read
 

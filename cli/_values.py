@@ -26,12 +26,8 @@ def values(text: str) -> list[float]:
     """The numbers that `text` lists, in its order, each once.
 
     Parts are separated by commas: a number, ``2^10``, ``1-8`` and ``1..8`` (whole numbers from the first to the last),
-    ``16..64:16`` (in steps) and ``1..1024*2`` (each so many times the one before).
-
-    Raises
-    ------
-    ValueError
-        Naming the part that cannot be read, without a remedy; :data:`WRITE` is one.
+    ``16..64:16`` (in steps) and ``1..1024*2`` (each so many times the one before). Raises ValueError, naming the part
+    that cannot be read, without a remedy; :data:`WRITE` is one.
     """
     found: dict[float, None] = {}
     for part in text.split(","):
@@ -78,10 +74,7 @@ def _number(text: str) -> float:
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option ``--NAME VALUE[,VALUE]`` sets a parameter of the model.
 
-    Raises
-    ------
-    UsageError
-        When an option lacks its value or the value is not a list of numbers.
+    Raises UsageError when an option lacks its value or the value is not a list of numbers.
     """
     args, rest = parser.parse_known_args(list(arguments))
     asked: dict[str, list[float]] = {}

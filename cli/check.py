@@ -56,10 +56,7 @@ def configure(parser: Parser) -> None:
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option sets values of a parameter.
 
-    Raises
-    ------
-    UsageError
-        When there is no experiment, nothing is expected, or a parameter has no number.
+    Raises UsageError when there is no experiment, nothing is expected, or a parameter has no number.
     """
     from ranksight.cli._values import parse as with_parameters
 
@@ -106,7 +103,7 @@ def _checked(args: argparse.Namespace) -> Result:
     study = read_study(args.paths[0]) if len(args.paths) == 2 else Study(())
     if args.upper:
         study = replace(study, upper=True)
-    metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    metrics = args.metric or None
     return check(
         study,
         read(args.paths[-1]),

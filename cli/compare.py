@@ -28,7 +28,7 @@ from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
-from ranksight.core.units import in_full
+from ranksight.core.units import in_words
 
 if TYPE_CHECKING:
     from ranksight.analysis.comparison.comparing import Comparison, Subject
@@ -110,7 +110,7 @@ def _check_common(paths: Sequence[Path]) -> None:
     if len({each.parameters for each in held}) != 1 or len(held) < 2:
         return
     names = held[0].parameters
-    places = [{tuple(float(run.configuration[name]) for name in names) for run in each.runs} for each in held]
+    places = [{run.point(names) for run in each.runs} for each in held]
     if not set.intersection(*places):
         raise nothing_in_common(_name(paths[0]), _name(paths[1]), names)
 
@@ -135,7 +135,7 @@ def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
 def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
     from ranksight.analysis.comparison.comparing import Subject
     from ranksight.core.experiment import read
-    from ranksight.model.assembly import assemble
+    from ranksight.model.assembly import assemble, assumed_platform
     from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
 
@@ -143,7 +143,7 @@ def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
     if not path.is_dir():
         return Subject(name, Model.load(path))
     experiment = read(path)
-    given = load(platform) if platform else load("generic") if "loads_l1" in experiment.metrics() else None
+    given = load(platform) if platform else assumed_platform(experiment)
     model, series = assemble(experiment, platform=given, keep=keep)
     return Subject(name, model, series, experiment.runs)
 
@@ -191,7 +191,7 @@ def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argpar
         if not args.quiet:
             show("", f"slower by more than {args.threshold:g} %: {len(slower)}")
         for kernel, at, growth in slower:
-            place = ", ".join(f"{n} {in_full(x)}" for n, x in zip(found.parameters, found.points[at], strict=True))
+            place = in_words(dict(zip(found.parameters, found.points[at], strict=True)))
             show(Text(f"{kernel}: {growth:+.3g} % at {place}", 2, 2, "red"))
     if not args.quiet:
         show("", next_step(_next(found, args)))

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         check_output(args.output, args.force)
     elif args.form in ("parquet", "netcdf"):
         raise UsageError(f"ranksight export: {args.form} is not text", "name a file with -o")
-    metrics = tuple(name for given in args.metric for name in given.split(",") if name)
+    metrics = tuple(args.metric)
     experiment, model = None, None
     if args.source.is_dir():
         from ranksight.core.experiment import read

@@ -192,18 +192,31 @@ def run(args: argparse.Namespace) -> int:
         from ranksight.core.executing import reached
 
         reached(args.dask)
-    from ranksight.cli._progress import fitting
-    from ranksight.cli._saying import say_first
     from ranksight.core.experiment import read
-    from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
-    from ranksight.platforms import load
 
     experiment = read(args.experiment)
-    metrics = [name for given in args.metric for name in given.split(",") if name] or None
-    platform = assumed_platform(experiment) if args.platform is None else load(args.platform)
     settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
     if args.iterations is not None:
         settings["iterations"] = args.iterations
+    model, series = _assembled(experiment, settings, args)
+    model.save(output, force=args.force)
+    if not args.quiet:
+        warn(str(model.extras.get("left_out", "")))
+        checked = _verified(series, settings) if args.verify else None
+        machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment, model)
+        _print(model, series, args, output, checked, machine)
+    return 0 if (model.fitted.status == 0).any() else 4
+
+
+def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.Namespace) -> tuple[Model, Series]:
+    """The model of an experiment and the series that it was fitted to."""
+    from ranksight.cli._progress import fitting
+    from ranksight.cli._saying import say_first
+    from ranksight.model.assembly import assemble, assumed_platform, domains_of, stated_of
+    from ranksight.platforms import load
+
+    metrics = args.metric or None
+    platform = assumed_platform(experiment) if args.platform is None else load(args.platform)
     named = None if args.platform is None else platform
     domains = domains_of(named, args.placement, args.ranks_per_node, args.cores_per_domain)
     coordinates, units = stated_of(experiment, args.derive, args.work, args.units)
@@ -212,7 +225,7 @@ def run(args: argparse.Namespace) -> int:
 
         say_first("warning", unnoted(experiment, named), "warnings")
     with fitting(args.quiet):
-        model, series = assemble(
+        return assemble(
             experiment,
             metrics,
             platform=platform,
@@ -228,13 +241,6 @@ def run(args: argparse.Namespace) -> int:
             dask=args.dask,
             **settings,
         )
-    model.save(output, force=args.force)
-    if not args.quiet:
-        warn(str(model.extras.get("left_out", "")))
-        checked = _verified(series, settings) if args.verify else None
-        machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment, model)
-        _print(model, series, args, output, checked, machine)
-    return 0 if (model.fitted.status == 0).any() else 4
 
 
 def _machine(experiment: Experiment, model: Model) -> str:

@@ -95,10 +95,7 @@ def run(args: argparse.Namespace) -> int:
 def _names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
     """Each folder and what it is called: its name without ``.exp``, or the path where that is not unique.
 
-    Raises
-    ------
-    InputError
-        When a folder is named twice.
+    Raises InputError when a folder is named twice.
     """
     twice = next((path for at, path in enumerate(paths) if path in paths[:at]), None)
     if twice is not None:
@@ -110,10 +107,7 @@ def _names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
 def _target(args: argparse.Namespace, experiment: Experiment) -> dict[str, float] | None:
     """The configuration that is predicted; None where no parameter is given.
 
-    Raises
-    ------
-    UsageError
-        When a parameter is unknown, missing or has several values.
+    Raises UsageError when a parameter is unknown, missing or has several values.
     """
     if not args.asked:
         return None
@@ -137,14 +131,13 @@ def _predictor(
     """What fits an experiment and predicts the program's time at `target`."""
     import numpy as np
 
-    from ranksight.model.assembly import assemble
+    from ranksight.model.assembly import assemble, assumed_platform
     from ranksight.platforms import load
 
     given = load(platform) if platform else None
 
     def predict(experiment: Experiment) -> tuple[float, float, float, str]:
-        here = given or (load("generic") if "loads_l1" in experiment.metrics() else None)
-        model, _ = assemble(experiment, platform=here)
+        model, _ = assemble(experiment, platform=given or assumed_platform(experiment))
         if "time" not in model.fitted.metrics:
             return float("nan"), float("nan"), float("nan"), "no time was measured"
         answers = model.predict_at(np.array([[target[name] for name in model.parameters]]), metrics=["time"]).answers
@@ -159,10 +152,7 @@ def _predictor(
 def _chosen(found: History, args: argparse.Namespace) -> History:
     """The history with the kernels and metrics that were asked for.
 
-    Raises
-    ------
-    InputError
-        When none has a name that was given.
+    Raises InputError when none has a name that was given.
     """
     from dataclasses import replace
 

@@ -29,9 +29,10 @@ from ranksight.core.units import counted, in_full
 from ranksight.reports.terminal import Column, Table, next_step, show
 
 if TYPE_CHECKING:
-    from ranksight.campaign.importing import Import
+    from ranksight.campaign.importing import Import, Naming
     from ranksight.campaign.nested import Holder
     from ranksight.campaign.recognising import Found
+    from ranksight.cli._reading import Read
     from ranksight.core.experiment import Experiment, Run
     from ranksight.core.reading import Reading
 
@@ -129,14 +130,9 @@ def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse
 
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out."""
-    from ranksight.campaign.importing import Import
     from ranksight.campaign.merging import is_experiment
     from ranksight.campaign.recognising import Found
-    from ranksight.core.leftout import warning
     from ranksight.core.reading import READERS
-    from ranksight.counters.checking import Checks
-    from ranksight.counters.forming import formed, load_once
-    from ranksight.platforms import load
 
     if chosen.jobs < 1:
         raise UsageError(f"ranksight import: --jobs {chosen.jobs}", "give at least 1")
@@ -157,10 +153,21 @@ def run(chosen: argparse.Namespace) -> int:
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)
-    found = Found([(path, TABLE) for path in _tables(paths)]) if named == TABLE else _recognised(words, named, chosen)
-    todo, unknown = found.todo, found.unknown
-    naming, read = table_reader(chosen) if named == TABLE else reader(chosen)
-    place = chosen.output or Path(paths[0].resolve().stem + ".experiment")
+    if named == TABLE:
+        return _import(Found([(path, TABLE) for path in _tables(paths)]), table_reader(chosen), paths[0], chosen)
+    return _import(_recognised(words, named, chosen), reader(chosen), paths[0], chosen)
+
+
+def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argparse.Namespace) -> int:
+    """Make an experiment of the files found; without a name for it, it is called as the `first` path."""
+    from ranksight.campaign.importing import Import
+    from ranksight.core.leftout import warning
+    from ranksight.counters.checking import Checks
+    from ranksight.counters.forming import formed, load_once
+    from ranksight.platforms import load
+
+    todo, (naming, read) = found.todo, how
+    place = chosen.output or Path(first.resolve().stem + ".experiment")
     skips = Skips(chosen.strict or len(todo) == 1, found.refused)
     runs = 0
     platform = None if chosen.platform is None else load(chosen.platform)
@@ -186,9 +193,9 @@ def run(chosen: argparse.Namespace) -> int:
     say_first("warning", checks.warnings(), "warnings")
     notes = [note for note in work.notes if note not in checks.texts]
     say_first("note", [*notes, *_doubts(work, experiment, chosen)], "notes")
-    if unknown and not chosen.quiet:
-        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        say(f"not recognised: {', '.join(map(str, unknown[:3]))}{more}")
+    if found.unknown and not chosen.quiet:
+        more = f" and {len(found.unknown) - 3} more" if len(found.unknown) > 3 else ""
+        say(f"not recognised: {', '.join(map(str, found.unknown[:3]))}{more}")
     _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
     return 0
 
@@ -378,7 +385,6 @@ class Skips:
 
     Parameters
     ----------
-    strict : bool
     refused : sequence of InputError
         What was passed over before.
     """

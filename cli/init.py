@@ -59,10 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; the parameters of the command after ``--`` are options with lists of values.
 
-    Raises
-    ------
-    UsageError
-        When the command lacks ``{ranks}``, or an option is unknown.
+    Raises UsageError when the command lacks ``{ranks}``, or an option is unknown.
     """
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)

@@ -135,63 +135,65 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("ignore", RuntimeWarning)
     # Modules, tables and models are kept to the end: looking for cycles among them takes a twentieth of short commands.
     gc.set_threshold(50_000, 20, 100)
-    verb = ""
+    verb = "" if not given or given[0].startswith("-") else given[0]
     asked: list[int] = []
     if sys.stdout is None:  # closed by who called
         sys.stdout = io.StringIO()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the encoding lacks is written as it would be in Python
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        if not given:
-            print(GUIDE)
-            return 0
-        verb = _parser().parse_args(given).verb if given[0].startswith("-") else given[0]
-        if verb not in VERBS:
-            raise UsageError(
-                f"ranksight: no verb is named {verb!r}", f"{meant(verb, VERBS)} 'ranksight --help' lists all"
-            )
-        with _ended_as_cancelled(asked):
-            parser = verb_parser(verb)
-            module = importlib.import_module(_module(verb))
-            given[1:] = completed(verb, given[1:], parser)
-            # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
-            chosen = module.parse(parser, given[1:]) if hasattr(module, "parse") else parser.parse_args(given[1:])
-            if getattr(chosen, "verbose", False):
-                from ranksight.cli._verbose import aloud
-
-                with aloud():
-                    code = int(module.run(chosen))
-            else:
-                code = int(module.run(chosen))
+        code = _run(given, asked)
         # A failed write is an error of this command, not one that the interpreter reports at exit.
         sys.stdout.flush()
         return code
-    except RanksightError as error:
-        if debug:
-            raise
-        say(str(error))
-        return error.exit_code
     except KeyboardInterrupt:
         return _cancelled(verb)
-    except MemoryError:
-        say("out of memory; use a larger node, or ask for less at once")
-        return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        if debug:
+    except Exception as error:
+        if asked and not isinstance(error, (RanksightError, MemoryError, OSError)):
+            return _cancelled(verb)
+        if debug and not isinstance(error, MemoryError):
             raise
+        return _failed(error)
+
+
+def _run(given: list[str], asked: list[int]) -> int:
+    """Run the verb that is `given` and return its exit code; `asked` takes the signals that end it."""
+    if not given:
+        print(GUIDE)
+        return 0
+    verb = _parser().parse_args(given).verb if given[0].startswith("-") else given[0]
+    if verb not in VERBS:
+        raise UsageError(f"ranksight: no verb is named {verb!r}", f"{meant(verb, VERBS)} 'ranksight --help' lists all")
+    with _ended_as_cancelled(asked):
+        parser = verb_parser(verb)
+        module = importlib.import_module(_module(verb))
+        arguments = completed(verb, given[1:], parser)
+        # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
+        chosen = module.parse(parser, arguments) if hasattr(module, "parse") else parser.parse_args(arguments)
+        if getattr(chosen, "verbose", False):
+            from ranksight.cli._verbose import aloud
+
+            with aloud():
+                return int(module.run(chosen))
+        return int(module.run(chosen))
+
+
+def _failed(error: Exception) -> int:
+    """Say in a line what went wrong, and return the exit code."""
+    if isinstance(error, RanksightError):
+        say(str(error))
+        return error.exit_code
+    if isinstance(error, MemoryError):
+        say("out of memory; use a larger node, or ask for less at once")
+    elif isinstance(error, OSError):
         say(f"{error.filename or 'the answer'}: {error.strerror or error}")
         if error.filename is None:
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:
-        if asked:
-            return _cancelled(verb)
-        if debug:
-            raise
+    else:
         what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         say(f"internal error: {what}; RANKSIGHT_DEBUG=1 shows where, please report it")
-        return 1
+    return 1

@@ -145,10 +145,7 @@ def _template(words: Sequence[str], chosen: argparse.Namespace) -> Template:
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; the parameters of the command after ``--`` are options with lists of values.
 
-    Raises
-    ------
-    UsageError
-        When no command is given, it lacks ``{ranks}``, or a parameter has no values.
+    Raises UsageError when no command is given, it lacks ``{ranks}``, or a parameter has no values.
     """
     given = list(arguments)
     if "--" not in given:
@@ -292,10 +289,7 @@ def _as_data(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
 def open_or_create(folder: Path, application: str, template: Template, case: Path | None = None) -> Experiment:
     """The experiment at `folder`, continued if the same command made it, or corrected if none of its runs was good.
 
-    Raises
-    ------
-    InputError
-        When the folder holds something else, or runs of another command.
+    Raises InputError when the folder holds something else, or runs of another command.
     """
     from ranksight.campaign.measuring import alone, surroundings
     from ranksight.core.experiment import Experiment
@@ -330,10 +324,7 @@ def open_or_create(folder: Path, application: str, template: Template, case: Pat
 def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[str, Collector]:
     """The collectors to use: those named, or all defaults that work here; `say` gets the choice and the reasons.
 
-    Raises
-    ------
-    ToolError
-        When a named one does not work here, or none does.
+    Raises ToolError when a named one does not work here, or none does.
     """
     from ranksight.campaign.collecting import COLLECTORS
     from ranksight.core.errors import ToolError

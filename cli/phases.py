@@ -22,7 +22,7 @@ from ranksight.cli._lines import options, shell_line
 from ranksight.cli._parser import Parser
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
-from ranksight.core.units import finite, format_si, in_full
+from ranksight.core.units import finite, format_si, in_full, in_words
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
 
 CALLS = 216
@@ -194,7 +194,7 @@ def _csv(analysis: Analysis, times: Times | None) -> None:
 
 
 def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) -> None:
-    workload = ", ".join(f"{name} {in_full(value)}" for name, value in analysis.workload.items())
+    workload = in_words(analysis.workload)
     traced = ", ".join(map(in_full, analysis.ranks))
     clock = "measured" if analysis.clock == "measured" else f"simulated on {analysis.machine.name}"
     blocks: list[Block] = []
@@ -244,7 +244,7 @@ def _explained(analysis: Analysis) -> list[Block]:
         for group in phase.groups:
             if group.distant is not None:
                 point = group.distant
-                workload = ", ".join(f"{name} {in_full(value)}" for name, value in analysis.small.items())
+                workload = in_words(analysis.small)
                 text = (
                     f"phase {phase.number}: {workload} on {point.measured_ranks} ranks ({point.instructions:.7g} "
                     f"instructions, {format_si(point.time, 's', 4)}, CPI {point.cpi:.3f}) "

@@ -67,10 +67,7 @@ def configure(parser: Parser) -> None:
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; ``--NAME``, ``--NAME-rule``, ``--min-NAME`` and ``--max-NAME`` belong to parameters of the model.
 
-    Raises
-    ------
-    UsageError
-        When an option lacks its value or a value is not a number.
+    Raises UsageError when an option lacks its value or a value is not a number.
     """
     rules: dict[str, str] = {}
     rest: list[str] = []
@@ -159,12 +156,10 @@ def _open(path: Path) -> tuple[Model, Experiment | None]:
     from ranksight.model.fitted_model import Model
 
     if path.is_dir():
-        from ranksight.model.assembly import assemble
-        from ranksight.platforms import load
+        from ranksight.model.assembly import assemble, assumed_platform
 
         experiment = read(path)
-        platform = load("generic") if "loads_l1" in experiment.metrics() else None
-        return assemble(experiment, platform=platform)[0], experiment
+        return assemble(experiment, platform=assumed_platform(experiment))[0], experiment
     model = Model.load(path)
     return model, experiment_of(model, path)
 

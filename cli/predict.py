@@ -48,6 +48,7 @@ def configure(parser: Parser) -> None:
         "--metric",
         "NAME[,NAME]",
         "print only these metrics, or 'all' (default: in a table the time, if modelled; otherwise all)",
+        lists=True,
     )
     parser.add_argument(
         "--messages",
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         return print_messages(model, args)
     if args.terms:
         return _terms_alone(model, args)
-    metrics = [name for given in args.metric for name in given.split(",") if name] or None
+    metrics = args.metric or None
     also: list[str] = []
     if metrics is None and args.format == "table" and "time" in model.fitted.metrics:
         metrics, also = ["time"], [name for name in dict.fromkeys(model.fitted.metrics) if name != "time"]

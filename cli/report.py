@@ -75,10 +75,7 @@ def configure(parser: Parser) -> None:
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option ``--NAME VALUE`` sets a parameter of the target.
 
-    Raises
-    ------
-    UsageError
-        When an option lacks its value or the value is not a number.
+    Raises UsageError when an option lacks its value or the value is not a number.
     """
     args, rest = parser.parse_known_args(list(arguments))
     args.target = {}

@@ -42,7 +42,6 @@ class NetworkCalibration:
     ----------
     timings : DataFrame
         ``op``, ``bytes``, ``duration`` (s), a row a measurement; see :mod:`ranksight.comm.loggp`.
-    parameters : NetworkParameters
     level : {"intra", "inter"}
         Whether the two ranks shared a node: the table of the platform file that the parameters belong to.
     hosts : tuple of str

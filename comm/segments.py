@@ -38,7 +38,6 @@ class Fit:
 
     Attributes
     ----------
-    function : Piecewise
     starts : tuple of int
         Index of each piece's first size in the table that was fitted.
     errors : tuple of float
@@ -69,7 +68,6 @@ def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400, seed: int =
 
     Parameters
     ----------
-    table : SizeTable
     most : int
         Most pieces considered.
     draws : int

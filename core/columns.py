@@ -19,7 +19,6 @@ class Columns:
 
     Attributes
     ----------
-    kernels : tuple of str
     code : (n,) intp
         The kernel of each row, as its place among `kernels`.
     rank : (n,)

@@ -30,10 +30,8 @@ def check_values(
 ) -> None:
     """Refuse counters that nothing can have measured.
 
-    Raises
-    ------
-    InputError
-        Naming kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where the metric is known.
+    Raises InputError, naming kernel, rank and metric: a value is infinite, beyond 64 bits, or negative where the metric
+    is known.
     """
     for name, values in columns.items():
         if (at := beyond(values, 0.0 if name in METRICS else -limits.VALUE)) is not None:
@@ -64,8 +62,6 @@ def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
 
     Parameters
     ----------
-    table : DataFrame
-    where : str
     ranks : float
         How many ranks there were.
 

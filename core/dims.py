@@ -18,12 +18,7 @@ def dims_create(ranks: int, dimensions: int) -> tuple[int, ...]:
 
     The standard asks that the numbers ``MPI_Dims_create`` gives are as close to each other as possible and in
     non-increasing order (MPI 4.1, section 8.5.2). Open MPI and MPICH hand out the prime factors, largest first, each to
-    the dimension that is smallest so far, as is done here.
-
-    Raises
-    ------
-    InputError
-        When one of the numbers is below 1.
+    the dimension that is smallest so far, as is done here. Raises InputError when one of the numbers is below 1.
     """
     if ranks < 1 or dimensions < 1:
         raise InputError(f"{ranks} ranks cannot be placed on {dimensions} dimensions", "both are whole numbers from 1")
@@ -47,12 +42,7 @@ def least_surface(ranks: int, edges: tuple[float, ...], rising: bool = False) ->
     """Extents of the process grid on which the blocks of a domain have the least surface.
 
     Molecular dynamics cuts boxes so (Plimpton 1995, section 5). Of grids with the same surface it is the first in
-    rising order where `rising`, else the last.
-
-    Raises
-    ------
-    InputError
-        When `ranks` is below 1, or an edge is not positive.
+    rising order where `rising`, else the last. Raises InputError when `ranks` is below 1, or an edge is not positive.
     """
     if ranks < 1 or not edges or not all(0 < edge < float("inf") for edge in edges):
         raise InputError(

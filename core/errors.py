@@ -7,7 +7,8 @@ fault is found, with what was found, where, and what to do, and caught once, in 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 MANY = 15
 """Names that are listed where none is near."""
@@ -26,6 +27,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = list(dict.fromkeys(known))
     more = f", and {len(names) - MANY} more" if len(names) > MANY else ""
     return meant(name, names) or (f"known: {', '.join(names[:MANY])}{more}" if names else "")
+
+
+@contextmanager
+def readable(path: object, remedy: str = "") -> Iterator[None]:
+    """Read `path`; InputError where the system does not let it be read."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}", remedy) from error
 
 
 class RanksightError(Exception):

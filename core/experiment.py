@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.core import html
+from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
 from ranksight.core.html import drawn
@@ -29,9 +30,7 @@ from ranksight.core.run import SCHEMA_VERSION, Run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.core.columns import Columns
-
-__all__ = ["ALL_RANKS", "COUNTER_KEYS", "MESSAGE_COLUMNS", "WHOLE", "Experiment", "Run", "read"]
+__all__ = ["ALL_RANKS", "COUNTER_KEYS", "MESSAGE_COLUMNS", "WHOLE", "Experiment", "Run", "View", "read"]
 
 ALL_RANKS = -1
 """The rank of a value that its source had already reduced over ranks."""
@@ -52,9 +51,6 @@ class Experiment:
 
     Attributes
     ----------
-    path : Path
-    application : str
-    parameters : tuple of str
     synced : bool
         Whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's yet is
         to be synced as a whole before it comes to its place, which takes a tenth of the time.
@@ -189,7 +185,7 @@ class Experiment:
         """A configuration a row, for notebooks."""
         found: dict[tuple[float, ...], list[Run]] = {}
         for run in self.runs:
-            found.setdefault(tuple(run.configuration[name] for name in self.parameters), []).append(run)
+            found.setdefault(run.point(self.parameters), []).append(run)
         rows = [
             [
                 *(f"{value:g}" for value in values),
@@ -415,6 +411,31 @@ class Experiment:
         if not parts:
             return pd.DataFrame(columns=["run", *MESSAGE_COLUMNS])
         return pd.concat(parts, ignore_index=True)
+
+
+class View(Experiment):
+    """An experiment whose :meth:`table` of counters differs from that on disk, which does not change.
+
+    What a view has of counters in another shape follows from its tables.
+    """
+
+    def arrays(self, run: Run) -> Columns | None:
+        """See :meth:`Experiment.arrays`."""
+        table = self.table(run, "counters")
+        return None if table is None else Columns.of(table)
+
+    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
+        """See :meth:`Experiment.counters`."""
+        import pandas as pd
+
+        names = self.metrics() if metrics is None else tuple(metrics)
+        parts = []
+        for run in self.runs if runs is None else runs:
+            held = [name for name in (*COUNTER_KEYS, *names) if name in self.columns(run, "counters")]
+            if (table := self.table(run, "counters", held)) is not None:
+                parts.append(table.assign(run=run.id))
+        found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run", *COUNTER_KEYS])
+        return found.reindex(columns=["run", *COUNTER_KEYS, *names]).astype({"run": "category", "kernel": "category"})
 
 
 def read(path: str | os.PathLike[str]) -> Experiment:

@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ranksight.core import limits
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.core.log import log
 
 
 def regular_file(path: Path) -> None:
     """Refuse what is not a regular file: a pipe would wait for ever, a device never end."""
-    try:
+    with readable(path):
         mode = path.stat().st_mode
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     if not stat.S_ISREG(mode):
         raise InputError(f"{path} is not a regular file", "name a file that the tool wrote")
 
@@ -41,10 +39,7 @@ def leads_out(path: Path, folder: Path) -> bool:
 def with_name(path: Path) -> Path:
     """`path` by a name that names can be made of: ``.`` and ``..`` are written out.
 
-    Raises
-    ------
-    InputError
-        When it has none, as ``/``.
+    Raises InputError when it has none, as ``/``.
     """
     found = path if path.name not in ("", "..") else path.resolve()
     if not found.name:
@@ -63,12 +58,7 @@ def opened(path: Path, limit: int) -> Iterator[BinaryIO]:
     """A regular file of at most `limit` bytes, open for reading.
 
     It is opened without waiting, and what was opened is checked: neither a pipe nor a device, nor one that takes the
-    place of a file meanwhile, is read.
-
-    Raises
-    ------
-    InputError
-        When it is not a regular file, larger, or cannot be read.
+    place of a file meanwhile, is read. Raises InputError when it is not a regular file, larger, or cannot be read.
     """
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
@@ -125,15 +115,20 @@ def check_output(path: Path, force: bool = False) -> None:
         raise _unwritable(path, error) from error
 
 
+def refuse_link(path: Path, kind: str) -> None:
+    """InputError where `path`, which a `kind` (``"file"`` or ``"folder"``) is to take the place of, is a link."""
+    if path.is_symlink():
+        raise InputError(f"{path} is a link and is not replaced", f"name what it leads to, or another {kind}, with -o")
+
+
 def _check_kind(path: Path) -> None:
     """Refuse to put a file where a folder, a link, a device or a pipe is.
 
     A link would be replaced, or followed to what may be anybody's.
     """
     with contextlib.suppress(OSError):  # there is none, or who writes it says why
+        refuse_link(path, "file")
         mode = path.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            raise InputError(f"{path} is a link and is not replaced", "name what it leads to, or another file, with -o")
         if not stat.S_ISREG(mode):
             raise InputError(
                 f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}", "name a file with -o"
@@ -154,10 +149,7 @@ def write_output(path: Path, content: str | bytes) -> None:
 def output(path: Path) -> Iterator[BinaryIO]:
     """What a user asked for, written under another name, synced, then moved to its place with the rights of the umask.
 
-    Raises
-    ------
-    InputError
-        When it cannot be written.
+    Raises InputError when it cannot be written.
     """
     try:
         _check_kind(path)
@@ -270,10 +262,7 @@ class Staging:
     def put(self, name: str) -> None:
         """Move the folder `name` in it to its place, what was there before into it: in one step where the system can.
 
-        Raises
-        ------
-        OSError
-            When it cannot; the place then holds what it held.
+        Raises OSError when it cannot; the place then holds what it held.
         """
         new = self.path / name
         if not os.path.lexists(self.place):
@@ -299,10 +288,7 @@ def _locked(handle: int) -> bool:
 def _exchange(one: Path, other: Path) -> bool:
     """Let two paths change places in one step; False where the system or the file system cannot.
 
-    Raises
-    ------
-    OSError
-        When the paths cannot be renamed.
+    Raises OSError when the paths cannot be renamed.
     """
     import ctypes
 

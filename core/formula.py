@@ -78,7 +78,6 @@ class Tree:
 
     Attributes
     ----------
-    text : str
     root : ast.expr
         Of ``BinOp``, ``UnaryOp`` (minus), ``Compare``, ``Call``, ``Name`` and ``Constant`` only.
     places : tuple of (int, Token)
@@ -289,10 +288,7 @@ class Formula:
     def __call__(self, values: Mapping[str, Array]) -> Array:
         """Evaluate on arrays of one shape; NaN where a number that is needed is not known (NaN).
 
-        Raises
-        ------
-        KeyError
-            When one of :attr:`names` is not among `values`.
+        Raises KeyError when one of :attr:`names` is not among `values`.
         """
 
         def value(node: ast.expr) -> Array:

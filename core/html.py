@@ -19,11 +19,8 @@ def table(
 
     Parameters
     ----------
-    caption : str
-    heads : sequence of str
     rows : sequence of sequences
         Cells, written by ``str``.
-    most : int
     note : str
         Said below.
     """

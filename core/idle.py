@@ -23,7 +23,6 @@ def at_work(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    run : Run
     counters : DataFrame
         ``kernel``, ``rank`` and one column of numbers a metric: all that the run has.
     """

@@ -20,7 +20,7 @@ import numpy as np
 
 from ranksight.core import limits
 from ranksight.core.contract import check_messages, check_ranks, check_values, numbers
-from ranksight.core.errors import ContractError, InputError
+from ranksight.core.errors import ContractError, InputError, readable
 from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
 from ranksight.core.registry import Registry
 
@@ -146,10 +146,8 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
         :data:`~ranksight.core.limits.READING_PER_MIB` allow.
     """
     timed = threading.current_thread() is threading.main_thread()
-    try:
+    with readable(path):
         size = sum(file.lstat().st_size for file in (path.rglob("*") if path.is_dir() else [path]))
-    except OSError as error:
-        raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
     allowed = limits.READING + limits.READING_PER_MIB * size / (1 << 20)
     each = iter(readings)
     spent, since = 0.0, math.inf  # not reading

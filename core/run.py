@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -84,10 +84,7 @@ class Run:
     def read(cls, folder: Path) -> Run:
         """The run that `folder` holds, by the name that the folder has.
 
-        Raises
-        ------
-        InputError
-            When its file is missing, damaged, or of another version.
+        Raises InputError when its file is missing, damaged, or of another version.
         """
         file = folder / FILE
         content = read_json(file)
@@ -114,6 +111,10 @@ class Run:
         """Write the run's file into `folder`, which is nobody else's yet and is synced as a whole."""
         content = {each.name: getattr(self, each.name) for each in fields(self)}
         (folder / FILE).write_text(json_text({"schema_version": SCHEMA_VERSION, **content}), encoding="utf-8")
+
+    def point(self, parameters: Iterable[str]) -> tuple[float, ...]:
+        """The values of these parameters, in their order."""
+        return tuple(float(self.configuration[name]) for name in parameters)
 
     def sampled(self, metric: str) -> bool:
         """Whether the values of `metric` are made of samples: what none fell on has no value, though it is not 0."""

@@ -56,12 +56,7 @@ def sampling(counters: pd.DataFrame, worth: Mapping[str, Array | float]) -> pd.D
 def sampling_of(experiment: Experiment, run: Run) -> pd.DataFrame | None:
     """The table of a run; None where its values are not made of samples, or it does not say of how many.
 
-    Tables without a metric are those of times.
-
-    Raises
-    ------
-    InputError
-        When a number in it is out of range.
+    Tables without a metric are those of times. Raises InputError when a number in it is out of range.
     """
     columns = experiment.columns(run, TABLE)
     if not columns or ("metric" not in columns and "event" in columns):

@@ -140,10 +140,8 @@ def beginning(path: str, address: int, offset: bool = False) -> int | None:
 
     Parameters
     ----------
-    path : str
     address : int
         Virtual address, or with `offset` the offset in the file.
-    offset : bool
     """
     table = _functions_of(path) if 0 <= address < 1 << 63 else None
     if table is None:
@@ -253,12 +251,8 @@ def _functions(content: bytes, sections: Array, kind: int, table_of: SymbolTable
 def _texts(strings: bytes, places: Sequence[int]) -> list[str]:
     """The string at each place of a string table.
 
-    Linkers let a name be the end of another; where that repeats the table many times over, it was made to.
-
-    Raises
-    ------
-    ValueError
-        When a string has no end, or all of them together are far longer than their table.
+    Linkers let a name be the end of another; where that repeats the table many times over, it was made to. Raises
+    ValueError when a string has no end, or all of them together are far longer than their table.
     """
     found: dict[int, str] = {}
     room = _OVERLAP * len(strings)

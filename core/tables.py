@@ -59,11 +59,8 @@ def write_table(file: Path, table: pd.DataFrame) -> None:
 def open_table(file: Path) -> pq.ParquetFile:
     """The Parquet file of a run's table, whose columns and size are what they may be.
 
-    Raises
-    ------
-    InputError
-        When the file is not a regular one, is damaged, lacks a column, names one twice or of another kind than its name
-        says, or holds more than :mod:`ranksight.core.limits` allows.
+    Raises InputError when the file is not a regular one, is damaged, lacks a column, names one twice or of another kind
+    than its name says, or holds more than :mod:`ranksight.core.limits` allows.
     """
     regular_file(file)
     try:

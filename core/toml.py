@@ -9,33 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from ranksight.core import limits
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 
 
 def read(path: Path, remedy: str = "") -> bytes:
     """The bytes of a file, as far as :func:`decode` needs them to refuse it.
 
-    Raises
-    ------
-    InputError
-        When it cannot be read.
+    Raises InputError when it cannot be read.
     """
-    try:
+    with readable(path, remedy):
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is not a file", remedy)
         with path.open("rb") as stream:
             return stream.read(limits.TOML + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}", remedy) from error
 
 
 def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
     """The tables that `content` holds; `origin` names it in messages.
 
-    Raises
-    ------
-    InputError
-        When it is too large, no UTF-8 or no TOML, with the line and column of what is wrong.
+    Raises InputError when it is too large, no UTF-8 or no TOML, with the line and column of what is wrong.
     """
     if len(content) > limits.TOML:
         raise InputError(f"{origin} is larger than {limits.TOML} bytes", remedy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 from ranksight.core.errors import InputError
 
@@ -52,6 +53,16 @@ def in_full(value: float) -> str:
     return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:g}"
 
 
+def in_words(configuration: Mapping[str, float]) -> str:
+    """A configuration for people: ``ranks 8, size 24``."""
+    return ", ".join(f"{name} {in_full(value)}" for name, value in configuration.items())
+
+
+def assigned(configuration: Mapping[str, float]) -> str:
+    """A configuration as a log has it: ``ranks=8 size=24``."""
+    return " ".join(f"{name}={in_full(value)}" for name, value in configuration.items())
+
+
 def counted(count: int, noun: str) -> str:
     """Write a number and its noun, which takes an s in the plural: ``counted(1, "run") == "1 run"``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
@@ -60,10 +71,7 @@ def counted(count: int, noun: str) -> str:
 def parse_size(text: str) -> int:
     """Read a size in bytes: ``"32Ki"``, ``"1.5M"``, ``"4096"`` or ``"2 MiB"``.
 
-    Raises
-    ------
-    InputError
-        When `text` is not a size.
+    Raises InputError when `text` is not a size.
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]i?|)B?\s*", text)
     if match is None or match[2] not in _SCALE:
@@ -74,10 +82,7 @@ def parse_size(text: str) -> int:
 def parse_frequency(text: str) -> float:
     """Read a frequency in Hz: ``"2.5GHz"``, ``"2500 MHz"``, ``"2.5e9"``.
 
-    Raises
-    ------
-    InputError
-        When `text` is not a frequency above zero.
+    Raises InputError when `text` is not a frequency above zero.
     """
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([kMG]?)(?:[Hh][Zz])?\s*", text)
     value = 0.0 if match is None else float(match[1]) * _SCALE[match[2]]
@@ -88,7 +93,7 @@ def parse_frequency(text: str) -> float:
 
 def finite(value: float) -> float | None:
     """A number as JSON holds it: None where it is not finite."""
-    return float(value) if value - value == 0 else None
+    return float(value) if math.isfinite(value) else None
 
 
 def whole(value: float) -> float | int:

@@ -16,7 +16,6 @@ def parse(parser: expat.XMLParserType, read: Callable[[int], bytes], where: str,
 
     Parameters
     ----------
-    parser : pyexpat parser
     read : callable
         Gives the next bytes, at most so many; none at the end.
     where : str

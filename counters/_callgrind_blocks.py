@@ -85,10 +85,7 @@ class Parser:
     def finish(self) -> None:
         """Check that the file was whole.
 
-        Raises
-        ------
-        InputError
-            When it named no events, held no costs, or ended before callgrind's last line.
+        Raises InputError when it named no events, held no costs, or ended before callgrind's last line.
         """
         if not self.events:
             raise InputError(f"{self.path}: no line names events", "this is not a callgrind profile")

@@ -29,7 +29,6 @@ class Sites:
     ----------
     function, address, file, line : arrays of int, sites
         Index of the function; address within its object (0 where the file has none); index of the source file; line.
-    cost : array, sites x events
     jump_function, jump_from, jump_to : arrays of int, jumps
         Addresses.
     """

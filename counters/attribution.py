@@ -127,8 +127,8 @@ def attribute(profile: Profile) -> Attributed:
     program = (owners == "application") & named & (symbol | ~loader)
     runtime = (owners == "runtime") & named
     # what a process was in when counting began, and what a thread begins with, has no caller on record
-    known = np.array([path != UNKNOWN for path in profile.objects], dtype=bool)
-    roots = named & (runtime | ((owners == "library") & known)) & ~called
+    located = np.array([path != UNKNOWN for path in profile.objects], dtype=bool)
+    roots = named & (runtime | ((owners == "library") & located)) & ~called
     open_ = named & (runtime | ((owners == "library") | (owners == "application")) & ~program) & ~roots
     shares = _shares(profile, (program | roots).astype(np.float64), open_)
     program |= roots & ~runtime
@@ -166,6 +166,6 @@ def attribute(profile: Profile) -> Attributed:
     parts[1].loc[owners == "system", "group"] = "system"
     left_out = pd.concat(parts).groupby(["group", "object"], sort=True).sum()
     # Of a function that counting began in the profile may name the file of code that was inlined into it.
-    known = ours & called
-    files = tuple(zip(names[known].tolist(), np.array(profile.files, dtype=object)[known].tolist(), strict=True))
+    begun = ours & called
+    files = tuple(zip(names[begun].tolist(), np.array(profile.files, dtype=object)[begun].tolist(), strict=True))
     return Attributed(kernels, left_out[(left_out > 0).any(axis=1)], files)

@@ -20,7 +20,7 @@ import pandas as pd
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.counters.mpi_calls import CALLS, END
 
 _BOUNDS = {f"MPI_{name}": name for name in (*CALLS, END)} | {f"mpi_{name.lower()}_": name for name in (*CALLS, END)}
@@ -48,31 +48,28 @@ def read_parts(path: Path) -> pd.DataFrame:
     rows: list[Array] = []
     events: tuple[str, ...] = ()
     trigger, pending = "", None
-    try:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                if line.startswith(b"desc: Trigger:"):
-                    trigger = line.rpartition(b"=")[2].strip().decode("utf-8", "replace")
-                elif line.startswith(b"events:"):
-                    events = _events(events, line, f"{path}:{number}")
-                elif line.startswith(b"summary:"):
-                    cost = _cost(line, len(events), f"{path}:{number}")
-                    if _START.match(trigger):
-                        operations, rows, pending = [], [], None
-                        continue
-                    cost = cost if pending is None else cost + pending
-                    pending = cost if trigger not in _BOUNDS else None
-                    if pending is None:
-                        operations.append(_BOUNDS[trigger])
-                        rows.append(cost)
-                        if operations[-1] == END:
-                            break  # the sum of what is dumped when the process ends is none
-                    if len(rows) > limits.CALLGRIND_NUMBERS:
-                        raise InputError(
-                            f"{path} holds more than {limits.CALLGRIND_NUMBERS} parts", "measure a shorter run"
-                        )
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    with readable(path), path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if line.startswith(b"desc: Trigger:"):
+                trigger = line.rpartition(b"=")[2].strip().decode("utf-8", "replace")
+            elif line.startswith(b"events:"):
+                events = _events(events, line, f"{path}:{number}")
+            elif line.startswith(b"summary:"):
+                cost = _cost(line, len(events), f"{path}:{number}")
+                if _START.match(trigger):
+                    operations, rows, pending = [], [], None
+                    continue
+                cost = cost if pending is None else cost + pending
+                pending = cost if trigger not in _BOUNDS else None
+                if pending is None:
+                    operations.append(_BOUNDS[trigger])
+                    rows.append(cost)
+                    if operations[-1] == END:
+                        break  # the sum of what is dumped when the process ends is none
+                if len(rows) > limits.CALLGRIND_NUMBERS:
+                    raise InputError(
+                        f"{path} holds more than {limits.CALLGRIND_NUMBERS} parts", "measure a shorter run"
+                    )
     if not rows:
         raise InputError(f"{path} holds no MPI call", "is the program linked to a shared MPI library?")
     table: dict[str, Any] = {"operation": operations}

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.counters._callgrind_blocks import Parser
 from ranksight.counters._callgrind_sites import Sites
 
@@ -29,7 +29,6 @@ class Profile:
 
     Attributes
     ----------
-    path : Path
     header : mapping of str to str
         ``creator``, ``cmd``, ``pid`` ... the last of each; ``desc`` lines joined by ``"; "``.
     events : tuple of str
@@ -41,7 +40,6 @@ class Profile:
         Exclusive cost.
     caller, callee : arrays of int, arcs
         Indices of functions.
-    calls : array, arcs
     arc_cost : array, arcs x events
         Cost of the callee and all below it when called over this arc.
     sites : Sites
@@ -75,7 +73,6 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
 
     Parameters
     ----------
-    path : Path
     lines_of : callable, optional
         Called with a function's name and object file; returns whether its cost is wanted by source line.
     block : int
@@ -87,12 +84,9 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         When it is not a callgrind file, is damaged or cut off; with the line.
     """
     parser = Parser(path, lines_of)
-    try:
-        with path.open("rb") as file:
-            for data in _blocks(path, iter(lambda: file.read(block), b"")):
-                parser.feed(data)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    with readable(path), path.open("rb") as file:
+        for data in _blocks(path, iter(lambda: file.read(block), b"")):
+            parser.feed(data)
     parser.finish()
     caller, callee, calls, arc_cost = parser.arcs.merged()
     objects, files, functions = (parser.names[space].texts for space in ("ob", "fl", "fn"))

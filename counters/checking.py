@@ -322,10 +322,7 @@ class Checks:
     def __call__(self, reading: Reading) -> Reading:
         """The reading with what was found among its notes, and without values that overflowed.
 
-        Raises
-        ------
-        InputError
-            When the number of threads is none.
+        Raises InputError when the number of threads is none.
         """
         counters = reading.counters
         if counters is None or counters.empty:
@@ -359,7 +356,6 @@ def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
 
     Parameters
     ----------
-    experiment : Experiment
     platform : Platform
         The machine that was measured.
 

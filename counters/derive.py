@@ -53,7 +53,6 @@ def derive(
     ----------
     events : mapping of str to array
         Counts by event name; case, separators and privilege modifiers do not matter. NaN where not counted.
-    table : EventTable
     origin : str or mapping of str to str
         Where the counts come from, of all or of each event: ``measured``, ``sampled, n = 1200`` ...
     periods : mapping of str to array, optional

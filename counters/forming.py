@@ -109,7 +109,6 @@ def formed(reading: Reading, table: EventTable | None = None, doubtful: bool = T
 
     Parameters
     ----------
-    reading : Reading
     table : EventTable, optional
         Events of the platform that was measured.
     doubtful : bool

@@ -36,7 +36,6 @@ def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.Da
     profile : Profile
         Read with ``lines_of`` true for the functions of the kernels; with addresses (``--dump-instr=yes
         --collect-jumps=yes``) for loops.
-    kernels : collection of str
     by : {"loops", "lines"}
 
     Returns

@@ -26,17 +26,14 @@ class Answer:
 
     Attributes
     ----------
-    configuration : mapping of str to float
     kernel : str or None
         None for the whole program.
-    metric : str
     value, lower, upper : float
         In the metric's unit; NaN where there is none.
     level : float
         Probability of the interval.
     status : int
         Number of a reason (:mod:`ranksight.model.uncertainty.forecast`); 0 is ok.
-    reason : str
     form : float
         Share of the variance that comes from not knowing the form; NaN for sums.
     evidence : str
@@ -83,7 +80,6 @@ class Answers(Sequence[Answer]):
 
     Attributes
     ----------
-    parameters : tuple of str
     points : (k, m)
     kernels : (r,) object
         None for the whole program.

@@ -97,7 +97,6 @@ def fit(
 
     Parameters
     ----------
-    experiment : Experiment, or path of its folder
     metrics : sequence of str, optional
         All when not given.
     platform : Platform, str or None
@@ -407,7 +406,7 @@ def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
         return 1.0, 0.0
     exact = np.nanmedian(series.values[total[0]], axis=1)
     broken = model.breakdown(series.points)
-    said = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
+    said = broken.computing
     known = np.isfinite(exact) & np.isfinite(said) & (exact > 0) & (said > 0)
     count = int(known.sum())
     if not count:

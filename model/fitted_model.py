@@ -62,8 +62,6 @@ class Model:
 
     Attributes
     ----------
-    application : str
-    parameters : tuple of str
     fitted : Fitted
         Functions of the kernels' metrics, one a series.
     training : (n, m) float64
@@ -396,7 +394,6 @@ class Model:
         ----------
         placement : str, optional
             ``compact`` or ``scattered`` (:class:`ranksight.model.sharing.domains.Domains`).
-        ranks_per_node : int, optional
         distribution : str, optional
             ``block`` or ``cyclic``: how ranks are dealt out to nodes (:class:`ranksight.comm.costs.fabric.Fabric`).
 
@@ -557,7 +554,6 @@ class Model:
 
         Parameters
         ----------
-        path : path
         kernels : collection of str, optional
             The kernels that will be asked for: where they do not depend on others, few more are read
             (:mod:`ranksight.model.selecting`). A model that is read so knows nothing of the whole program.

@@ -96,11 +96,8 @@ def ours(path: Path) -> bool:
 def write(path: Path, content: Mapping[str, Any], force: bool = False) -> None:
     """Write `content`, plain data and arrays, with kind and schema version.
 
-    Raises
-    ------
-    InputError
-        When there is a file already and `force` is not given, it cannot be written, or it would be larger than
-        :func:`read` takes.
+    Raises InputError when there is a file already and `force` is not given, it cannot be written, or it would be larger
+    than :func:`read` takes.
     """
     check_output(path, force)
     columns: list[NDArray[Any]] = []
@@ -203,10 +200,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 def read(path: Path) -> dict[str, Any]:
     """What a model's file holds, plain data and arrays, of a schema version that is known.
 
-    Raises
-    ------
-    InputError
-        When the file is not a model, is damaged, or was written by an older or a newer version.
+    Raises InputError when the file is not a model, is damaged, or was written by an older or a newer version.
     """
     try:
         if path.is_dir():
@@ -360,10 +354,7 @@ def _possible(values: Array) -> bool:
 def parts(content: Mapping[str, Any]) -> dict[str, Any]:
     """What :class:`ranksight.model.fitted_model.Model` is made of, by the names of its attributes.
 
-    Raises
-    ------
-    InputError
-        When an entry is missing, damaged or does not fit the others.
+    Raises InputError when an entry is missing, damaged or does not fit the others.
     """
     given = content.get("fitted")
     if not isinstance(given, dict):

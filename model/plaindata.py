@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.units import finite
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, msgspec.ValidationError)
 """What is raised where an entry is missing, of another kind, or larger than a number may be."""
@@ -112,7 +113,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return finite(value)
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     if is_dataclass(value):

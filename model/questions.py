@@ -20,12 +20,8 @@ NO_CLOCK = "fit with --clock HZ, or with --platform NAME of the machine that was
 def combinations(parameters: Sequence[str], training: Array, values: Mapping[str, float | Sequence[float]]) -> Array:
     """All combinations of the parameters' values, (k, m); a value given twice is asked once.
 
-    A parameter that took one value in `training` (n, m) may be left out.
-
-    Raises
-    ------
-    InputError
-        When a parameter is unknown, has no value or one that is not finite, or there are too many combinations.
+    A parameter that took one value in `training` (n, m) may be left out. Raises InputError when a parameter is unknown,
+    has no value or one that is not finite, or there are too many combinations.
     """
     unknown = [name for name in values if name not in parameters]
     if unknown:

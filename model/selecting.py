@@ -30,7 +30,6 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
     ----------
     content : mapping
         From :func:`ranksight.model.modelfile.read`.
-    kernels : collection of str
     """
     fitted, extras = content["fitted"], content.get("extras", {})
     application = extras.get("application", {})

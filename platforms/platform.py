@@ -107,17 +107,13 @@ class Platform:
 
     Attributes
     ----------
-    name, vendor, model, architecture : str
     events : str
         Name of the table of hardware events; empty when unknown.
     processors : tuple of str
         What the system calls the processor, such as ``"Xeon Platinum 8360Y"``; see
         :func:`ranksight.platforms.recognition.described`.
-    layout : Layout
-    clock : Clock
     caches : tuple of Cache
         Level 1 first.
-    memory : Memory
     network : mapping
         The ``[network]`` table as plain data (numbers, strings, lists, mappings); read by :mod:`ranksight.comm`.
     sources : mapping of str to Source
@@ -185,7 +181,6 @@ class Platform:
 
         Parameters
         ----------
-        cores : int
         kernel : str
             ``read``, or ``update`` for as many reads as writes; the others count no write-allocate transfers.
         """

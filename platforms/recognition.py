@@ -23,7 +23,6 @@ def described(model: str, layout: Layout) -> Platform | None:
     ----------
     model : str
         As the system names the processor: :attr:`ranksight.platforms.topology.Topology.model`.
-    layout : Layout
 
     Returns
     -------
@@ -65,7 +64,6 @@ def nearest_description(model: str, layout: Layout, events: str) -> Platform:
     ----------
     model : str
         As the system names the processor.
-    layout : Layout
     events : str
         Name of the node's table of hardware events; empty where none is known.
     """

@@ -41,7 +41,6 @@ def simulated_caches(platform: Platform, active: int = 1) -> tuple[SimulatedCach
 
     Parameters
     ----------
-    platform : Platform
     active : int
         Cores that work under each shared cache at a time; each gets its share of the capacity, for a simulator that
         runs every process with a cache of its own.

@@ -57,7 +57,6 @@ class Topology:
 
     Attributes
     ----------
-    vendor, model : str
     cpus : tuple of Cpu
         Hardware threads that are online, by number.
     caches : tuple of SystemCache
@@ -159,10 +158,7 @@ def read_topology(root: str | os.PathLike[str] = "/") -> Topology:
 def parse_cpu_list(text: str, origin: str = "a list of processors") -> tuple[int, ...]:
     """Numbers of a kernel's list such as ``0-3,8,10-11``, rising.
 
-    Raises
-    ------
-    InputError
-        When `text` is no such list, naming `origin`.
+    Raises InputError when `text` is no such list, naming `origin`.
     """
     found: set[int] = set()
     for part in filter(None, text.strip().split(",")):

@@ -20,10 +20,7 @@ _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 def save(platform: Platform, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Write `platform` to `path` atomically.
 
-    Raises
-    ------
-    InputError
-        When the file exists and `overwrite` is false, or cannot be written.
+    Raises InputError when the file exists and `overwrite` is false, or cannot be written.
     """
     target = Path(path)
     check_output(target, overwrite)

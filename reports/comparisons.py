@@ -15,7 +15,7 @@ from ranksight.analysis.comparison.explain import SMALL, Cause
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.names import short_names
-from ranksight.core.units import counted, finite, format_factor, in_full, whole
+from ranksight.core.units import counted, finite, format_factor, in_full, in_words, whole
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
 PROGRAM = "(whole program)"
@@ -75,9 +75,7 @@ def _points(part: float) -> str:
 
 def blocks(comparison: Comparison, at: int, kernels: list[str] | None = None) -> list[Block]:
     """The comparison at one configuration."""
-    where = ", ".join(
-        f"{name} {in_full(value)}" for name, value in zip(comparison.parameters, comparison.points[at], strict=True)
-    )
+    where = in_words(dict(zip(comparison.parameters, comparison.points[at], strict=True)))
     how = "measured" if comparison.measured else "predicted"
     said: list[Block] = [
         Text(f"{comparison.before.name} -> {comparison.after.name} at {where}, {how}", hanging=0, style="bold")

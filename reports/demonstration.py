@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.analysis.diagnosis.diagnosing import diagnose
+from ranksight.core.arrays import Array
 from ranksight.core.units import format_si
 from ranksight.model.fitted_model import Model
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
@@ -117,7 +118,7 @@ def wall_time_blocks(
     """The wall time that the model predicts, and why it is not compared with a run."""
     if not any(name == "time" for name in model.fitted.metrics):
         return ["", "No time per function was measured here (perf is missing), so no wall time is predicted."]
-    points = np.array([[p if name == "ranks" else size[name] for name in model.parameters] for p in ranks], dtype=float)
+    points = _points(model, ranks, size)
     broken = model.breakdown(points)
     network = model.equation.network is not None
     sizes = "".join(f", {name} {value:g}" for name, value in size.items() if name in model.parameters)
@@ -151,9 +152,14 @@ def wall_time_blocks(
     return said
 
 
+def _points(model: Model, ranks: Sequence[int], size: Mapping[str, float]) -> Array:
+    """The configurations (k, m) of these ranks and one size."""
+    return np.array([[p if name == "ranks" else size[name] for name in model.parameters] for p in ranks], dtype=float)
+
+
 def supported(model: Model, ranks: Sequence[int], size: Mapping[str, float]) -> int:
     """The largest of `ranks` (ascending) whose time the data suffice to predict; the smallest when none is."""
-    points = np.array([[p if name == "ranks" else size[name] for name in model.parameters] for p in ranks], dtype=float)
+    points = _points(model, ranks, size)
     known = np.flatnonzero(model.breakdown(points).total.status[0] == 0)
     return ranks[known[-1] if len(known) else 0]
 
@@ -162,7 +168,7 @@ def largest_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[
     """The largest kernels at a scale and what bounds them; none where no time was measured."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []
-    found = diagnose(model, np.array([ranks if name == "ranks" else size[name] for name in model.parameters]))
+    found = diagnose(model, _points(model, [ranks], size))
     table = found.verdicts()
     known = dict(zip(found.evidence.kernels, found.evidence.ok[:, -1].tolist(), strict=True))
     kept = table[[known[kernel] for kernel in table["kernel"]]]
@@ -182,7 +188,7 @@ def growth_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[B
     """The kernels that grow with the ranks up to `ranks`, by the time added; none where no time was measured."""
     if not any(name == "time" for name in model.fitted.metrics):
         return []
-    found = diagnose(model, np.array([ranks if name == "ranks" else size[name] for name in model.parameters]))
+    found = diagnose(model, _points(model, [ranks], size))
     said: list[Block] = []
     scaling = found.scaling()
     table = found.verdicts()

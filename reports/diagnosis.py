@@ -13,7 +13,7 @@ from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
-from ranksight.core.units import format_factor, format_si, in_full
+from ranksight.core.units import format_factor, format_si, in_full, in_words
 from ranksight.model.application.communication import MEANINGS
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
@@ -46,7 +46,6 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
 
     Parameters
     ----------
-    found : Diagnosis
     most : int
         Kernels and rows listed of each table.
     """
@@ -78,7 +77,7 @@ def _shares(found: Diagnosis) -> dict[str, str]:
 
 def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
     """Head, where the time goes, and the kernels' verdicts at one configuration."""
-    at = ", ".join(f"{name} {in_full(value)}" for name, value in values.items())
+    at = in_words(values)
     total = float(part["time"].sum())
     weight = part["time"].to_numpy() / total if total > 0 else np.zeros(len(part))
     goes = [(label, float((weight * part[name]).sum())) for name, label in SHORT.items()]
@@ -179,7 +178,6 @@ def saturated(seconds: float, efficiency: float, last: str, parts: float = math.
 
     Parameters
     ----------
-    seconds : float
     efficiency : float
         Time at the fewest ranks over `parts` and over `seconds`.
     last : str
@@ -288,7 +286,7 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
         factors = blocking.to_dict("records")
         shown: list[list[str | Cell]] = [
             [
-                ", ".join(f"{name} {in_full(x)}" for name, x in row["configuration"].items()),
+                in_words(row["configuration"]),
                 format_si(row["communication"], "s"),
                 format_factor(row["factor"]),
                 f"{format_factor(row['lower'])} .. {format_factor(row['upper'])}",

@@ -19,7 +19,7 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path
-from ranksight.core.units import format_si, in_full
+from ranksight.core.units import format_si, in_full, in_words
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import escaped, latex
 from ranksight.reports.functions import functions
@@ -42,8 +42,6 @@ class Exported:
 
     Attributes
     ----------
-    experiment : Experiment or None
-    model : Model or None
     metrics : sequence of str
         Only these; all when empty.
     """
@@ -87,12 +85,8 @@ def extrap(what: Exported) -> str:
     """JSON Lines of Extra-P, one value a line; the whole program is the call path ``main``.
 
     Extra-P takes only functions that are measured at every configuration. A kernel that did not run at some, where the
-    metric was measured of others, has 0 of an additive metric there; functions that lack more are left out.
-
-    Raises
-    ------
-    InputError
-        When no function is left.
+    metric was measured of others, has 0 of an additive metric there; functions that lack more are left out. Raises
+    InputError when no function is left.
     """
     series = what.series()
     values = _completed(series)
@@ -175,7 +169,6 @@ def to_xarray(experiment: Experiment, metrics: Sequence[str] | None = None) -> x
 
     Parameters
     ----------
-    experiment : Experiment
     metrics : sequence of str, optional
         Only these.
 
@@ -265,7 +258,6 @@ def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **c
 
     Parameters
     ----------
-    experiment : Experiment
     metrics : sequence of str, optional
         Only these.
     **configuration
@@ -292,7 +284,7 @@ def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **c
 
 
 def _words(where: dict[str, float]) -> str:
-    return ", ".join(f"{name} {in_full(value)}" for name, value in where.items())
+    return in_words(where)
 
 
 def hatchet(what: Exported) -> str:

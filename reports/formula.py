@@ -71,7 +71,6 @@ def readable(text: str, unit: str | None = None) -> str:
 
     Parameters
     ----------
-    text : str
     unit : str, optional
         SI unit of the value: a function that is a number, alone or in every case, is written with it.
     """

@@ -46,7 +46,6 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
 
     Parameters
     ----------
-    model : Model
     chosen : sequence of int, optional
         The functions wanted; all of them when not given.
     """
@@ -122,7 +121,6 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
 
     Parameters
     ----------
-    model : Model
     checked : mapping, optional
         What functions without the largest configuration said there.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from ranksight.analysis.history.following import History, Step
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
-from ranksight.core.units import counted, format_si, in_full
+from ranksight.core.units import counted, format_si, in_words
 from ranksight.reports.comparisons import PROGRAM, percent
 from ranksight.reports.terminal import BARS, Block, Cell, Column, Table, Text
 
@@ -120,7 +120,7 @@ def _predicted(found: History) -> list[Block]:
     target = found.target
     if target is None:
         return []
-    where = ", ".join(f"{name} {in_full(value)}" for name, value in target.point.items())
+    where = in_words(target.point)
     lines: list[list[str | Cell]] = []
     for at, entry in enumerate(found.entries):
         if not target.ok[at]:

@@ -63,7 +63,6 @@ class Loss:
         None for what lies outside of kernels.
     part : str
         One of :data:`ranksight.reports.palette.NAMES`.
-    seconds : float
     share : float
         Of all that is lost.
     """
@@ -121,7 +120,6 @@ class Recommended:
 
     Attributes
     ----------
-    ranks : float
     threshold, efficiency : float
         The least efficiency asked for and that predicted there, 0 to 1.
     seconds, core_hours : float

@@ -77,10 +77,7 @@ class Measured:
 def measured(model: Model, experiments: Sequence[Experiment]) -> Measured | None:
     """Gather what `experiments` measured of the model's series; None where there are none.
 
-    Raises
-    ------
-    InputError
-        When an experiment has other parameters than the model.
+    Raises InputError when an experiment has other parameters than the model.
     """
     parts = [
         _one(model, experiment) for experiment in experiments if any(r.state == "complete" for r in experiment.runs)

@@ -11,7 +11,7 @@ from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS,
 from ranksight.analysis.planning.cost import Cost
 from ranksight.analysis.planning.designs import GAIN
 from ranksight.core.metrics import Metric, metric
-from ranksight.core.units import finite, format_factor, in_full, whole
+from ranksight.core.units import counted, finite, format_factor, in_full, in_words, whole
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
 
@@ -70,26 +70,13 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
     sharing : bool
         Whether planned runs have.
     """
-    goal, names = choice.goal, list(choice.candidates.rules)
-    unit = metric(goal.metric)
-    said: list[Block] = []
-    for at, target in enumerate(goal.targets):
-        where = ", ".join(f"{name} {in_full(value)}" for name, value in zip(names, target, strict=True))
-        said.append(Text(f"{goal.what} at {where}, {goal.now.level:.0%} interval", style="bold"))
-        sufficient = goal.now.status[0, at] in (OK, WIDE)
-        said.append(Text("now       " + (_interval(unit, goal.now, at) if sufficient else "no answer"), 2, 10))
-        if goal.now.status[0, at]:
-            said.append(Text(f"insufficient: {goal.now.reason[0, at]}", 12, 0, "yellow"))
-        if choice.runs:
-            hoped = _interval(unit, choice.after, at) if sufficient else _width(choice.after, at)
-            said.append(Text("expected  " + hoped, 2, 10))
+    goal, count = choice.goal, len(choice.candidates.points)
+    said = _known(choice)
     rules = [
         f"{name} {rule.text}{' (as measured)' if rule.inferred else ''} to {in_full(choice.candidates.limits[name][1])}"
         for name, rule in choice.candidates.rules.items()
     ]
-    count = len(choice.candidates.points)
-    what = f"{count} configuration{'s' if count > 1 else ''}"
-    said.append(Text(f"considered: {', '.join([what, *rules])}", 0, 12))
+    said.append(Text(f"considered: {', '.join([counted(count, 'configuration'), *rules])}", 0, 12))
     target_cost, budget = hours(choice.target_cost), hours(choice.budget)
     targets = f"target{'s' if len(goal.targets) > 1 else ''}"
     instead = f"running the {targets} instead {target_cost} core-hours"
@@ -100,6 +87,44 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
         said.append(Text(HELD.format(ranks=in_full(choice.candidates.held)), 0, 2))
     if not choice.runs:
         return [*said, "", _ending(choice)]
+    said += ["", _runs(choice), _ending(choice)]
+    if sharing:
+        said.append(Text(SHARED, 0, 2, "yellow"))
+    if choice.costs_more:
+        advice = ADVICE.format(it="it" if len(goal.targets) == 1 else "them")
+        if choice.candidates.barred:
+            advice = BARRED.format(what=choice.candidates.barred)
+        elif crowded:
+            advice = CROWDED
+        said.append(Text(COSTS_MORE.format(target=targets, hours=target_cost, advice=advice), 0, 2, "yellow"))
+    elif choice.settled and not goal.now.status.any():
+        there = any(list(run.configuration.values()) in goal.targets.tolist() for run in choice.runs)
+        text = SETTLED.format(part=f"{100 * choice.narrowing:.2g} %", nearer="" if there else NEARER)
+        said.append(Text(text, 0, 2, "yellow"))
+    return said
+
+
+def _known(choice: Choice) -> list[Block]:
+    """What is known at each target, and what is expected after the runs."""
+    goal, names = choice.goal, list(choice.candidates.rules)
+    unit = metric(goal.metric)
+    said: list[Block] = []
+    for at, target in enumerate(goal.targets):
+        where = in_words(dict(zip(names, target, strict=True)))
+        said.append(Text(f"{goal.what} at {where}, {goal.now.level:.0%} interval", style="bold"))
+        sufficient = goal.now.status[0, at] in (OK, WIDE)
+        said.append(Text("now       " + (_interval(unit, goal.now, at) if sufficient else "no answer"), 2, 10))
+        if goal.now.status[0, at]:
+            said.append(Text(f"insufficient: {goal.now.reason[0, at]}", 12, 0, "yellow"))
+        if choice.runs:
+            hoped = _interval(unit, choice.after, at) if sufficient else _width(choice.after, at)
+            said.append(Text("expected  " + hoped, 2, 10))
+    return said
+
+
+def _runs(choice: Choice) -> Table:
+    """The planned runs in their order."""
+    names = list(choice.candidates.rules)
     lines = []
     total = 0.0
     for run in choice.runs:
@@ -117,21 +142,7 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
         Column("why", "word", spare=1),
         Column("mostly for", "text", spare=5),
     ]
-    said += ["", Table(columns, lines), _ending(choice)]
-    if sharing:
-        said.append(Text(SHARED, 0, 2, "yellow"))
-    if choice.costs_more:
-        advice = ADVICE.format(it="it" if len(goal.targets) == 1 else "them")
-        if choice.candidates.barred:
-            advice = BARRED.format(what=choice.candidates.barred)
-        elif crowded:
-            advice = CROWDED
-        said.append(Text(COSTS_MORE.format(target=targets, hours=target_cost, advice=advice), 0, 2, "yellow"))
-    elif choice.settled and not goal.now.status.any():
-        there = any(list(run.configuration.values()) in goal.targets.tolist() for run in choice.runs)
-        text = SETTLED.format(part=f"{100 * choice.narrowing:.2g} %", nearer="" if there else NEARER)
-        said.append(Text(text, 0, 2, "yellow"))
-    return said
+    return Table(columns, lines)
 
 
 def _promised(choice: Choice, run: PlannedRun) -> str:

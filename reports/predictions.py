@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.core.metrics import metric
-from ranksight.core.units import format_factor, in_full
+from ranksight.core.units import assigned, format_factor, in_full, in_words
 from ranksight.model.application.communication import MEANINGS
 from ranksight.reports import equation_terms
 from ranksight.reports.palette import NAMES
@@ -48,7 +48,7 @@ def blocks(prediction: Prediction, everything: bool) -> list[Block]:
     found: list[Block] = []
     for answers in _grouped(prediction, lambda answer: (*answer.configuration.items(), answer.metric)):
         first = answers[0]
-        where = ", ".join(f"{name} {in_full(value)}" for name, value in first.configuration.items())
+        where = in_words(first.configuration)
         columns = [
             Column("kernel", "name"),
             Column("value"),
@@ -215,7 +215,7 @@ def phase_times(phases: Sequence[CrossCheck], missing: str) -> list[Block]:
     unit = metric("time")
     blocks: list[Block] = ["", Text(f"no time by phases: {missing}")] if missing else []
     for at, each in enumerate(phases):
-        where = " ".join(f"{name}={in_full(value)}" for name, value in each.configuration.items())
+        where = assigned(each.configuration)
         interval = ""
         if each.lower == each.lower:
             interval = f" ({unit.format(each.lower)} .. {unit.format(each.upper)})"

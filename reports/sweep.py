@@ -36,7 +36,6 @@ class Beyond:
         Of the parameter.
     low, high : float
         Ends of the interval there; NaN where there is none.
-    reason : str
     """
 
     value: float
@@ -51,7 +50,6 @@ class Sweep:
 
     Attributes
     ----------
-    model : Model
     along : str
         The parameter that varies.
     values : (k,)
@@ -153,14 +151,12 @@ def sweep(
 
     Parameters
     ----------
-    model : Model
     along : str, optional
         The parameter; ``ranks`` where they varied, else the first that did.
     to : float, optional
         The target; when not given the farthest of :data:`REACH` times the largest measured value that the data support.
     at : mapping of str to float, optional
         Values of the other parameters; each one's largest measured value when not given.
-    level : float
     count : int
         Values between the smallest measured one and the target, in addition to the measured ones.
 

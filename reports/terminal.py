@@ -47,7 +47,6 @@ class Column:
 
     Parameters
     ----------
-    head : str
     kind : str
         ``name`` is shortened in its middle where room is short, ``text`` wraps, ``number`` is never touched and stands
         on the right, ``word`` is never touched and stands on the left.
@@ -69,9 +68,6 @@ class Table:
 
     Parameters
     ----------
-    columns : sequence of Column
-    rows : sequence of sequences of str or Cell
-    indent : int
     head : bool
         Whether heads are printed.
     """
@@ -88,12 +84,10 @@ class Text:
 
     Parameters
     ----------
-    text : str
     indent : int
         Of all lines.
     hanging : int
         Of the further lines, on top; below 0 the text stays one line, as a command has to.
-    style : str
     """
 
     text: str

@@ -89,7 +89,7 @@ def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
         value, low, high = total.value[0], total.lower[0], total.upper[0]
     else:
         broken = sweep.model.breakdown(points, sweep.level)
-        alone = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
+        alone = broken.computing
         ratio = alone / broken.total.value[0]
         value, low, high = alone, broken.total.lower[0] * ratio, broken.total.upper[0] * ratio
     errors = np.abs(value / measured[fresh] - 1)

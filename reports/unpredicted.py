@@ -18,10 +18,8 @@ class Unpredicted:
 
     Attributes
     ----------
-    kernel, metric : str
     share : float
         Of the kernel in the measured total of the metric.
-    reason : str
     remedy : str
         Which measurement would help.
     """

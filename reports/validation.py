@@ -59,10 +59,7 @@ class Validation:
 def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Validation:
     """Hold `model` against the runs of `experiment`, reduced over ranks and repetitions as the model's were.
 
-    Raises
-    ------
-    InputError
-        When the experiment has other parameters than the model, or no runs.
+    Raises InputError when the experiment has other parameters than the model, or no runs.
     """
 
     experiment = model.view(experiment)
@@ -127,7 +124,7 @@ def _computed(breakdown: object) -> list[np.ndarray]:
 
     assert isinstance(breakdown, Breakdown)
     total = breakdown.total
-    value = total.value[0] - breakdown.parts["imbalance"] - breakdown.parts["communication"]
+    value = breakdown.computing
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = value / total.value[0]
     return [value, total.lower[0] * ratio, total.upper[0] * ratio, total.status[0] == 0, total.reason[0]]

@@ -21,7 +21,6 @@ def check_collector(collector: Collector, launch: Launch | None = None) -> None:
 
     Parameters
     ----------
-    collector : Collector
     launch : Launch, optional
         A command to measure, such as ``Template(("mpirun", "-n", "{ranks}", "./heat")).fill({"ranks": 2})``. Without
         it nothing is run, and only what the collector says is checked.

@@ -34,7 +34,6 @@ def check_reader(reader: Reader, sample: str | os.PathLike[str], by_name: bool =
 
     Parameters
     ----------
-    reader : Reader
     sample : path
         A file or folder of its format, of some kilobytes: it is read some forty times.
     by_name : bool

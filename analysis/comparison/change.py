@@ -37,7 +37,6 @@ class Changes:
         After over before with its interval; NaN where one is missing.
     verdict : (s, k) int
         One of :data:`SAME`, :data:`CHANGED`, :data:`UNSURE`, :data:`NEW`, :data:`GONE`.
-    level : float
     """
 
     keys: tuple[Key, ...]

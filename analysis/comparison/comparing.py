@@ -40,9 +40,6 @@ class Subject:
 
     Attributes
     ----------
-    name : str
-    model : Model
-    series : Series or None
     runs : tuple of Run
         What it was measured by; empty of a model.
     """
@@ -59,21 +56,15 @@ class Comparison:
 
     Attributes
     ----------
-    before, after : Side
-    parameters : tuple of str
     points : (k, m)
     measured : bool
         Whether the values were measured there on both sides, or are predicted.
     timer : str
         The metric that is the time.
-    changes : Changes
     causes : mapping of (kernel, k) to list of Cause
         Of times that changed.
-    crossovers : list of Crossover
-    onsets : list of Onset
     ranks : (float, float) or None
         Scales between which the last two were looked for.
-    level : float
     unpredicted : int
         Kernels whose time one side cannot predict at the largest of these scales.
     renamed : tuple of (str, str)

@@ -23,7 +23,6 @@ class Crossover:
 
     Attributes
     ----------
-    kernel : str
     at : float
         Where the two are expected to be equal.
     low, high : float
@@ -45,7 +44,6 @@ class Onset:
 
     Attributes
     ----------
-    kernel : str
     at : float
         Ranks from which on it is :data:`WEIGHS` of the program's time, and more than noise.
     part : float

@@ -187,10 +187,7 @@ def time_metric(sides: Sequence[Side]) -> str | None:
 def renamed(side: Side, names: Mapping[str, str]) -> Side:
     """The side with kernels called otherwise.
 
-    Raises
-    ------
-    InputError
-        When it has no such kernel, or already one of the new name.
+    Raises InputError when it has no such kernel, or already one of the new name.
     """
     held = {kernel for kernel, _ in side.rows}
     for old, new in names.items():

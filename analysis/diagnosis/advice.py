@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from typing import Any
+from collections.abc import Set
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,8 @@ HEAVY = 0.01
 """Part of the program's time that advice must save."""
 UNDIVIDED = 0.05
 """Part of the program's time from which work that more ranks do not shorten is named."""
+Row = tuple[str, str, float, str]
+"""The four columns of :data:`COLUMNS`."""
 
 
 def table(
@@ -48,14 +49,38 @@ def table(
         ``outside``), ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last
         configuration; NaN where unknown), ``text``.
     """
-    rows: list[tuple[str, str, float, str]] = []
-    total = float(evidence.total[-1])
-    ranks = int(evidence.ranks[-1])
+    total, ranks = float(evidence.total[-1]), int(evidence.ranks[-1])
+    rows = growing(scaling, ranks)
+    rows += undivided(evidence, scaling[~scaling["kernel"].isin(balance.loc[balance["named"], "kernel"])])
+    rows += uneven(balance, ranks)
+    rows += uneven_teams(teams)
+    rows += late_or_in_turn(waits, busiest)
+    for row in saturation.to_dict("records"):
+        text = f"the memory domain saturates at {row['ranks']} of {row['cores']} ranks"
+        rows.append(("saturation", str(row["kernel"]), float("nan"), text))
+    if memory:
+        rows.append(("memory", "", float("nan"), memory))
+    if total > 0:
+        rows += halved(evidence, causes, total)
+        if layout is not None and layout[1] >= HEAVY * total:
+            rows.append(("decomposition", "", layout[1] / total, layout[0]))
+    found = pd.DataFrame(rows, columns=COLUMNS)
+    return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:
+    """One row a kernel that is named for its growth with the ranks."""
+    rows = []
     for row in scaling[scaling["named"]].to_dict("records"):
         gain = row["share"] * (1 - 1 / row["growth"])
         text = f"grows with the ranks from {row['at']:.0f} on: {format_factor(row['growth'])} times as long at {ranks}"
         rows.append(("growth", str(row["kernel"]), gain, text))
-    rows += undivided(evidence, scaling[~scaling["kernel"].isin(balance.loc[balance["named"], "kernel"])])
+    return rows
+
+
+def uneven(balance: pd.DataFrame, ranks: int) -> list[Row]:
+    """One row a kernel that one rank alone runs, or some rank has more of than the mean."""
+    rows = []
     for row in balance[balance["named"]].to_dict("records"):
         if row["having"] == 1:
             text = f"rank {row['busiest']} alone runs it, and the others wait ({row['metric']}, {row['ranks']} ranks)"
@@ -65,20 +90,27 @@ def table(
         if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
             text += f", the busiest rank {row['ahead']:.2f} times at {ranks}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
+    return rows
+
+
+def uneven_teams(teams: pd.DataFrame) -> list[Row]:
+    """One row a kernel of which one thread does more than the mean of its team."""
+    rows = []
     for row in teams[teams["named"].astype(bool)].to_dict("records"):
         where = f"{row['metric']}, {row['ranks']} ranks of {row['threads']} threads"
         text = f"thread {row['thread']} does {row['ratio']:.2f} times the mean of its team ({where})"
         rows.append(("team imbalance", str(row["kernel"]), row["lost"], text))
-    rows += late_or_in_turn(waits, busiest)
-    for row in saturation.to_dict("records"):
-        text = f"the memory domain saturates at {row['ranks']} of {row['cores']} ranks"
-        rows.append(("saturation", str(row["kernel"]), float("nan"), text))
-    if memory:
-        rows.append(("memory", "", float("nan"), memory))
-    whole = evidence.whole[:, -1]
+    return rows
+
+
+def halved(evidence: Evidence, causes: Causes, total: float) -> list[Row]:
+    """What half the time of each kernel, of messages and of what is outside of kernels saves of the program's `total`
+    at the last configuration; no row where it is less than :data:`HEAVY`."""
+    rows = []
+    whole, ranks = evidence.whole[:, -1], int(evidence.ranks[-1])
     saved = whatif.savings(causes, evidence.mean, evidence.whole)[:, :, -1]
     for at in np.argsort(-whole, kind="stable").tolist():
-        if evidence.kernels[at] == WHOLE or total <= 0 or whole[at] / 2 < HEAVY * total:
+        if evidence.kernels[at] == WHOLE or whole[at] / 2 < HEAVY * total:
             continue
         which = int(saved[:, at].argmax())
         verdict = VERDICTS[causes.verdict[at, -1]]
@@ -87,20 +119,17 @@ def table(
             change, part = whatif.TEXT[whatif.CHANGES[which]], saved[which, at] * whole[at] / total
             text += f"; {change} {part:.0%} are saved"
         rows.append(("kernel", evidence.kernels[at], float(whole[at] / total / 2), text))
-    messages = float(evidence.communication[:, -1].sum()) / total if total > 0 else 0.0
+    messages = float(evidence.communication[:, -1].sum()) / total
     if messages / 2 >= HEAVY:
         rows.append(("network", "", messages / 2, f"messages take {messages:.0%} of the time at {ranks} ranks"))
-    outside = float(evidence.others[-1]) / total if total > 0 else 0.0
+    outside = float(evidence.others[-1]) / total
     if outside / 2 >= HEAVY:
         text = f"start, end, files and halted cycles outside of kernels take {outside:.0%} of the time at {ranks} ranks"
         rows.append(("outside", "", outside / 2, text))
-    if layout is not None and total > 0 and layout[1] >= HEAVY * total:
-        rows.append(("decomposition", "", layout[1] / total, layout[0]))
-    found = pd.DataFrame(rows, columns=COLUMNS)
-    return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
+    return rows
 
 
-def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[tuple[str, str, float, str]]:
+def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[Row]:
     """One row a kernel that computes and saturates in strong scaling, where dividing it would save much (Amdahl 1967,
     *AFIPS Spring Joint Computer Conference*, 483)."""
     computes = evidence.computing[:, -1] > evidence.communication[:, -1] + evidence.imbalance[:, -1]
@@ -119,9 +148,7 @@ def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[tuple[str, str,
     ]
 
 
-def late_or_in_turn(
-    waits: pd.DataFrame, busiest: Set[tuple[tuple[float, ...], int]]
-) -> list[tuple[str, str, float, str]]:
+def late_or_in_turn(waits: pd.DataFrame, busiest: Set[tuple[tuple[float, ...], int]]) -> list[Row]:
     """One row a kernel and state, where it waits most; not where a rank is late that is the busiest there."""
     named = waits[waits["state"].isin(["serialisation", "late arrival"])].sort_values("part", ascending=False)
     places = zip(named["configuration"], named["late"], strict=True)
@@ -153,9 +180,3 @@ def memory(line: Evidence, measured: float) -> str:
         return ""
     growth = f"{format_si(now, 'B')} at {measured:g}, {format_si(float(low[-1]), 'B')} or more at {line.ranks[-1]:g}"
     return f"what a rank holds grows with the ranks: {growth}"
-
-
-def observed(extras: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was kept of the measurements, empty where nothing was."""
-    given = extras.get("diagnosis")
-    return given if isinstance(given, Mapping) else {}

@@ -41,7 +41,7 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     """
     tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
     for run in experiment.runs:
-        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        point = run.point(experiment.parameters)
         held = experiment.arrays(run)
         if held is None:
             continue

@@ -92,7 +92,6 @@ def judge(
 
     Parameters
     ----------
-    known : Execution
     computing, communication, imbalance : (K, k)
         Seconds.
     exposed : (3, K, k)
@@ -112,32 +111,16 @@ def judge(
     busy = computing / scale
     with np.errstate(invalid="ignore", divide="ignore"):
         fill = used / np.where(computing > 0, computing, np.nan)
-    busiest = np.nan_to_num(fill, nan=-1.0).argmax(axis=0)
-    wide = slack[busiest]
-    floor, least, last = (
-        np.nan_to_num(np.fmax.reduce(np.minimum(fill * factor, 1.0), axis=0))
-        for factor in (1.0, 1 / slack[:, None, None], slack[:, None, None])
-    )
-    middle, down, up = (known.quantile(p) for p in (0.5, (1 - SURE) / 2, (1 + SURE) / 2))
-    hidden = np.zeros(floor.shape, dtype=bool) if stalled is None else stalled & (floor <= 0.5)
-    held, low_end, high_end = (
-        np.maximum(one, np.where(hidden, 0.0, other))
-        for one, other in (
-            (np.where(counted, 1 - middle, 0.0), floor),
-            (np.where(counted, 1 - up, 0.0), least),
-            (np.where(counted, 1 - down, 1.0), last),
-        )
-    )
-    ends = low_end, high_end
-    part = _levels(exposed, fill, held)
-    rest = np.where(counted, np.maximum(held - part.sum(axis=0), 0.0), 1 - part.sum(axis=0))
-    run = np.where(counted, 1 - held, 0.0)
+    stalls = _Stalls.of(known, fill, slack, counted, stalled)
+    part = _levels(exposed, fill, stalls.share)
+    rest = np.where(counted, np.maximum(stalls.share - part.sum(axis=0), 0.0), 1 - part.sum(axis=0))
+    run = np.where(counted, 1 - stalls.share, 0.0)
 
     share = np.stack([run * busy, *(part * busy), communication / scale, imbalance / scale, rest * busy])
     low, high = share.copy(), share.copy()
-    low[0], high[0] = np.where(counted, 1 - ends[1], 0.0) * busy, (1 - ends[0]) * busy
-    ratio = part / np.where(held > 0, held, 1.0)
-    low[1:4], high[1:4] = ratio * ends[0] * busy, ratio * ends[1] * busy
+    low[0], high[0] = np.where(counted, 1 - stalls.high, 0.0) * busy, (1 - stalls.low) * busy
+    ratio = part / np.where(stalls.share > 0, stalls.share, 1.0)
+    low[1:4], high[1:4] = ratio * stalls.low * busy, ratio * stalls.high * busy
     low[4], high[4] = share[4] / NETWORK, np.minimum(share[4] * NETWORK, 1.0)
     low, high = np.minimum(low, share), np.maximum(high, share)
 
@@ -147,7 +130,7 @@ def judge(
     mine = np.take_along_axis(part, take, 0)[0] * computing
     with np.errstate(invalid="ignore", divide="ignore"):
         flight = np.where(mine > 0, flown / np.where(mine > 0, mine, 1.0), np.nan)
-    verdict, chance, ahead = _decide(known, share, low, high, least, floor, wide, counted, rest * busy)
+    verdict, chance, ahead = _decide(known, stalls, share, low, high, counted, rest * busy)
     side = verdict == CACHE  # memory's side; which of its kinds is decided here
     with np.errstate(invalid="ignore", divide="ignore"):
         busyness = np.take_along_axis(fill, take, 0)[0] * computing / np.where(mine > 0, mine, np.nan)
@@ -156,6 +139,47 @@ def judge(
     verdict = np.where(side & (level == 2), np.where(starved, LATENCY, MEMORY), verdict)
     verdict = np.where(side & (level < 2) & lone & ~(busyness * slack[level] >= 0.5), LATENCY, verdict)
     return Causes(share, low, high, verdict.astype(np.intp), level, fill, flight, chance, ahead)
+
+
+@dataclass(frozen=True)
+class _Stalls:
+    """Share of memory stalls in the computing time of each kernel, (K, k).
+
+    Attributes
+    ----------
+    share, low, high : (K, k)
+        As measured execution leaves them, and no less than bytes take, with the ends of their interval.
+    floor, least : (K, k)
+        What the bytes of the busiest level take, and the least that they may take.
+    wide : (K, k)
+        Factor either way within which that level's bandwidth is known.
+    """
+
+    share: Array
+    low: Array
+    high: Array
+    floor: Array
+    least: Array
+    wide: Array
+
+    @classmethod
+    def of(cls, known: Execution, fill: Array, slack: Array, counted: Mask, stalled: Mask | None) -> _Stalls:
+        """From the part of the time that each level's bytes fill (3, K, k); the others as in :func:`judge`."""
+        floor, least, most = (
+            np.nan_to_num(np.fmax.reduce(np.minimum(fill * factor, 1.0), axis=0))
+            for factor in (1.0, 1 / slack[:, None, None], slack[:, None, None])
+        )
+        middle, down, up = (known.quantile(p) for p in (0.5, (1 - SURE) / 2, (1 + SURE) / 2))
+        hidden = np.zeros(floor.shape, dtype=bool) if stalled is None else stalled & (floor <= 0.5)
+        share, low, high = (
+            np.maximum(one, np.where(hidden, 0.0, other))
+            for one, other in (
+                (np.where(counted, 1 - middle, 0.0), floor),
+                (np.where(counted, 1 - up, 0.0), least),
+                (np.where(counted, 1 - down, 1.0), most),
+            )
+        )
+        return cls(share, low, high, floor, least, slack[np.nan_to_num(fill, nan=-1.0).argmax(axis=0)])
 
 
 def over_the_roof(evidence: Evidence, found: Causes) -> Mask:
@@ -207,18 +231,10 @@ def _memory_leads(known: Execution, floor: Array, wide: Array) -> Array:
 
 
 def _decide(
-    known: Execution,
-    share: Array,
-    low: Array,
-    high: Array,
-    least: Array,
-    floor: Array,
-    wide: Array,
-    counted: Mask,
-    unknown: Array,
+    known: Execution, stalls: _Stalls, share: Array, low: Array, high: Array, counted: Mask, unknown: Array
 ) -> tuple[Index, Array, Array]:
     """The side that leads: execution, memory (as CACHE), communication, imbalance, or none; and how likely."""
-    ahead = _memory_leads(known, floor, wide)
+    ahead = _memory_leads(known, stalls.floor, stalls.wide)
     behind = 1 - ahead
     memory = share[1:4].sum(axis=0)
     inner_high = np.maximum(np.maximum(high[0], np.minimum(high[1:4].sum(axis=0), 1.0)), unknown)
@@ -234,8 +250,8 @@ def _decide(
     free = verdict == UNDECIDED
     wins = free & counted & (ahead >= SURE) & (low[1:4].sum(axis=0) > outer) & (memory > unknown)
     # Bytes at full bandwidth show memory without a count of instructions.
-    ahead, behind = np.where(counted, ahead, least > 0.5), np.where(counted, behind, 0.0)
-    wins |= free & ~counted & (ahead > 0) & (least * busy > outer)
+    ahead, behind = np.where(counted, ahead, stalls.least > 0.5), np.where(counted, behind, 0.0)
+    wins |= free & ~counted & (ahead > 0) & (stalls.least * busy > outer)
     verdict = np.where(wins, CACHE, verdict)
     verdict = np.where(free & (behind >= SURE) & (low[0] > outer), COMPUTE, verdict)
     chance = np.where(verdict == COMPUTE, behind, np.where(verdict == CACHE, ahead, np.nan))

@@ -32,7 +32,6 @@ class Ceilings(Stored):
 
     Attributes
     ----------
-    name : str
     frequency : float
         Hz.
     latency : (4,)

@@ -27,13 +27,13 @@ from ranksight.analysis.diagnosis import (
     waits,
 )
 from ranksight.analysis.diagnosis.causes import UNDECIDED, Causes, judge, over_the_roof, pooled
-from ranksight.analysis.diagnosis.evidence import Evidence, gather
+from ranksight.analysis.diagnosis.evidence import Evidence, gather, observed
 from ranksight.analysis.diagnosis.execution import execution
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-from ranksight.core.units import counted, format_si, in_full
+from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.equation_terms import TERMS, EquationTerms
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
 from ranksight.model.resource.contradiction import CONTRADICT
@@ -55,12 +55,10 @@ class Diagnosis:
 
     Attributes
     ----------
-    application : str
     evidence : Evidence
         What the model knows at the configurations asked for.
     causes : Causes
         Shares and verdicts there.
-    model : Model
     level : float
         Probability of intervals.
     only : tuple of str
@@ -86,7 +84,7 @@ class Diagnosis:
         found = self.verdicts()
         names = list(self.model.parameters)
         found = found[(found[names] == self.target).all(axis=1)].sort_values("time", ascending=False)
-        where = ", ".join(f"{name} {in_full(value)}" for name, value in zip(names, self.target, strict=True))
+        where = in_words(dict(zip(names, self.target, strict=True)))
         rows = [
             [row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", row["verdict"], row["reason"]]
             for row in found.to_dict("records")
@@ -232,7 +230,7 @@ class Diagnosis:
 
     @property
     def _observed(self) -> Mapping[str, Any]:
-        return advice.observed(self.model.extras)
+        return observed(self.model)
 
     @cached_property
     def _made(self) -> dict[str, pd.DataFrame]:
@@ -291,7 +289,6 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
 
     Parameters
     ----------
-    model : Model
     points : (k, m)
     level : float
         Probability of intervals.
@@ -415,6 +412,6 @@ def plain(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
+    if isinstance(value, float):
+        return finite(value)
     return list(value) if isinstance(value, tuple) else value

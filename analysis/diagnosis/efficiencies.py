@@ -36,7 +36,7 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
         ``instruction_scaling``, ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a
         model knows one clock), ``ipc``.
     """
-    mine = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
+    mine = line.apart
     computing, imbalance = line.mean[mine].sum(axis=0), line.lost[mine].sum(axis=0)
     messages = line.communication[mine].sum(axis=0)
     whole = computing + imbalance + messages

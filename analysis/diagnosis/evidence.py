@@ -27,6 +27,8 @@ FARTHEST = 100.0
 """Ratio of the ends of an interval up to which it can still be compared with another."""
 MEMORY = ("memory_pss", "memory_peak")
 """Metrics of how much memory a rank holds, the one that counts shared pages once first."""
+_WAITED = ("imbalance", "communication")
+"""Parts of a kernel's time in which a rank waits or communicates."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,6 @@ class Evidence:
 
     Attributes
     ----------
-    kernels : tuple of str
-    parameters : tuple of str
     points : (k, m)
     broken : Breakdown
         Its parts as those of the ranks that have a kernel.
@@ -77,7 +77,6 @@ class Evidence:
         Whether stalls were counted.
     source : tuple of str
         What each kernel's parts were inferred from.
-    ceilings : Ceilings or None
     memory : (3, k) or None
         Bytes that a rank holds, and the ends of their interval; None where it was not measured.
     together : float
@@ -155,6 +154,11 @@ class Evidence:
         return self.computing + self.imbalance + self.communication
 
     @property
+    def apart(self) -> Mask:
+        """The kernels that are not the whole program's, unless that is the only one, (K,)."""
+        return np.array([kernel != WHOLE or len(self.kernels) == 1 for kernel in self.kernels])
+
+    @property
     def others(self) -> Array:
         """Seconds of the program outside of its kernels and messages, (k,); 0 where they are unknown."""
         others = self.broken.others
@@ -211,8 +215,7 @@ def gather(
     equation = model.equation
     said, broken = model.ask(points, level) if asked is None else asked
     kernels, shape = broken.kernels, (len(broken.kernels), len(points))
-    extras = model.extras.get("diagnosis", {})
-    extras = extras if isinstance(extras, dict) else {}
+    extras = observed(model)
     kept = counted.Counted.from_dict(extras["counted"]) if "counted" in extras else None
     answers = _Answers(said, model.functions.rows, kernels, points, kept, broken.taken)
     of = answers.of
@@ -225,19 +228,14 @@ def gather(
     def count(name: str) -> Array:
         return answers.of(name) * each_of
 
-    waited = ("imbalance", "communication")
-    each = {name: value if name in waited else value / having for name, value in broken.each.items()}
-    computing = sum((each[name] for name in each if name not in waited), np.zeros(shape))
-    # The equation's parts may be negative where a fitted blocking factor is; their sum is the kernel's time.
-    computing = np.maximum(computing, 0.0)
-    time, lower, upper = (of("time", which) for which in ("value", "lower", "upper"))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        down, up = (np.nan_to_num(end / time, nan=1.0) for end in (lower, upper))
+    each = {name: value if name in _WAITED else value / having for name, value in broken.each.items()}
+    computing = _computing(each)
+    down, up = answers.ends("time")
     status, reason = answers.state("time")
     measured = (points[:, None] == model.training[None]).all(axis=2).any(axis=1)
     terms = _equation(model, broken)
     instructions = count("instructions")
-    given = extras.get("ceilings")
+    ceilings = None if extras.get("ceilings") is None else Ceilings.from_dict(extras["ceilings"])
     found = Evidence(
         kernels=kernels,
         parameters=model.parameters,
@@ -263,17 +261,26 @@ def gather(
         loads=np.stack([count(name) for name in LEVELS]),
         stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
         stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
-        cpi=np.where(np.isfinite(terms.cpi), terms.cpi, _cpi(each["execution"], instructions, extras)),
+        cpi=np.where(np.isfinite(terms.cpi), terms.cpi, _cpi(each["execution"], instructions, ceilings)),
         minimum_wait=terms.minimum_wait,
         factor=terms.factor,
         factor_error=terms.factor_error,
         counted=terms.counted,
         source=terms.source,
-        ceilings=None if given is None else Ceilings.from_dict(given),
+        ceilings=ceilings,
         memory=_memory(said, model.functions.rows),
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
     )
     return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)
+
+
+def _computing(each: Mapping[str, Array]) -> Array:
+    """Seconds (K, k) of all parts in which a rank does not wait.
+
+    The equation's parts may be negative where a fitted blocking factor is; their sum is the kernel's time.
+    """
+    parts = [value for name, value in each.items() if name not in _WAITED]
+    return np.asarray(np.maximum(sum(parts, np.zeros(each["imbalance"].shape)), 0.0))
 
 
 @dataclass(frozen=True)
@@ -302,6 +309,12 @@ class _Answers:
             measured = self.kept.at(self.kernels, name, self.points)
             return np.where(np.isfinite(measured), measured, learned)
         return np.asarray(learned)
+
+    def ends(self, name: str) -> tuple[Array, Array]:
+        """Ends of a metric's interval over its value, each (K, k); 1 where they are not known."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            lower, upper = (self.of(name, end) / self.of(name) for end in ("lower", "upper"))
+        return np.nan_to_num(lower, nan=1.0), np.nan_to_num(upper, nan=1.0)
 
     def state(self, name: str) -> tuple[Index, NDArray[np.object_]]:
         """Status of a metric (K, k) and the reason for it; OK where a kernel has no such metric."""
@@ -336,12 +349,17 @@ def served(first: Array, second: Array, third: Array) -> Array:
     return np.stack([np.maximum(first - second, 0.0), np.maximum(second - third, 0.0), third])
 
 
-def _cpi(execution: Array, instructions: Array, extras: Any) -> Array:
+def observed(model: Model) -> Mapping[str, Any]:
+    """What a model keeps of the measurements for its diagnosis, empty where nothing was."""
+    given = model.extras.get("diagnosis")
+    return given if isinstance(given, Mapping) else {}
+
+
+def _cpi(execution: Array, instructions: Array, ceilings: Ceilings | None) -> Array:
     """Cycles an instruction of execution, where the equation gives it."""
-    given = extras.get("ceilings") if isinstance(extras, dict) else None
-    if given is None:
+    if ceilings is None:
         return np.full(execution.shape, np.nan)
-    cycles = execution * Ceilings.from_dict(given).frequency
+    cycles = execution * ceilings.frequency
     known = (execution > 0) & (instructions > 0)
     return np.where(known, cycles / np.where(known, instructions, 1.0), np.nan)
 
@@ -414,8 +432,7 @@ def _equation(model: Model, broken: Breakdown) -> _EquationTerms:
     error[here] = (terms.blocking.upper - terms.blocking.lower)[theirs] / 3.29
     least[here] = terms.cpi.value[theirs]
     counted[here] = terms.counted[theirs]
-    extras = model.extras.get("diagnosis", {})
-    smallest = extras.get("minimum_wait", {}) if isinstance(extras, dict) else {}
+    smallest = observed(model).get("minimum_wait", {})
     for at, to in mine:
         source[to] = terms.method[at]
         value = smallest.get(terms.kernels[at])

@@ -38,8 +38,6 @@ def layouts(grid: Cartesian, ranks: int, cubic: bool = True) -> pd.DataFrame:
 
     Parameters
     ----------
-    grid : Cartesian
-    ranks : int
     cubic : bool
         Whether the domain has equal sides; else what a rank has of it does, as the program lays them out.
 
@@ -87,10 +85,8 @@ def better(
     ----------
     found : DataFrame
         Of :func:`layouts`.
-    sent : Communication
     point : (m,)
         Configuration.
-    fabric : Fabric
     choice : str, Selector or mapping
         Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
     surface : float

@@ -16,7 +16,6 @@ import pandas as pd
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.core.experiment import WHOLE
 
 MOST = 24
 """Kernels whose crossovers are reported: those with the largest share anywhere on the line."""
@@ -35,7 +34,7 @@ def rankings(line: Evidence) -> pd.DataFrame:
         ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall), ``share``; kernels whose time has
         no bounds are left out.
     """
-    mine = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
+    mine = line.apart
     times = np.where(mine[:, None] & line.bounded, line.whole, np.nan)
     count, k = times.shape
     order = np.argsort(np.where(np.isfinite(times), -times, np.inf), axis=0, kind="stable")
@@ -65,7 +64,7 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
         interval alone, it is reported only if the line ends with the order sure.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
-    kept = np.array([kernel != WHOLE or len(line.kernels) == 1 for kernel in line.kernels])
+    kept = line.apart
     kept &= line.bounded.all(axis=1) & (line.whole > 0).all(axis=1)
     if line.whole.shape[1] < 2 or kept.sum() < 2:
         return pd.DataFrame(columns=columns)

@@ -53,7 +53,6 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
 
     Parameters
     ----------
-    line : Evidence
     strong : bool
         See :func:`is_strong`.
     node : int

@@ -43,10 +43,7 @@ class Sides:
     def learn(cls, fractions: Mapping[str, Array]) -> Sides:
         """Least squares over n kernels; `fractions` holds (n,) of every level.
 
-        Raises
-        ------
-        InputError
-            When a level is missing, or there are fewer kernels than coefficients.
+        Raises InputError when a level is missing, or there are fewer kernels than coefficients.
         """
         given = _matrix(fractions)
         second = np.stack([_of(fractions, name) for name in SECOND], axis=1)

@@ -74,7 +74,7 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
         wall = run.wall_time or 0.0
         if counters is not None and "wall_time" in counters.columns:
             wall = float(counters["wall_time"].max())
-        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        point = run.point(experiment.parameters)
         runs.setdefault(point, []).append((table, wall, shares_cores(run, counters)))
         if (waited := _matched(experiment, run)) is not None:
             traced.setdefault(point, []).append(waited / ranks)

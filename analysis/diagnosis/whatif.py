@@ -27,7 +27,6 @@ def savings(causes: Causes, computing: Array, whole: Array) -> Array:
 
     Parameters
     ----------
-    causes : Causes
     computing, whole : (K, k)
         Seconds of the mean rank's computing, and of all parts.
     """

@@ -48,7 +48,6 @@ def status_quo(
     ----------
     study : Study
         What is held and how values are reduced; its own expectations come first.
-    earlier : Experiment
     now : Series
         What is checked.
     taken : mapping of (function, metric) to Expectation

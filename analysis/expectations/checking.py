@@ -34,14 +34,10 @@ class Result:
 
     Attributes
     ----------
-    application : str
-    parameters : tuple of str
     points : (n, m)
         Configurations measured.
     targets : (k, m)
         Configurations at which costs are computed.
-    findings : tuple of Finding
-    rules : tuple of RuleFinding
     short : mapping of str to str
         Parameter to the short name that its study uses.
     """
@@ -86,7 +82,6 @@ def check(
     ----------
     study : Study
         See :mod:`ranksight.analysis.expectations.document`; with a baseline it may state nothing.
-    experiment : Experiment
     targets : mapping of str to sequence of float, optional
         Values of parameters at which costs are computed, all combinations; parameters not named stay at their largest.
     baseline : Experiment, optional
@@ -234,10 +229,7 @@ def _priced(
 def with_litmus(findings: Sequence[Finding], study: Study) -> tuple[Finding, ...]:
     """Findings with what the reference of their metric says of those that deviate.
 
-    Raises
-    ------
-    InputError
-        When a reference has no expectation of its own.
+    Raises InputError when a reference has no expectation of its own.
     """
     by_key = {(each.function, each.metric): each for each in findings}
     for kind, name in study.litmus.items():

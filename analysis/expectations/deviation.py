@@ -37,7 +37,6 @@ class Cost:
 
     Attributes
     ----------
-    configuration : mapping of str to float
     value, lower, upper : float
         Of the model, with its 90 % interval.
     expected : float
@@ -110,7 +109,6 @@ def doubled(model: Model, expected: Fitted, delta: Growth) -> Cost | None:
 
     Parameters
     ----------
-    model : Model
     expected : Fitted
         From :func:`fit_expected`.
     delta : Growth

@@ -99,16 +99,8 @@ class Study:
 
     Attributes
     ----------
-    expectations : tuple of Expectation
-    rules : tuple of Rule
     litmus : mapping of str to str
         For a metric the function that is its reference implementation.
-    hold : mapping of str to float
-    over_ranks, over_repetitions : str or None
-    rulers : mapping of str to Ruler
-    depth : int
-    least_r2 : float
-    least_settings : int
     upper : bool
         Only growth beyond the deviation limit violates an expectation; slower growth is accepted.
     symbols : mapping of str to str
@@ -154,10 +146,7 @@ class Study:
 def read_study(path: Path) -> Study:
     """Read a file of expectations.
 
-    Raises
-    ------
-    InputError
-        Naming file, line and column of what cannot be read or contradicts itself.
+    Raises InputError, naming file, line and column of what cannot be read or contradicts itself.
     """
     content = read(path)
     tables = decode(content, str(path), "correct it; docs/expectations.md has an example")
@@ -346,7 +335,6 @@ def locate(text: str, table: str, key: str, value: str, offset: int = 0) -> tupl
         The file.
     table, key : str
         Table (``expect.time``) and key of the value.
-    value : str
     offset : int
         Of the character within the value.
     """

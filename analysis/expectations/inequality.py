@@ -47,13 +47,7 @@ class Inequality:
 
 
 def inequality(text: str) -> Inequality:
-    """Read a rule.
-
-    Raises
-    ------
-    FormulaError
-        With the column of what does not fit.
-    """
+    """Read a rule. Raises FormulaError with the column of what does not fit."""
     tree = read_tree(text, (), _REMEDY, implied=True, longest=LONGEST)
     root = tree.root
     if not isinstance(root, ast.Compare):

@@ -33,8 +33,6 @@ class Finding:
 
     Attributes
     ----------
-    function, metric : str
-    expectation : Expectation
     match : Match or None
         None without a model.
     formula : str

@@ -21,8 +21,6 @@ def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None
 
     Parameters
     ----------
-    experiment : Experiment
-    study : Study
     metrics : sequence of str, optional
         Those of the study when not given.
 
@@ -113,10 +111,8 @@ def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
 def resolve(study: Study, series: Series) -> dict[tuple[str, str], Expectation]:
     """The expectation of every function and metric that has one; names before patterns.
 
-    Raises
-    ------
-    InputError
-        When a function is unknown, a pattern matches nothing, or two patterns expect different things of a function.
+    Raises InputError when a function is unknown, a pattern matches nothing, or two patterns expect different things of
+    a function.
     """
     kernels: dict[str, list[str]] = {}
     for kernel, name in series.keys:
@@ -147,13 +143,7 @@ def resolve(study: Study, series: Series) -> dict[tuple[str, str], Expectation]:
 
 
 def functions_of(rules: Mapping[str, Sequence[str]], series: Series, places: Mapping[str, str]) -> None:
-    """Check that functions of rules (by metric) were measured.
-
-    Raises
-    ------
-    InputError
-        Naming the nearest functions.
-    """
+    """Check that functions of rules (by metric) were measured. Raises InputError, naming the nearest functions."""
     for metric, names in rules.items():
         there = [k for k, m in series.keys if m == metric]
         for name in names:

@@ -36,8 +36,6 @@ class Model:
 
     Attributes
     ----------
-    fitted : Fitted
-    row : int
     space : tuple of Growth
         Terms that were searched.
     widened : bool
@@ -189,7 +187,6 @@ def fit_models(
 
     Parameters
     ----------
-    series : Series
     around : mapping of (function, metric) to Growth
         What the spaces are generated around.
     rulers : mapping of str to Ruler

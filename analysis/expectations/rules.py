@@ -56,7 +56,6 @@ class RuleFinding:
 
     Attributes
     ----------
-    rule : Rule
     smaller, larger : tuple of Growth
         Fastest growing summands of both sides.
     in_the_limit, measured : {"holds", "violated", "insufficient"}
@@ -105,7 +104,6 @@ def check_rule(rule: Rule, models: Mapping[Key, Model], targets: Array, how: str
 
     Parameters
     ----------
-    rule : Rule
     models : mapping of (function, metric) to Model
     targets : (k, m)
         Configurations at which the models are held against each other.

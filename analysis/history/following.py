@@ -13,7 +13,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
-from ranksight.core.units import in_full
+from ranksight.core.units import in_words
 from ranksight.model.resource.sampled_times import settle
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.sampling import means_of_samples
@@ -34,7 +34,6 @@ class Target:
 
     Attributes
     ----------
-    point : mapping of str to float
     value, lower, upper : (n,)
         Seconds; NaN where there is no prediction.
     ok : (n,) bool
@@ -59,7 +58,6 @@ class Step:
 
     Attributes
     ----------
-    kernel, metric : str
     point, at : int
         Positions of the configuration and of the experiment that it first shows in.
     before, after : float
@@ -93,7 +91,6 @@ class History:
     ----------
     entries : tuple of Entry
         In their order in time.
-    parameters : tuple of str
     points : (k, m)
         Configurations that every experiment measured.
     keys : tuple of (kernel, metric)
@@ -108,7 +105,6 @@ class History:
         The metric that is the time.
     level : float
         Probability that no change is marked when there is none.
-    target : Target or None
     """
 
     entries: tuple[Entry, ...]
@@ -130,9 +126,7 @@ class History:
 
     def place(self, point: int) -> str:
         """A configuration in words: ``ranks 8, size 24``."""
-        return ", ".join(
-            f"{name} {in_full(value)}" for name, value in zip(self.parameters, self.points[point], strict=True)
-        )
+        return in_words(dict(zip(self.parameters, self.points[point], strict=True)))
 
     def steps(self) -> list[Step]:
         """All changes, the latest first, then the largest."""
@@ -205,7 +199,6 @@ def history(
     predict : callable, optional
         The program's time at `target` by an experiment: value, ends of the 90 % interval and, where the data are
         insufficient, the reason.
-    target : mapping of str to float, optional
 
     Raises
     ------

@@ -42,7 +42,6 @@ class Analysis:
         without one).
     ranks : tuple of float
         Rank counts of the original workload.
-    phases : tuple of Phase
     clock : {"measured", "simulated"}
     machine : Machine
         Whose latencies and clock turn counts into cycles.
@@ -53,7 +52,6 @@ class Analysis:
         See :func:`ranksight.analysis.phases.table.phase_table`; of the original workload, and of the smaller one.
     shared : bool
         Whether ranks shared cores.
-    notes : tuple of str
     messages : Messages or None
         The phases' messages on the platform's network, where times in MPI are not known.
     """
@@ -139,14 +137,8 @@ def analyse(
     """
     given = _calls(experiment)
     chosen = _original(given, workload)
-    mine = sorted((calls for calls in given if _workload(calls) == chosen), key=lambda calls: calls.ranks)
+    mine, others = _divided(given, chosen)
     ranks = [calls.ranks for calls in mine]
-    if len(set(ranks)) < 2:
-        raise InsufficientError(
-            f"event traces of {_words(dict(chosen))} are there at {ranks[0] if ranks else 0} ranks only",
-            "trace at two rank counts or more, better four",
-        )
-    others = [calls for calls in given if _workload(calls) != chosen]
     shared = any(calls.shared for calls in mine)
     clock = clock or _clock(mine, shared)
     machine = Machine.of(platform)
@@ -160,10 +152,9 @@ def analyse(
         table["communication"] = np.nan  # waiting for a core, or computation of another machine
     table["original"] = table["point"] < len(mine)
     last = table[table["point"] == len(mine) - 1]
-    spent = _spent(last, shared)
     weight = last.groupby("phase")["weight"].median()
+    spent = _spent(last, shared)
     total = float(spent.sum())
-    coverage = float(spent[(weight > 1) & (spent.index != UNRELATED)].sum()) / total
     unrelated = float(spent.get(UNRELATED, 0.0)) / total
     _refuse(related, weight, unrelated, ranks)
     smaller, used = _smaller(table, others, small)
@@ -179,7 +170,7 @@ def analyse(
         phases=phases,
         clock=clock,
         machine=machine,
-        coverage=coverage,
+        coverage=float(spent[(weight > 1) & (spent.index != UNRELATED)].sum()) / total,
         unrelated=unrelated,
         table=original.drop(columns="original"),
         smaller=smaller.drop(columns="original"),
@@ -199,6 +190,17 @@ def _calls(experiment: Experiment) -> list[Calls]:
             f"{experiment.path} holds no event trace", "measure with --collector pmpi-events (also callgrind-intervals)"
         )
     return [read_calls(experiment, each) for each in runs.values()]
+
+
+def _divided(given: list[Calls], chosen: Workload) -> tuple[list[Calls], list[Calls]]:
+    """The calls of the chosen workload by ascending ranks, and those of all others."""
+    mine = sorted((calls for calls in given if _workload(calls) == chosen), key=lambda calls: calls.ranks)
+    if len({calls.ranks for calls in mine}) < 2:
+        raise InsufficientError(
+            f"event traces of {_words(dict(chosen))} are there at {mine[0].ranks if mine else 0} ranks only",
+            "trace at two rank counts or more, better four",
+        )
+    return mine, [calls for calls in given if _workload(calls) != chosen]
 
 
 def _workload(calls: Calls) -> Workload:

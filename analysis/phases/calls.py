@@ -38,7 +38,6 @@ class Calls:
 
     Attributes
     ----------
-    configuration : mapping of str to float
     table : DataFrame
         ``rank``, ``kernel``, ``operation``, ``bytes``, ``computation`` (s before the call), ``communication`` (s in
         it), ``token`` (which token of its rank's sequence) and those of :data:`COUNTED` that are known; rows in the
@@ -88,7 +87,7 @@ def traced(experiment: Experiment) -> dict[tuple[float, ...], list[Run]]:
     found: dict[tuple[float, ...], list[Run]] = {}
     for run in experiment.runs:
         if (experiment.path / "runs" / run.id / f"{EVENTS}.parquet").is_file():
-            found.setdefault(tuple(float(run.configuration[name]) for name in experiment.parameters), []).append(run)
+            found.setdefault(run.point(experiment.parameters), []).append(run)
     return found
 
 

@@ -32,7 +32,6 @@ class CrossCheck:
 
     Attributes
     ----------
-    configuration : mapping of str to float
     value, lower, upper : float
         PET; the interval is NaN where two rank counts define it.
     computation, communication : float
@@ -72,7 +71,6 @@ def cross_check(
 
     Parameters
     ----------
-    pet : Pet
     parameters : tuple of str
         Of the model; the columns of `points`.
     broken : Breakdown
@@ -108,10 +106,7 @@ def cross_check(
 def of_model(model: Model, points: Array, level: float = 0.9) -> tuple[list[CrossCheck], str]:
     """Compare PET with the sum for a model with phases; the text says why there is no PET.
 
-    Raises
-    ------
-    InputError
-        When what the model keeps of phases is damaged.
+    Raises InputError when what the model keeps of phases is damaged.
     """
     content = model.extras.get("phases")
     if content is None:

@@ -83,10 +83,7 @@ class DistantPoint:
 def stands_for(instructions: float, table: InstructionTable) -> tuple[float, float]:
     """The admissible rank count whose instructions per rank are nearest, and the relative difference.
 
-    Raises
-    ------
-    InsufficientError
-        When the table has no instructions, or the run stands for no more ranks than were measured.
+    Raises InsufficientError when the table has no instructions, or the run stands for no more ranks than were measured.
     """
     if not (instructions > 0 and table.total > 0):
         raise InsufficientError("the phase executes no instructions that were counted")

@@ -32,7 +32,6 @@ class Messages(Stored):
         Of the experiment.
     communication : Communication
         Its rows are named ``number: operation``.
-    network : Network
     """
 
     platform: str

@@ -31,8 +31,6 @@ class PhaseTime(Stored):
     ----------
     number : int
         From 1, in order of occurrence.
-    label : str
-    weight : Weight
     powers : tuple of Power
         Seconds of computation of each group of ranks; the longest counts.
     communication : (float, float)
@@ -104,7 +102,6 @@ class Pet(Stored):
         Parameters other than the ranks, and the values to which it applies.
     measured : tuple of float
         Rank counts.
-    phases : tuple of PhaseTime
     clock : str
         ``measured`` or ``simulated`` computation.
     coverage : float
@@ -124,13 +121,7 @@ class Pet(Stored):
     messages: Messages | None = None
 
     def at(self, ranks: ArrayLike, level: float = 0.9) -> Times:
-        """PET at `ranks`.
-
-        Raises
-        ------
-        InputError
-            When a rank count is not one that the program admits, by its weights.
-        """
+        """PET at `ranks`. Raises InputError when a rank count is not one that the program admits, by its weights."""
         p = np.atleast_1d(np.asarray(ranks, dtype=np.float64))
         if not (np.isfinite(p).all() and (p >= 1).all()):
             raise InputError(f"{p[~(p >= 1)][:1]} is not a number of ranks", "ranks are whole numbers from 1")

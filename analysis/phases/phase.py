@@ -38,7 +38,6 @@ class Group:
         Where instructions are known.
     plain : Power
         Time over rank counts, from the measured ones alone.
-    distant : DistantPoint or None
     reason : str
         Why there is no distant point.
     power : Power
@@ -69,14 +68,12 @@ class Phase:
         From 1, in order of occurrence.
     body : tuple of (str, str)
         Kernel and operation of each call.
-    weight : Weight
     groups : tuple of Group
         Those with most instructions first; one group where counts do not distinguish them.
     communication : (float, float)
         ``c_1 + c_2 log2 p`` seconds in MPI of one occurrence, as measured.
     share : float
         Of the run's time, at the largest rank count measured.
-    notes : tuple of str
     """
 
     number: int

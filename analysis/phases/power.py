@@ -26,7 +26,6 @@ class Power(Stored):
 
     Attributes
     ----------
-    factor, exponent : float
     r2 : float
         In the logarithms.
     scatter : float
@@ -70,10 +69,7 @@ class Power(Stored):
 def fit_power(ranks: ArrayLike, values: ArrayLike) -> Power:
     """Fit ``a p^b`` to positive values; zeros only give zero.
 
-    Raises
-    ------
-    InsufficientError
-        With fewer than two rank counts of positive values.
+    Raises InsufficientError with fewer than two rank counts of positive values.
     """
     p, y = np.asarray(ranks, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if len(y) and (y == 0).all():

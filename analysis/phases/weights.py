@@ -74,7 +74,6 @@ class Weight(Stored):
 
     Attributes
     ----------
-    intercept, slope : float
     rule : str
         Of :data:`RULES`; what the line's variable is.
     r2 : float

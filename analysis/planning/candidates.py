@@ -74,7 +74,6 @@ def candidates(
 
     Parameters
     ----------
-    parameters : tuple of str
     measured : (n, m)
     targets : (t, m)
     rules : mapping of str to Rule, optional

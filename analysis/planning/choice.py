@@ -32,8 +32,6 @@ class PlannedRun:
 
     Attributes
     ----------
-    configuration : mapping of str to float
-    repetitions : int
     seconds : float
         Of one run under all collectors.
     core_hours, upper : float
@@ -64,10 +62,6 @@ class Choice:
 
     Attributes
     ----------
-    goal : Goal
-    candidates : Candidates
-    cost : Cost
-    runs : tuple of PlannedRun
     budget : float
         Core-hours that were allowed.
     target_cost : float
@@ -120,9 +114,6 @@ def choose_runs(
 
     Parameters
     ----------
-    goal : Goal
-    candidates : Candidates
-    cost : Cost
     budget : float, optional
         Core-hours; what running the targets instead would cost, as often, when not given.
     most : int

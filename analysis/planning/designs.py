@@ -52,7 +52,6 @@ class Means:
         Expected core-hours of each candidate.
     offered : (n,) intp
         Candidates that the budget pays for.
-    budget : float
     most : int
         Runs at most.
     """

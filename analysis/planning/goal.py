@@ -41,7 +41,6 @@ class Source:
 
     Attributes
     ----------
-    fitted : Fitted
     rows : (g,) intp
     share : (g, t)
         Part of the goal at the targets that each stands for.
@@ -66,13 +65,11 @@ class Goal:
     ----------
     what : str
         Such as ``time of the whole program``.
-    metric : str
     targets : (t, m)
     training : (n, m)
         Configurations measured.
     now : Forecast
         One row.
-    sources : tuple of Source
     rho : Correlation
         Common correlation of the series' errors.
     rest : (t,)
@@ -118,7 +115,6 @@ def goal(
 
     Parameters
     ----------
-    model : Model
     targets : (t, m)
     metric_name : str, optional
         The time when not given, or the model's first metric where it has none.

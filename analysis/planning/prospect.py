@@ -18,7 +18,6 @@ class Prospect:
 
     Parameters
     ----------
-    goal : Goal
     points : (k, m)
         Candidates.
     worlds : int

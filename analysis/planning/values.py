@@ -36,7 +36,6 @@ class Rule:
     ----------
     text : str
         As written, or as found in the values measured.
-    inferred : bool
     """
 
     text: str

@@ -26,10 +26,8 @@ class Worlds:
     ----------
     belief : Belief
         Its last `targets` points are the targets, the others candidates.
-    targets : int
     worlds : int
         Outcomes drawn for every series.
-    seed : int
     """
 
     def __init__(self, belief: Belief, targets: int, worlds: int = 48, seed: int = 0) -> None:

@@ -45,10 +45,7 @@ class Fate:
 def submit(folder: Path, jobs: Sequence[Job], name: str, scheduler: Scheduler) -> list[Submitted]:
     """Submit the scripts of `jobs` and the one that joins their parts behind them.
 
-    Raises
-    ------
-    ToolError
-        When the batch system refuses one; those before it are recorded and go on.
+    Raises ToolError when the batch system refuses one; those before it are recorded and go on.
     """
     taken: list[Submitted] = []
     scripts = [(job.name, tuple(task.part for task in job.tasks)) for job in jobs]
@@ -79,10 +76,7 @@ def _record(folder: Path, name: str, taken: Sequence[Submitted]) -> None:
 def recorded(folder: Path, name: str) -> list[Submitted]:
     """The jobs that an earlier call submitted, none where there was none.
 
-    Raises
-    ------
-    InputError
-        When the record is damaged or another batch system's, or a job may run whose id is not known.
+    Raises InputError when the record is damaged or another batch system's, or a job may run whose id is not known.
     """
     file = folder / RECORD
     if not file.is_file():
@@ -115,10 +109,7 @@ def follow(
 ) -> dict[tuple[str, int], str]:
     """Wait until all jobs have ended, and return their last states; `watch` gets the number of tasks in each state.
 
-    Raises
-    ------
-    ToolError
-        When the batch system does not answer five times in a row.
+    Raises ToolError when the batch system does not answer five times in a row.
     """
     if scheduler.states is None:
         raise ToolError("jobs of this batch system cannot be followed", "submit.sh in the folder submits them")

@@ -51,13 +51,7 @@ SCHEDULERS: Registry[Scheduler] = Registry(
 
 
 def ask(words: Sequence[str]) -> str:
-    """Output of a command of the batch system.
-
-    Raises
-    ------
-    ToolError
-        When it is missing, fails, or does not answer.
-    """
+    """Output of a command of the batch system. Raises ToolError when it is missing, fails, or does not answer."""
     try:
         done = subprocess.run(list(words), capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     except FileNotFoundError:

@@ -95,10 +95,7 @@ def _nothing() -> pd.DataFrame:
 def _compiler(launch: Launch) -> Compiler:
     """The compiler wrapper of the program's MPI: the launcher's or, where there is none, one on PATH that fits.
 
-    Raises
-    ------
-    ToolError
-        When none fits; what is said is of the first.
+    Raises ToolError when none fits; what is said is of the first.
     """
     using = compiler(_matching_mpicc(launch))
     check_launcher(using, launch)

@@ -64,10 +64,7 @@ class Collective:
     def __call__(self, ranks: ArrayLike, size: ArrayLike, fabric: Fabric) -> Array:
         """Seconds for each of the broadcast `ranks` and `size` (B, see the module); 0 at one rank.
 
-        Raises
-        ------
-        InputError
-            When a number of ranks is not a whole number from 1, or a size is negative or not finite.
+        Raises InputError when a number of ranks is not a whole number from 1, or a size is negative or not finite.
         """
         ranks, size = checked(ranks, size)
         time = np.asarray(self.steps(np.maximum(ranks, 2), size, fabric), dtype=float)

@@ -61,7 +61,6 @@ class Fabric:
         ----------
         content : mapping
             Plain data; other entries, such as ``collectives``, are ignored.
-        ranks_per_node : int
         where : str
             File and table, for messages.
 

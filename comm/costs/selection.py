@@ -47,7 +47,6 @@ class Selector:
 
     Attributes
     ----------
-    name, source : str
     rules : mapping of str to tuple of Rule
         By operation; the last rule of each holds everywhere.
     whole : frozenset of str
@@ -68,10 +67,7 @@ class Selector:
     def choose(self, operation: str, ranks: Ints, size: Array) -> NDArray[np.object_]:
         """Name of the algorithm for each of the broadcast `ranks` and `size`.
 
-        Raises
-        ------
-        InputError
-            When the selector has no rules for the operation.
+        Raises InputError when the selector has no rules for the operation.
         """
         if operation not in self.rules:
             raise InputError(

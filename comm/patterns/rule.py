@@ -128,10 +128,7 @@ def rule_from(content: Mapping[str, Any]) -> Rule:
 def limited(ranks: int, links: int) -> None:
     """Refuse what no table can be made of.
 
-    Raises
-    ------
-    InputError
-        For more than :data:`MOST_RANKS` ranks, :data:`MOST_LINKS` links, or fewer than one rank.
+    Raises InputError for more than :data:`MOST_RANKS` ranks, :data:`MOST_LINKS` links, or fewer than one rank.
     """
     if ranks < 1:
         raise InputError(f"{ranks} ranks", "ask for 1 or more")

@@ -19,7 +19,6 @@ class Tree(Rule):
 
     Attributes
     ----------
-    binomial : bool
     upwards : bool
         Whether ranks name their parent.
     """

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.core import limits
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.core.experiment import MESSAGE_COLUMNS
 from ranksight.core.files import regular_file
 
@@ -95,16 +95,13 @@ class Tally:
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Number and text of each line, one at a time; InputError where one is binary or endless."""
     regular_file(path)
-    try:
-        with path.open("rb") as stream:
-            number = 0
-            while line := stream.readline(limits.LINE + 1):
-                number += 1
-                if len(line) > limits.LINE or b"\0" in line:
-                    raise InputError(f"{path}:{number}: no line of text", "the file is damaged, or of another format")
-                yield number, line.decode("utf-8", "replace").rstrip("\r\n")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    with readable(path), path.open("rb") as stream:
+        number = 0
+        while line := stream.readline(limits.LINE + 1):
+            number += 1
+            if len(line) > limits.LINE or b"\0" in line:
+                raise InputError(f"{path}:{number}: no line of text", "the file is damaged, or of another format")
+            yield number, line.decode("utf-8", "replace").rstrip("\r\n")
 
 
 def number(text: str, where: str, what: str) -> float:

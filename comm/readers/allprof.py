@@ -78,10 +78,7 @@ class Allprof:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read the traces of all ranks in a folder, or in the folder of the file that is named.
 
-        Raises
-        ------
-        InputError
-            When a rank's file is missing or a line is damaged; file and line are named.
+        Raises InputError when a rank's file is missing or a line is damaged; file and line are named.
         """
         folder = path if path.is_dir() else path.parent
         files = {int(found[1]): file for file in folder.iterdir() if (found := _FILE.fullmatch(file.name))}

@@ -106,10 +106,8 @@ class Ipm:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read one profile.
 
-        Raises
-        ------
-        InputError
-            When it is not well-formed XML, declares a document type or entities, lacks ranks, or has senseless values.
+        Raises InputError when it is not well-formed XML, declares a document type or entities, lacks ranks, or has
+        senseless values.
         """
         regular_file(path)
         profile = _Profile(path)

@@ -52,10 +52,7 @@ class MpiP:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read one report.
 
-        Raises
-        ------
-        InputError
-            When it is concise (reduced over ranks), cut off or damaged; file and line are named.
+        Raises InputError when it is concise (reduced over ranks), cut off or damaged; file and line are named.
         """
         report = _parse(path)
         ranks = _messages.complete(report.tasks, f"{path}: section MPI Time")

@@ -27,10 +27,7 @@ CALLS = {"MPI_Send": "send", "MPI_Isend": "isend", "MPI_Recv": "recv"}
 def load(paths: Sequence[Path]) -> pd.DataFrame:
     """Timings of one or several files as ``op, bytes, duration``; what is said of each file holds for it alone.
 
-    Raises
-    ------
-    InputError
-        When a file cannot be read, naming file and line.
+    Raises InputError when a file cannot be read, naming file and line.
     """
     return pd.concat([_load(path) for path in paths], ignore_index=True)
 

@@ -67,10 +67,8 @@ class Smpi:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read one trace.
 
-        Raises
-        ------
-        InputError
-            When a rank's file is missing, an action is unknown or has too few parameters; file and line are named.
+        Raises InputError when a rank's file is missing, an action is unknown or has too few parameters; file and line
+        are named.
         """
         files = _files(path)
         ranks = _messages.complete(_ranks(files), str(path))

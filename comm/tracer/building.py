@@ -68,7 +68,6 @@ class Compiler:
 
     Attributes
     ----------
-    path : str
     version : str
         First line of ``mpicc --version``.
     header : str
@@ -135,7 +134,6 @@ def build(using: Compiler, fallback: Path | None = None) -> Path:
 
     Parameters
     ----------
-    using : Compiler
     fallback : Path, optional
         Where to build when the cache cannot be written; a temporary directory by default.
 
@@ -186,10 +184,7 @@ def _alone(folder: Path) -> Iterator[None]:
 def sample(using: Compiler) -> Path:
     """Something that the compiler wrapper linked, to see with which libraries: the tracer or, before that, a probe.
 
-    Raises
-    ------
-    ToolError
-        When not even that links.
+    Raises ToolError when not even that links.
     """
     ready = _place(using, _generate(using))
     if ready.is_file():

@@ -19,7 +19,6 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
 
     Parameters
     ----------
-    folder : Path
     size : int, optional
         Number of ranks that were started; by default the number that the ranks themselves saw.
 

@@ -137,11 +137,8 @@ def _mapping(path: Path, line: str) -> tuple[int, int, int, str]:
 def read(path: Path) -> list[RankTrace]:
     """Read the traces in one file.
 
-    Raises
-    ------
-    InputError
-        When the file is empty (the rank was killed before it could write, or the disk was full), of another version,
-        from a machine of the other byte order, or damaged.
+    Raises InputError when the file is empty (the rank was killed before it could write, or the disk was full), of
+    another version, from a machine of the other byte order, or damaged.
     """
     content = memoryview(read_bytes(path, limits.TRACE))
     if not content:

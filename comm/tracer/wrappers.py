@@ -131,7 +131,6 @@ def generate(functions: list[Prototype], numbers: Mapping[str, int], kinds: Mapp
 
     Parameters
     ----------
-    functions : list of Prototype
     numbers : mapping of str to int
         Of all operations.
     kinds : mapping of str to str

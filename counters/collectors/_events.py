@@ -23,7 +23,6 @@ class Chosen:
 
     Attributes
     ----------
-    table : EventTable
     device : str
         The processor's counter unit as the kernel lists it.
     passes : tuple of tuple of Event
@@ -59,10 +58,7 @@ def choose(table: EventTable | None, metrics: Sequence[str], unsupported: Sequen
 def probe(chosen: Chosen) -> tuple[str, ...]:
     """Events that this machine does not count, found by ``perf stat`` on a program that does nothing.
 
-    Raises
-    ------
-    ToolError
-        When cycles and instructions are among them, or perf refuses an event's code.
+    Raises ToolError when cycles and instructions are among them, or perf refuses an event's code.
     """
     refused: list[str] = []
     for events in chosen.passes:

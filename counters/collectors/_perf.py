@@ -101,10 +101,7 @@ def buffer_pages(ranks: int, locked: Path = LOCKED) -> int:
 def recorded_events(file: Path) -> dict[str, int]:
     """What perf really recorded: each event and the kernel's type of it (0 hardware, 1 software, 3 cache, 4 raw).
 
-    Raises
-    ------
-    ToolError
-        When perf cannot read the file back.
+    Raises ToolError when perf cannot read the file back.
     """
     done = subprocess.run(
         ["perf", "evlist", "-v", "-f", "-i", str(file)], capture_output=True, text=True, errors="replace", check=False
@@ -144,13 +141,7 @@ def refuse_software(file: Path, wanted: Mapping[str, str]) -> None:
 
 
 def script(file: Path) -> Samples:
-    """Read the samples in perf's `file`.
-
-    Raises
-    ------
-    ToolError
-        When ``perf script`` fails.
-    """
+    """Read the samples in perf's `file`. Raises ToolError when ``perf script`` fails."""
     # -v: only so does perf write C++ functions with their parameters, as valgrind does
     fields = ["-F", "pid,time,period,event,ip,sym,dso", "--show-mmap-events"]
     command = ["perf", "script", "-v", "-f", "--no-inline", *fields, "-i", str(file)]
@@ -201,13 +192,7 @@ class Sampled:
 
 
 def gather(files: Mapping[int, Path], launch: Launch) -> Sampled:
-    """Read every rank's file.
-
-    Raises
-    ------
-    ToolError
-        When no function of the application was hit on any rank.
-    """
+    """Read every rank's file. Raises ToolError when no function of the application was hit on any rank."""
     tables = [script(file).table.assign(rank=rank) for rank, file in files.items()]
     table = pd.concat(tables, ignore_index=True)
     ours = table["group"] == "application"

@@ -30,10 +30,7 @@ def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...
 def refuse_script(launch: Launch) -> None:
     """Refuse a program that is a script: the tool would measure its interpreter.
 
-    Raises
-    ------
-    InputError
-        When the program begins with ``#!``.
+    Raises InputError when the program begins with ``#!``.
     """
     try:
         with open(launch.program, "rb") as file:

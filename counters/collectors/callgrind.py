@@ -74,13 +74,7 @@ class Callgrind:
         return replace(self, refine=tuple(kernels), by=by)
 
     def caches(self) -> tuple[SimulatedCache, SimulatedCache, SimulatedCache]:
-        """First, second and last level as simulated.
-
-        Raises
-        ------
-        InputError
-            When the platform has no two levels of cache.
-        """
+        """First, second and last level as simulated. Raises InputError when the platform has no two levels of cache."""
         platform = self.platform or load("generic")
         levels = simulated_caches(platform, self.active)
         if len(levels) < 2:

@@ -62,10 +62,8 @@ class CallgrindIntervals:
     def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
         """One run with the second-level cache as last level, one with the third.
 
-        Raises
-        ------
-        ToolError
-            When the program has no shared MPI library to count around, or the library for that cannot be built.
+        Raises ToolError when the program has no shared MPI library to count around, or the library for that cannot be
+        built.
         """
         refuse_script(launch)
         if not uses_shared_mpi(launch.program):

@@ -48,13 +48,7 @@ class Likwid:
     default: bool = False
 
     def using(self, *groups: str) -> Likwid:
-        """The same with other groups.
-
-        Raises
-        ------
-        InputError
-            When a name is none of a group.
-        """
+        """The same with other groups. Raises InputError when a name is none of a group."""
         for group in groups:
             if not _GROUP.fullmatch(group):
                 raise InputError(f"{group!r} is not a performance group", "'likwid-perfctr -a' lists them")

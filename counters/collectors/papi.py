@@ -49,13 +49,7 @@ class Papi:
     presets: frozenset[str] | None = None
 
     def using(self, *events: str) -> Papi:
-        """The same with other events.
-
-        Raises
-        ------
-        InputError
-            When a name is none of an event.
-        """
+        """The same with other events. Raises InputError when a name is none of an event."""
         for event in events:
             if not _EVENT.fullmatch(event):
                 raise InputError(f"{event!r} is not an event", "'papi_avail -a' and 'papi_native_avail' list them")

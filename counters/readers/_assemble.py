@@ -41,10 +41,8 @@ _INTEGER = re.compile(r"\d+")
 def read_text(path: Path) -> tuple[list[str], tuple[str, ...]]:
     """Lines of a text in any usual encoding, and notes on how it was read.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read, is empty, binary, no regular file, or larger than :data:`limits.TEXT`.
+    Raises InputError when the file cannot be read, is empty, binary, no regular file, or larger than
+    :data:`limits.TEXT`.
     """
     regular_file(path)
     if path.stat().st_size > limits.TEXT:
@@ -56,10 +54,8 @@ def read_text(path: Path) -> tuple[list[str], tuple[str, ...]]:
 def number(path: Path, line: int, text: str, wrong: str = "is not a time or count") -> float:
     """A value of a file of text, which a clock or counter can hold.
 
-    Raises
-    ------
-    InputError
-        Naming file and line, and what is `wrong` with it, when it is not a number, below zero, or too large.
+    Raises InputError, naming file and line, and what is `wrong` with it, when it is not a number, below zero, or too
+    large.
     """
     try:
         value = float(text)
@@ -84,13 +80,7 @@ def rank_in(path: Path) -> int | None:
 
 
 def checked_ranks(ranks: Iterable[int], where: str) -> list[int]:
-    """The ranks, sorted.
-
-    Raises
-    ------
-    InputError
-        When one between 0 and the largest is missing.
-    """
+    """The ranks, sorted. Raises InputError when one between 0 and the largest is missing."""
     present = sorted({rank for rank in ranks if rank != ALL_RANKS})
     if present and len(present) != present[-1] + 1:
         missing = sorted(set(range(min(present[-1] + 1, len(present) + 4))) - set(present))
@@ -181,7 +171,6 @@ def build(
         As in :func:`ranksight.counters.names.translate`.
     configuration : mapping, optional
         Defaults to the number of ranks, where the source has values per rank.
-    notes : sequence of str
     distinct : bool
         Whether no kernel can stand twice on a rank, so that this need not be looked for.
     worth : mapping of str to ndarray, shape (n,), or float, optional
@@ -277,10 +266,7 @@ def ranked_files(files: Sequence[Path]) -> dict[int, Path] | None:
 def inside(folder: Path) -> list[Path]:
     """Regular files of `folder`, sorted; links that lead out of it are refused.
 
-    Raises
-    ------
-    InputError
-        When a link leads out of the folder.
+    Raises InputError when a link leads out of the folder.
     """
     found = []
     for entry in sorted(folder.iterdir()):
@@ -296,10 +282,7 @@ def inside(folder: Path) -> list[Path]:
 def run_folder(folder: Path) -> dict[int, Path]:
     """The files of a folder that holds one file a rank.
 
-    Raises
-    ------
-    InputError
-        When the names hold no rank, or a link leads out of the folder.
+    Raises InputError when the names hold no rank, or a link leads out of the folder.
     """
     files = ranked_files(inside(folder))
     if files is None:
@@ -318,10 +301,7 @@ def is_run_folder(folder: Path, recognises: Callable[[Path, bytes], bool]) -> bo
 def process_folder(folder: Path) -> tuple[dict[int, Path], tuple[str, ...]]:
     """Files of a folder that holds one file a process: by rank, or else in the order of process ids, which is noted.
 
-    Raises
-    ------
-    InputError
-        When the names hold neither.
+    Raises InputError when the names hold neither.
     """
     files = inside(folder)
     ranked = ranked_files(files)
@@ -418,7 +398,6 @@ class FilePerRank:
 
     Attributes
     ----------
-    text : str
     is_one : callable
         Whether a file, with its first bytes, is of the format.
     read_one : callable
@@ -436,10 +415,7 @@ class FilePerRank:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a file, or a folder with one file a rank.
 
-        Raises
-        ------
-        InputError
-            Where a file is damaged, the names in a folder hold no rank, or a rank is missing.
+        Raises InputError where a file is damaged, the names in a folder hold no rank, or a rank is missing.
         """
         if path.is_dir():
             yield merge_ranks({rank: self.read_one(file, rank) for rank, file in run_folder(path).items()}, path)

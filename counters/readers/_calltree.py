@@ -50,10 +50,8 @@ class CallPaths:
     def number(self, caller: int, function: str) -> int:
         """The number of the path of `function`, called from that of number `caller`.
 
-        Raises
-        ------
-        InputError
-            When it is deeper than :data:`ranksight.core.limits.DEPTH`, or the names of all paths are too long.
+        Raises InputError when it is deeper than :data:`ranksight.core.limits.DEPTH`, or the names of all paths are too
+        long.
         """
         found = self._numbers.get((caller, function))
         if found is not None:
@@ -91,7 +89,6 @@ class Records:
 
     Attributes
     ----------
-    calls : CallPaths
     paths : list of int
         The number of each row's call path; ``CallPaths.ROOT`` of the whole program.
     ranks, threads, columns : as in :class:`Tree`
@@ -110,7 +107,6 @@ class Tree:
 
     Attributes
     ----------
-    kernels, ranks, threads : lists, length n
     columns : dict of str to ndarray, shape (n,)
     parents : ndarray of int, shape (n,)
         Row of the nearest caller that has one on the same rank and thread, or -1.

@@ -117,13 +117,8 @@ class Delimited:
 
 def decode(path: Path) -> tuple[str, tuple[str, ...]]:
     """The text of a file, packed by gzip or not, in UTF-8, UTF-16, UTF-32 (by their marks) or, with a note,
-    Windows-1252.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read, is empty, is not text, or unpacks to more than :mod:`ranksight.core.limits`
-        allows.
+    Windows-1252. Raises InputError when the file cannot be read, is empty, is not text, or unpacks to more than
+    :mod:`ranksight.core.limits` allows.
     """
     found = _scan(path)
     with _text(path, found.encoding, newline="") as stream:
@@ -148,8 +143,6 @@ class _Scanned:
 
     Attributes
     ----------
-    encoding : str
-    notes : tuple of str
     plain : bool
         Whether a line is a row: none is empty, or holds quotes or ends of lines of its own.
     comment : int
@@ -296,11 +289,8 @@ def columns_of(path: Path, delimiter: str | None = None) -> list[str]:
 def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = None) -> Delimited:
     """Read the columns `wanted` of the table at `path`.
 
-    Raises
-    ------
-    InputError
-        Naming file and line: a column is missing (with the nearest names), a row has too many or too few fields, a
-        quote is never closed, there is no row.
+    Raises InputError, naming file and line: a column is missing (with the nearest names), a row has too many or too few
+    fields, a quote is never closed, there is no row.
     """
     scanned = _scan(path, table=True)
     encoding, notes = scanned.encoding, scanned.notes

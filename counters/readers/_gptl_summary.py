@@ -31,10 +31,7 @@ def is_summary(text: str) -> bool:
 def summary(path: Path, lines: Sequence[str]) -> Reading:
     """Read a summary: inclusive time, largest and mean over ranks.
 
-    Raises
-    ------
-    InputError
-        Naming file and line: no heading, a damaged row, a timer given twice, no timer.
+    Raises InputError, naming file and line: no heading, a damaged row, a timer given twice, no timer.
     """
     ranks: float | None = None
     own = False

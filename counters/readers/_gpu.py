@@ -26,12 +26,8 @@ NOTE = "times of kernels are those on the GPU; where the host waits for it, they
 def table(path: Path, heads: Sequence[Sequence[str]], what: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The first CSV table with the columns of one of `heads`: its columns, and its rows with their line numbers.
 
-    Tools write lines of their own before a table, and an empty line or another table after it.
-
-    Raises
-    ------
-    InputError
-        Naming file and line: no such table, a row of another width, no rows.
+    Tools write lines of their own before a table, and an empty line or another table after it. Raises InputError,
+    naming file and line: no such table, a row of another width, no rows.
     """
     lines, _ = _assemble.read_text(path)
     begin = next((at for at, line in enumerate(lines) if any(_is_head(line, each) for each in heads)), -1)
@@ -66,13 +62,7 @@ def recognised(head: bytes, *heads: Sequence[str]) -> bool:
 
 
 def column(path: Path, columns: Sequence[str], name: str) -> int:
-    """Position of a column.
-
-    Raises
-    ------
-    InputError
-        When there is none of that name.
-    """
+    """Position of a column. Raises InputError when there is none of that name."""
     if name not in columns:
         raise InputError(f"{path}: the head names no column {name}", "the file is damaged")
     return columns.index(name)
@@ -81,10 +71,7 @@ def column(path: Path, columns: Sequence[str], name: str) -> int:
 def number(path: Path, at: int, text: str) -> float:
     """A time or count, with the commas that tools put between thousands.
 
-    Raises
-    ------
-    InputError
-        Naming file and line, when it is neither.
+    Raises InputError, naming file and line, when it is neither.
     """
     return _assemble.number(path, at, text.replace(",", ""), "is no time or count")
 
@@ -96,13 +83,7 @@ class Sums:
         self.cells: dict[str, dict[str, float]] = {}
 
     def add(self, path: Path, at: int, kernel: str, values: Iterable[tuple[str, float]]) -> None:
-        """Add values of one launch, or of one row of sums.
-
-        Raises
-        ------
-        InputError
-            When the kernel has no name.
-        """
+        """Add values of one launch, or of one row of sums. Raises InputError when the kernel has no name."""
         if not kernel.strip():
             raise InputError(f"{path}:{at}: a kernel without a name", "the file is damaged")
         cell = self.cells.setdefault(kernel.strip(), {})

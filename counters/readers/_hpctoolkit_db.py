@@ -40,7 +40,6 @@ class Store:
 
     Attributes
     ----------
-    kernels : list of str
     rows : list of (rank, thread)
     columns : dict of str to ndarray, shape (rows, kernels)
         Metric as named in the database -> exclusive values.
@@ -96,10 +95,7 @@ class _Contexts:
 def read_store(folder: Path) -> Store:
     """Read the database in `folder`.
 
-    Raises
-    ------
-    InputError
-        Naming the file: it is damaged or of another version, or its exclusive values do not add up.
+    Raises InputError, naming the file: it is damaged or of another version, or its exclusive values do not add up.
     """
     meta, profile = _File(folder / "meta.db", b"meta"), _File(folder / "profile.db", b"prof")
     metrics = _metrics(meta)

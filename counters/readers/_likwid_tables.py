@@ -41,10 +41,7 @@ class Block:
 def tables(path: Path, lines: Sequence[str]) -> Iterator[Block]:
     """All tables in `lines`, in order.
 
-    Raises
-    ------
-    InputError
-        Naming file and line, where a table breaks off or a row has too many or too few cells.
+    Raises InputError, naming file and line, where a table breaks off or a row has too many or too few cells.
     """
     region: str | None = None
     group, name = 0, ""

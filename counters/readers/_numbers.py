@@ -73,13 +73,7 @@ def parse_numbers(texts: Sequence[str], decimal: str = ".") -> tuple[Array, list
 
 
 def parse_number(text: str, decimal: str = ".") -> float:
-    """Read one number; NaN where `text` stands for a missing value.
-
-    Raises
-    ------
-    InputError
-        When it is not a number.
-    """
+    """Read one number; NaN where `text` stands for a missing value. Raises InputError when it is not a number."""
     bare = text.strip()
     if bare.casefold() in MISSING:
         return float("nan")

@@ -40,10 +40,7 @@ class Shape:
     def read(self, path: Path, wanted: Sequence[str], delimiter: str | None) -> Delimited:
         """The columns `wanted` of the table at `path`, tidy.
 
-        Raises
-        ------
-        InputError
-            When columns are missing, or a new one would have the name of one that is there.
+        Raises InputError when columns are missing, or a new one would have the name of one that is there.
         """
         if self.melt:
             return self._molten(path, wanted, delimiter)

@@ -22,7 +22,6 @@ class Reduced:
     columns : dict of str to ndarray, shape (n,)
     threads : DataFrame or None
         ``kernel``, ``rank``, ``thread`` and the values of every thread, where some rank has more than one.
-    notes : tuple of str
     """
 
     kernels: NDArray[np.object_]

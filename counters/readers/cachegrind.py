@@ -29,10 +29,8 @@ class Cachegrind:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a file in blocks, or a folder with one file a rank.
 
-        Raises
-        ------
-        InputError
-            Naming file and line where it is damaged; the costs do not add up to its summary; a rank is missing.
+        Raises InputError, naming file and line where it is damaged; the costs do not add up to its summary; a rank is
+        missing.
         """
         yield _assemble.read_processes(path, _read)
 

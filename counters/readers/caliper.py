@@ -54,7 +54,6 @@ class Source:
     ----------
     records : sequence of mapping
         Values by attribute; the number of the call path under ``path``.
-    calls : CallPaths
     units : mapping of str to str
         Of attributes that hold numbers, empty where the file does not say.
     globals : mapping of str to str
@@ -180,13 +179,7 @@ class _Nodes:
 
 
 def parsed(path: Path) -> Any:
-    """The content of a file of JSON.
-
-    Raises
-    ------
-    InputError
-        When it is too large, or not valid.
-    """
+    """The content of a file of JSON. Raises InputError when it is too large, or not valid."""
     lines, _ = _assemble.read_text(path)
     try:
         return json.loads("\n".join(lines))
@@ -274,10 +267,7 @@ def as_text(value: object) -> str:
 def reading(path: Path, source: Source) -> Reading:
     """The reading of one profile.
 
-    Raises
-    ------
-    InputError
-        When it holds no total of a metric, lacks ranks, or has a value that is not one.
+    Raises InputError when it holds no total of a metric, lacks ranks, or has a value that is not one.
     """
     world = next((n for key in _WORLD if (n := _integer(source.globals.get(key))) is not None and n > 0), None)
     names = dict.fromkeys(
@@ -371,10 +361,7 @@ def _exclusive(
 def _ranks(path: Path, rows: _calltree.Tree, world: int | None) -> int:
     """How many ranks the program had, whose `world` the profile may hold.
 
-    Raises
-    ------
-    InputError
-        When some of several ranks are missing.
+    Raises InputError when some of several ranks are missing.
     """
     present = _assemble.checked_ranks(rows.ranks, str(path))
     if world is None:

@@ -42,10 +42,7 @@ class Callgrind:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a file in blocks, or a folder with one file a rank.
 
-        Raises
-        ------
-        InputError
-            Naming file and line where it is damaged; a rank is missing.
+        Raises InputError, naming file and line where it is damaged; a rank is missing.
         """
         yield _assemble.read_processes(path, _read)
 
@@ -64,10 +61,7 @@ def _read(path: Path) -> Reading:
 def check_totals(path: Path, profile: callgrind_profile.Profile, line: str) -> None:
     """Compare the sum over functions with what the file itself says it is.
 
-    Raises
-    ------
-    InputError
-        When the line is missing or says another sum.
+    Raises InputError when the line is missing or says another sum.
     """
     try:
         given = [float(text) for text in profile.header.get(line, "").split()]

@@ -71,13 +71,9 @@ def read_table(path: Path, columns: Columns, strict: bool = False, outside: bool
     """Read the table at `path`: one reading a configuration and repetition.
 
     Rows without a usable value are left out and named in the notes of the readings; with `strict` they are refused.
-    With `outside` parameters come from elsewhere too, and the table may hold none.
-
-    Raises
-    ------
-    InputError
-        Naming file and line: a column that is not there, a text where a number should be, a ragged row, a name that
-        the tables of an experiment use themselves, no row that is left.
+    With `outside` parameters come from elsewhere too, and the table may hold none. Raises InputError, naming file and
+    line: a column that is not there, a text where a number should be, a ragged row, a name that the tables of an
+    experiment use themselves, no row that is left.
     """
     taken = [name for name in columns.metrics if name in (*COUNTER_KEYS, "run")]
     if taken:

@@ -60,13 +60,7 @@ class Measurements:
         return self.points.setdefault(key, {})
 
     def readings(self) -> Iterator[Reading]:
-        """One reading a configuration and repetition.
-
-        Raises
-        ------
-        InputError
-            When the file held no value.
-        """
+        """One reading a configuration and repetition. Raises InputError when the file held no value."""
         if not any(math.isfinite(v) for data in self.points.values() for values in data.values() for v in values):
             raise InputError(f"{self.path} holds no measurement")
         for point, data in self.points.items():

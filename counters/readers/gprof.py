@@ -33,10 +33,7 @@ def _is_one(path: Path, head: bytes) -> bool:
 def _read(path: Path, rank: int | None) -> Reading:
     """One file, of a rank where it is one.
 
-    Raises
-    ------
-    InputError
-        Naming file and line: no flat profile, a damaged row, a function given twice.
+    Raises InputError, naming file and line: no flat profile, a damaged row, a function given twice.
     """
     lines, notes = _assemble.read_text(path)
     begins = [number for number, line in enumerate(lines) if line.startswith("Flat profile:")]

@@ -52,10 +52,7 @@ class Gptl:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a file, or a folder with one file a rank.
 
-        Raises
-        ------
-        InputError
-            Naming file and line: no timers, a damaged row, a timer given twice, a rank missing.
+        Raises InputError, naming file and line: no timers, a damaged row, a timer given twice, a rank missing.
         """
         if path.is_dir():
             files = _members(path)

@@ -71,10 +71,7 @@ class HpcToolkit:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a database.
 
-        Raises
-        ------
-        InputError
-            Naming file and line, where it is damaged, of a version that is not read, or lacks a rank.
+        Raises InputError, naming file and line, where it is damaged, of a version that is not read, or lacks a rank.
         """
         folder = path if path.is_dir() else path.parent
         file = path / "experiment.xml" if path.is_dir() else path

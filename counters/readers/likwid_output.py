@@ -75,10 +75,8 @@ class Likwid:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a file, or a folder with one file a rank.
 
-        Raises
-        ------
-        InputError
-            Naming file and line: the tables are missing, break off, disagree, or hold a value that is not a number.
+        Raises InputError, naming file and line: the tables are missing, break off, disagree, or hold a value that is
+        not a number.
         """
         if not path.is_dir():
             yield from _read(path, None)

@@ -39,10 +39,7 @@ def _is_one(path: Path, head: bytes) -> bool:
 def _read(path: Path, rank: int | None) -> Reading:
     """One file, of a rank where it is one.
 
-    Raises
-    ------
-    InputError
-        Naming file (and line, where it is not valid JSON): damaged, or no region.
+    Raises InputError, naming file (and line, where it is not valid JSON): damaged, or no region.
     """
     lines, said = _assemble.read_text(path)
     try:

@@ -54,10 +54,7 @@ def _is_one(path: Path, head: bytes) -> bool:
 def _read(path: Path, rank: int | None) -> Reading:
     """One file, of a rank where it is one.
 
-    Raises
-    ------
-    InputError
-        Naming file and line: a table without columns, a row that is damaged, no sample.
+    Raises InputError, naming file and line: a table without columns, a row that is damaged, no sample.
     """
     lines, notes = _assemble.read_text(path)
     sections = _sections(path, lines)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, readable
 from ranksight.core.files import regular_file
 from ranksight.core.leftout import MPI, OTHER, TABLE
 from ranksight.core.reading import READERS, Reading
@@ -41,17 +41,11 @@ def _is_one(path: Path, head: bytes) -> bool:
 def _read(path: Path, rank: int | None) -> Reading:
     """One file, of a rank where it is one.
 
-    Raises
-    ------
-    InputError
-        Naming file and line: a line is no sample, or there is no sample.
+    Raises InputError, naming file and line: a line is no sample, or there is no sample.
     """
     regular_file(path)
-    try:
-        with path.open("rb") as stream:
-            samples: Samples = read_samples(iter(lambda: stream.read(BLOCK), b""), str(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    with readable(path), path.open("rb") as stream:
+        samples: Samples = read_samples(iter(lambda: stream.read(BLOCK), b""), str(path))
     table = samples.table
     if table.empty:
         raise InputError(f"{path} holds no sample", "was anything recorded? see 'perf report'")

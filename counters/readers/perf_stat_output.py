@@ -52,10 +52,7 @@ class PerfStat:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a file, or a folder with one file a rank.
 
-        Raises
-        ------
-        InputError
-            Naming file and line: no report, a damaged row, a rank missing, nothing counted.
+        Raises InputError, naming file and line: no report, a damaged row, a rank missing, nothing counted.
         """
         if path.is_dir():
             files = _assemble.run_folder(path)

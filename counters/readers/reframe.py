@@ -45,10 +45,8 @@ class Reframe:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a log, one reading a run that passed.
 
-        Raises
-        ------
-        InputError
-            Naming file and line: no line of names, a line of another width, a value that is not a number, no run.
+        Raises InputError, naming file and line: no line of names, a line of another width, a value that is not a
+        number, no run.
         """
         lines, _ = _assemble.read_text(path)
         names = lines[0].strip().split("|")

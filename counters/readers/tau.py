@@ -63,10 +63,7 @@ class Tau:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read the profiles of one run.
 
-        Raises
-        ------
-        InputError
-            Naming file and line: damaged, a rank is missing, or metrics of different ranks.
+        Raises InputError, naming file and line: damaged, a rank is missing, or metrics of different ranks.
         """
         if path.is_dir():
             files = list(_files(path))

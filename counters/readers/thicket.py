@@ -35,10 +35,7 @@ class Thicket:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read the profiles of a file, one reading each.
 
-        Raises
-        ------
-        InputError
-            When the file is damaged, or a profile holds no metric of a region.
+        Raises InputError when the file is damaged, or a profile holds no metric of a region.
         """
         content = caliper.parsed(path)
         if not isinstance(content, dict) or not all(isinstance(content.get(key), list) for key in _LISTS):

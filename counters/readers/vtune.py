@@ -46,10 +46,8 @@ def _is_one(path: Path, head: bytes) -> bool:
 def _read(path: Path, rank: int | None) -> Reading:
     """One file, of a rank where it is one.
 
-    Raises
-    ------
-    InputError
-        Naming file and line: no function or event among the columns, ragged rows, a value that is not a number.
+    Raises InputError, naming file and line: no function or event among the columns, ragged rows, a value that is not a
+    number.
     """
     lines, _ = _assemble.read_text(path)
     first = next((line for line in lines if line.strip()), "")

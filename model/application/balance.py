@@ -172,7 +172,6 @@ def fit_balance(experiment: Experiment, units: WholeUnits | None = None, **setti
 
     Parameters
     ----------
-    experiment : Experiment
     units : WholeUnits, optional
         What these make uneven is taken out: it is another at every number of ranks.
     **settings
@@ -187,7 +186,7 @@ def fit_balance(experiment: Experiment, units: WholeUnits | None = None, **setti
         if table is None:
             continue
         total = table.sum(axis=1)
-        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        point = run.point(experiment.parameters)
         at = np.array([point])
         uneven = 1.0 if units is None else float(units.unevenness(at, experiment.parameters)[0])
         ratio = max(1.0, float(total.max() / total.mean()) / uneven)
@@ -236,7 +235,7 @@ def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:
         by_kernel = table.groupby("kernel", observed=True)[metric]
         each = float(by_kernel.mean().sum())
         if each > 0:
-            point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+            point = run.point(experiment.parameters)
             found.setdefault(point, []).append(float(table[metric].sum()) / float(run.configuration["ranks"]) / each)
     return {point: float(np.median(parts)) for point, parts in found.items()}
 

@@ -59,6 +59,12 @@ class Breakdown:
         return found
 
     @property
+    def computing(self) -> Array:
+        """Seconds of the program without imbalance and communication, (k,)."""
+        parts = self.parts
+        return np.asarray(self.total.value[0] - parts["imbalance"] - parts["communication"])
+
+    @property
     def by_kernel(self) -> Array:
         """Seconds of each kernel with all its parts, (K, k)."""
         return np.asarray(sum(self.each.values()), dtype=np.float64)

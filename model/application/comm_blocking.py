@@ -67,7 +67,6 @@ class Taken(Stored):
 
     Attributes
     ----------
-    kinds : tuple of str
     points : (n, m)
         Configurations.
     logs, errors : (q, n)
@@ -90,7 +89,6 @@ class Blocking(Stored):
 
     Attributes
     ----------
-    parameters : tuple of str
     columns : tuple of int
         Parameters whose logarithms are coordinates.
     kinds, ways : tuple of str
@@ -172,8 +170,6 @@ def fit_blocking(
 
     Parameters
     ----------
-    parameters : tuple of str
-    taken : Taken
     cost : mapping of (kind, way) to (n,)
         Modelled seconds at the configurations of `taken`.
     prior : callable

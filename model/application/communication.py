@@ -86,9 +86,7 @@ def message_series(experiment: Experiment) -> Series | None:
         table = message_table(experiment, run)
         if table is None:
             continue
-        place = configurations.setdefault(
-            tuple(float(run.configuration[name]) for name in experiment.parameters), len(configurations)
-        )
+        place = configurations.setdefault(run.point(experiment.parameters), len(configurations))
         at = (place, repeats.get(place, 0))
         repeats[place] = at[1] + 1
         sums = table.groupby("kernel", observed=True)[["messages", "bytes_sent"]].sum() / run.configuration["ranks"]
@@ -208,7 +206,6 @@ class Communication(Stored):
         Parameters
         ----------
         points : (k, m)
-        fabric : Fabric
         level : float
             Of the intervals.
         choice : str, Selector or mapping
@@ -344,7 +341,6 @@ class Communication(Stored):
         points : (k, m)
         said : Forecast
             Counts and bytes there, of :attr:`functions`.
-        price : callable
         kind : str
             The operations to be timed; all where empty.
         """

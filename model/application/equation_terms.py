@@ -36,7 +36,6 @@ class EquationTerms:
 
     Attributes
     ----------
-    parameters : tuple of str
     points : (k, m)
     terms : Terms or None
         CPI_exec, BF_mem and clock of the kernels that an equation describes.

@@ -43,14 +43,7 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Exchange(Stored):
-    """Functions of K kernels' times.
-
-    Attributes
-    ----------
-    kernels : tuple of str
-    parameters : tuple of str
-    times : Sums
-    """
+    """Functions of K kernels' times."""
 
     kernels: tuple[str, ...]
     parameters: tuple[str, ...]

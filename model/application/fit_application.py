@@ -44,7 +44,6 @@ def fit_application(
 
     Parameters
     ----------
-    experiment : Experiment
     sampled : Sampled
         Its series, and the samples behind them.
     platform : Platform, optional
@@ -138,7 +137,7 @@ def _imbalance(experiment: Experiment, units: WholeUnits | None) -> float:
             ranks = float(run.configuration.get("ranks", len(times)))
             ratio = float(times.max() / times.mean())
             if units is not None:
-                at = np.array([[float(run.configuration[name]) for name in experiment.parameters]])
+                at = np.array([run.point(experiment.parameters)])
                 ratio /= float(units.unevenness(at, experiment.parameters)[0])
             best = (ranks, [*best[1], ratio] if ranks == best[0] else [ratio]) if ranks >= best[0] else best
     return max(1.0, float(np.median(best[1])))

@@ -27,12 +27,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Forms:
-    """The fitted form of each kind.
-
-    Attributes
-    ----------
-    costs : mapping of str to FittedCost
-    """
+    """The fitted form of each kind."""
 
     costs: Mapping[str, FittedCost]
 

@@ -51,11 +51,8 @@ class KernelLaws:
         Of the experiment, or of some of its configurations.
     sampled : Sampled
         Its series, and the samples behind them.
-    platform : Platform or None
     machine : Machine or None
         The platform at the clock that the runs had.
-    domains : Domains or None
-    units : WholeUnits or None
     equation : str
         One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     slowest : mapping of kernel to (n,), or None

@@ -115,7 +115,6 @@ class Imbalances(Stored):
 
         Parameters
         ----------
-        kernels : tuple of str
         times : (K, k)
             Their predicted times.
         points : (k, m)
@@ -213,7 +212,6 @@ def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings
 
     Parameters
     ----------
-    experiment : Experiment
     held : bool
         Whether the kernels' times are those of their slowest ranks: these give the imbalance then, as it is a part of
         them; otherwise the steadiest of :data:`MEASURES` does.

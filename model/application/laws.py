@@ -52,7 +52,6 @@ class Terms:
 
     Attributes
     ----------
-    kernels : tuple of str
     cpi, blocking, clock : Forecast
         Cycles per instruction of execution, blocking factor, and cycles a second, (K, k).
     counted : (K,) bool
@@ -78,8 +77,6 @@ class Laws:
 
     Attributes
     ----------
-    level : float
-    laws : mapping of str to Law
     parts : mapping of str to (kernels, mapping of part to (K, k))
         Seconds that a law's times are made of, of the laws that say so.
     quantities : mapping of str to (kernels, mapping of quantity to (K, k))

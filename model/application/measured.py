@@ -65,7 +65,7 @@ def measured(experiment: Experiment) -> Iterator[Measured]:
         if not seconds or not each.mean() > 0:
             continue
         wall = float(whole["wall_time"].max()) if whole is not None and "wall_time" in whole else np.nan
-        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        point = run.point(experiment.parameters)
         yield Measured(point, seconds, float(each.min() / each.mean()), wall)
 
 
@@ -111,7 +111,6 @@ def taken(
 
     Parameters
     ----------
-    found : list of Measured
     waiting : mapping of configuration to float
         T_imbalance there: seconds that the mean rank waits for the slowest.
     cost : mapping of (kind, way) to (n,)

@@ -25,8 +25,6 @@ class Network(Stored):
 
     Attributes
     ----------
-    table : mapping
-    ranks_per_node : int
     distribution : str
         How ranks are dealt out to nodes, one of :data:`ranksight.comm.costs.fabric.DISTRIBUTIONS`.
     """

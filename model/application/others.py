@@ -81,7 +81,6 @@ def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
 
     Parameters
     ----------
-    series : Series
     factor : (n,)
         Slowest rank over the mean at each configuration, where times are means over ranks; 1 where they are not.
     messages : (n,)
@@ -124,12 +123,8 @@ def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
 def overlap(series: Series) -> str:
     """A sentence on kernels whose times add up to more than the program's, the median over configurations; else empty.
 
-    Times of several threads may do so.
-
-    Raises
-    ------
-    InputError
-        When one kernel takes longer than the program at every configuration.
+    Times of several threads may do so. Raises InputError when one kernel takes longer than the program at every
+    configuration.
     """
     rows = {kernel: at for at, (kernel, name) in enumerate(series.keys)
             if name == "time"}  # fmt: skip

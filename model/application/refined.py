@@ -23,7 +23,6 @@ class Refined:
 
     Attributes
     ----------
-    said : Forecast
     parts : Parts or None
         Of the kernels of :attr:`Application.resources`.
     methods : tuple of ((r,) intp, (r, k) bool, (r, k) object, (r, k) bool)

@@ -165,7 +165,6 @@ def apart(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Corr
     form : (..., s, k)
         Share of each part's variance that is of its form.
     answered : (..., s, k) bool
-    rho : Correlation
     """
     of_form = _times(deviations, np.sqrt(form))
     lone = np.where(answered, 0.0, of_form).sum(axis=-2, keepdims=True)

@@ -27,7 +27,6 @@ def abstain(
 
     Parameters
     ----------
-    fitted : Fitted
     points : (k, m)
     ends : three of (s, k)
         Value and ends of the interval.

@@ -121,11 +121,8 @@ def _breaks_to_columns(fitted: Fitted) -> dict[str, Any]:
 def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     """Rebuild fitted functions from :func:`fitted_to_columns`'s data, or from the lists that they are in other files.
 
-    Raises
-    ------
-    InputError
-        When an entry is missing, has another type or length than the rest of the data needs, or holds a number out of
-        range.
+    Raises InputError when an entry is missing, has another type or length than the rest of the data needs, or holds a
+    number out of range.
     """
     from ranksight.model.fitting.fitted import Fitted
     from ranksight.model.uncertainty.forecast import NO_DATA

@@ -36,7 +36,6 @@ class Deviation:
 
     Attributes
     ----------
-    kernel : str
     whole, left, right : str
         Metrics.
     relative : (k,)
@@ -56,10 +55,7 @@ class Deviation:
 def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], ...] = PRODUCTS) -> list[Deviation]:
     """Compare wholes with products of parts at `points` (k, m), for every kernel that has all three metrics.
 
-    Raises
-    ------
-    InputError
-        When a product names a metric twice.
+    Raises InputError when a product names a metric twice.
     """
     for triple in products:
         if len(set(triple)) != 3:

@@ -68,7 +68,6 @@ def fit_series(
 
     Parameters
     ----------
-    series : Series
     space : str, Hypotheses or Crossed
         Name of a search space (:data:`ranksight.model.spaces.SPACES`), or hypotheses of one's own.
     over_repetitions : str
@@ -121,10 +120,7 @@ def fit_series(
 def _offered(space: str | Offer, parameters: tuple[str, ...], line: int | None) -> Offer:
     """The hypothesis space that was asked for, with the parameters that divide work and that count iterations set.
 
-    Raises
-    ------
-    InputError
-        When it is of another number of parameters.
+    Raises InputError when it is of another number of parameters.
     """
     offered = SPACES[space](len(parameters)) if isinstance(space, str) else space
     if isinstance(offered, Crossed) and "ranks" in parameters:

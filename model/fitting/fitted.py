@@ -41,7 +41,6 @@ class Fitted(Keyed):
 
     Attributes
     ----------
-    parameters, kernels, metrics : tuple of str
     space : str
         Name of the search space.
     terms : (t, m, 3)
@@ -279,12 +278,8 @@ class Fitted(Keyed):
 
     def _aside(self, points: Array, hidden: Array | None) -> tuple[Array, Array]:
         """Relative standard deviations (s, k) that hidden parameters, or those that change nothing as stated, add where
-        they are outside of what was measured (:mod:`ranksight.model.uncertainty.hidden`), downwards and upwards.
-
-        Raises
-        ------
-        InputError
-            When values are given for other hidden parameters than the series had.
+        they are outside of what was measured (:mod:`ranksight.model.uncertainty.hidden`), downwards and upwards. Raises
+        InputError when values are given for other hidden parameters than the series had.
         """
         if hidden is None and self.unaffected is None:
             none = np.zeros((len(self), len(points)))

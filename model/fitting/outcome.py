@@ -29,14 +29,12 @@ def fitted_from(
 
     Parameters
     ----------
-    series : Series
     label : str
         Name of the search space.
     location : Location
         Values that repetitions became.
     positive : (s,) bool
         Which series must stay above zero.
-    searched : Searched
     """
     found = searched.found
     weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)

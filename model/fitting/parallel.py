@@ -90,10 +90,7 @@ _PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "dri
 def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
     """One :class:`Fitted` of several over the same parameters; `rows` says which series each part holds.
 
-    Raises
-    ------
-    InputError
-        When the parts have other parameters or search spaces.
+    Raises InputError when the parts have other parameters or search spaces.
     """
     first = parts[0]
     if any(part.parameters != first.parameters or part.space != first.space for part in parts):

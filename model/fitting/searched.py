@@ -19,7 +19,6 @@ class Searched:
 
     Attributes
     ----------
-    found : Found
     drift : (s, m, 2)
         How far series may leave their functions along each parameter, downwards and upwards.
     lasting : Lasting or None

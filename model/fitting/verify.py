@@ -58,12 +58,8 @@ class Verification:
 def verify_largest(series: Series, level: float = 0.9, **settings: Any) -> Verification:
     """Keep the largest value of the first parameter that varies back and predict it.
 
-    `ranks` is taken before other parameters. Settings are those of :func:`.fit_series.fit_series`.
-
-    Raises
-    ------
-    InputError
-        When fewer than four values of the parameter were measured.
+    `ranks` is taken before other parameters. Settings are those of :func:`.fit_series.fit_series`. Raises InputError
+    when fewer than four values of the parameter were measured.
     """
     spread = np.ptp(series.points, axis=0) if len(series.points) else np.zeros(len(series.parameters))
     varied = [name for name, width in zip(series.parameters, spread, strict=True) if width > 0]

@@ -60,9 +60,6 @@ class Where:
 
     Attributes
     ----------
-    parameters : tuple of str
-    work : WorkPerRank
-    domains : Domains or None
     columns : tuple of int
         Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
         stated: it acts on nothing, and few ranks show little of many.
@@ -159,8 +156,6 @@ class Counted:
 
     Attributes
     ----------
-    kernels : tuple of str
-    where : Where
     clock : Rates
         Of one row, over the share of a node's cores that work.
     latencies : (4,)
@@ -175,7 +170,6 @@ class Counted:
         Of all kernels; without values where stalls were not counted.
     compositions : tuple of (Composition or None, str)
         Of each kernel, and the metric that it is per unit of.
-    caches : Caches or None
     line : float
         Bytes of a load that memory serves.
     bandwidth : float

@@ -62,13 +62,10 @@ def learn_counted(
 
     Parameters
     ----------
-    series : Series
     latencies : (4,), optional
         Cycles of a load of each level at `frequency`; None where no platform is known.
     frequency : float
         Clock of the platform, Hz; 1 where none is known.
-    caches : Caches, optional
-    domains : Domains, optional
     line : float
         Bytes of a line of memory.
 

@@ -52,7 +52,6 @@ class Law:
 
     Attributes
     ----------
-    kernels : tuple of str
     spread : Spread
         Logarithms of the times (K, k).
     answers : (K, k) bool
@@ -84,8 +83,6 @@ class Weights(Stored):
 
     Attributes
     ----------
-    kernels : tuple of str
-    laws : tuple of str
     weight : (K, l)
     common : (l,)
         pi, for kernels that are not listed.

@@ -41,7 +41,6 @@ class WorkPerRank(Stored):
 
     Attributes
     ----------
-    parameters : tuple of str
     powers : (m,)
     """
 

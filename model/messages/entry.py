@@ -47,8 +47,6 @@ class Entry:
 
     Attributes
     ----------
-    kernel, operation : str
-    communicator : CommunicatorSize
     kind : str
         ``links``: volumes belong to links of rules; ``all``: every rank the same; ``root``, ``last``: rank 0 or the
         last one and the others; ``degree``: by the number of partners of another operation of the kernel; ``grid``: by
@@ -56,7 +54,6 @@ class Entry:
     explanations : tuple of Explanation
         Communication patterns, the simplest first; the parts belong to the rules of the first. Of kind ``degree`` those
         of the other operation.
-    parts : tuple of Part
     once : bool
         Whether links of several rules between the same two ranks carry one message together.
     spread : float

@@ -31,8 +31,6 @@ class Messages:
 
     Attributes
     ----------
-    parameters : tuple of str
-    entries : tuple of Entry
     volumes : Volumes
         Counts and sizes that the entries' parts point at.
     grid : tuple of int
@@ -56,10 +54,7 @@ class Messages:
     def predict(self, point: Array, level: float = 0.9) -> MessageTable:
         """The message table at one configuration, (m,).
 
-        Raises
-        ------
-        InputError
-            When the number of ranks is not whole, or too large to name every rank.
+        Raises InputError when the number of ranks is not whole, or too large to name every rank.
         """
         return self.tables(np.asarray(point, dtype=np.float64)[None, :], level)[0]
 

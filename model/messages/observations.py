@@ -29,7 +29,6 @@ class Traced:
     ----------
     place : int
         Index of the configuration.
-    ranks : int
     rows : DataFrame
         Messages: :data:`KEYS`, ``count`` and ``bytes``, without calls that moved nothing.
     peers : DataFrame or None
@@ -85,7 +84,7 @@ def traced(experiment: Experiment) -> tuple[list[Traced], Array]:
     found: list[Traced] = []
     points: dict[tuple[float, ...], int] = {}
     for run in sorted(experiment.runs, key=lambda run: not _tagged(experiment, run)):
-        point = tuple(float(run.configuration[name]) for name in experiment.parameters)
+        point = run.point(experiment.parameters)
         if point in points or (rows := experiment.table(run, "messages")) is None:
             continue
         ranks = int(run.configuration["ranks"])

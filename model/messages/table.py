@@ -155,9 +155,6 @@ class MessageTable:
 
     Attributes
     ----------
-    configuration : mapping of str to float
-    ranks : int
-    rows : tuple of Row
     grid : tuple of int
         Dimensions and order of extents of the process grid, empty without one.
     periodic : bool

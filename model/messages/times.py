@@ -36,8 +36,6 @@ def operation_times(
 
     Parameters
     ----------
-    table : MessageTable
-    fabric : Fabric
     choice : str, Selector or mapping
         Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
     volume : {"bytes", "low", "high"}

@@ -69,7 +69,6 @@ def fit_resources(
     ----------
     series : Series
         Means over ranks.
-    machine : Machine
     samples : mapping of kernel to (n,), optional
         Samples behind each time, for kernels whose time was sampled.
     over_repetitions : str

@@ -115,10 +115,7 @@ def _totals(experiment: Experiment, metric: str) -> pd.DataFrame:
 def clocked(machine: Machine, experiment: Experiment) -> tuple[Machine, str]:
     """The machine at the clock that the runs had, and what people are to know of it.
 
-    Raises
-    ------
-    InputError
-        When the runs had more cycles a second than the named platform can have.
+    Raises InputError when the runs had more cycles a second than the named platform can have.
     """
     clock = measured_clock(experiment)
     if not clock > 0:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run, View
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import format_si
 from ranksight.model.plaindata import Stored
@@ -36,7 +35,6 @@ class Clock(Stored):
     ----------
     frequency : float
         In Hz; NaN where only the runs' own frequencies are known.
-    source : str
     spread : float
         Standard deviation of the logarithm of the clock that the runs had.
     """
@@ -108,14 +106,8 @@ def _held(experiment: Experiment) -> set[tuple[str, bool]]:
     return found
 
 
-class Timed(Experiment):
-    """An experiment whose cycles have become times where none was measured; nothing on disk changes.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    clock : Clock
-    """
+class Timed(View):
+    """An experiment whose cycles have become times where none was measured; nothing on disk changes."""
 
     def __init__(self, experiment: Experiment, clock: Clock) -> None:
         runs = [self._marked(experiment, run, clock) for run in experiment.runs]
@@ -135,11 +127,6 @@ class Timed(Experiment):
         """See :meth:`Experiment.columns`."""
         found = super().columns(run, name)
         return (*found, "time") if name == "counters" and "cycles" in found and "time" not in found else found
-
-    def arrays(self, run: Run) -> Columns | None:
-        """See :meth:`Experiment.arrays`."""
-        table = self.table(run, "counters")
-        return None if table is None else Columns.of(table)
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """See :meth:`Experiment.table`."""
@@ -173,17 +160,3 @@ class Timed(Experiment):
         cycles = table[table["metric"] == "cycles"]
         times = cycles.assign(metric="time", worth=cycles["worth"] / self.clock.frequency)
         return pd.concat([table, times], ignore_index=True) if len(times) else table
-
-    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
-        """See :meth:`Experiment.counters`."""
-        import pandas as pd
-
-        names = self.metrics() if metrics is None else tuple(metrics)
-        parts = []
-        for run in self.runs if runs is None else runs:
-            held = [name for name in (*COUNTER_KEYS, *names) if name in self.columns(run, "counters")]
-            table = self.table(run, "counters", held)
-            if table is not None:
-                parts.append(table.assign(run=run.id))
-        found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run", *COUNTER_KEYS])
-        return found.reindex(columns=["run", *COUNTER_KEYS, *names]).astype({"run": "category", "kernel": "category"})

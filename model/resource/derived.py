@@ -36,7 +36,6 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
 
     Parameters
     ----------
-    series : Series
     line : float, optional
         Bytes of a line.
     """

@@ -45,7 +45,6 @@ class Machine:
 
     Attributes
     ----------
-    name : str
     frequency : float
         Clock under load in Hz.
     latencies : tuple of float
@@ -86,7 +85,6 @@ class Resources(Stored):
 
     Attributes
     ----------
-    machine : Machine
     kernels : tuple of str
         s kernels.
     cpi : (s,)

@@ -34,7 +34,6 @@ class Sampled:
 
     Attributes
     ----------
-    series : Series
     samples : mapping of kernel to (n,)
         Samples over all ranks and repetitions at each configuration; empty where nothing was sampled.
     """

@@ -53,7 +53,6 @@ class Crossed(Offer):
         Of each axis; products of them, one an axis or none, are the terms.
     coarse : tuple of Factor
         Those of `factors` of which completing terms are made.
-    parameters : int
     divisor : int or None
         Axis of the ranks, which divide work; any may where that is not known.
     line : int or None

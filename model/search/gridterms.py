@@ -34,7 +34,6 @@ class GridTerm:
 
     Attributes
     ----------
-    dimensions : int
     text : str
         As people read it, x the longest side.
     power, log : float

@@ -40,12 +40,7 @@ class Offer(ABC):
 
 
 class Listed(Offer):
-    """Hypotheses that are the same for all series.
-
-    Parameters
-    ----------
-    hypotheses : Hypotheses
-    """
+    """Hypotheses that are the same for all series."""
 
     def __init__(self, hypotheses: Hypotheses) -> None:
         self.hypotheses = hypotheses

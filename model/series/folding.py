@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
 from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
@@ -56,7 +55,6 @@ class Selection:
 
     Attributes
     ----------
-    folded : frozenset of str
     shares : mapping of metric to float
         Largest share of the metric's total, over configurations, that they have together.
     """
@@ -108,7 +106,6 @@ def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: C
 
     Parameters
     ----------
-    experiment : Experiment
     metrics : sequence of str, optional
         Those that matter; all when not given.
     keep : collection of str
@@ -146,7 +143,7 @@ def significant(experiment: Experiment) -> set[str]:
     return set(shares.kernels) - _select(shares).folded
 
 
-class Folded(Experiment):
+class Folded(View):
     """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
 
     Messages keep the names of the kernels that send them.
@@ -155,7 +152,6 @@ class Folded(Experiment):
     ----------
     experiment : Experiment
         It may be a view itself.
-    folded : collection of str
     """
 
     def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:
@@ -166,11 +162,6 @@ class Folded(Experiment):
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """See :meth:`Experiment.columns`."""
         return self._experiment.columns(run, name)
-
-    def arrays(self, run: Run) -> Columns | None:
-        """See :meth:`Experiment.arrays`."""
-        table = self.table(run, "counters")
-        return None if table is None else Columns.of(table)
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """See :meth:`Experiment.table`."""
@@ -186,19 +177,6 @@ class Folded(Experiment):
         if "kernel" in table:
             table = _counters(table, self._folded) if name == "counters" else _samples(table, self._folded)
         return table
-
-    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
-        """See :meth:`Experiment.counters`."""
-        import pandas as pd
-
-        names = self.metrics() if metrics is None else tuple(metrics)
-        parts = [
-            table.assign(run=run.id)
-            for run in (self.runs if runs is None else runs)
-            if (table := self.table(run, "counters")) is not None
-        ]
-        found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run", *COUNTER_KEYS])
-        return found.reindex(columns=["run", *COUNTER_KEYS, *names]).astype({"run": "category", "kernel": "category"})
 
 
 def _counters(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
@@ -261,8 +239,6 @@ class _Shares:
 
     Attributes
     ----------
-    parameters : tuple of str
-    kernels : list of str
     values, sums, tables : mapping of metric to (K, n)
         Sum over ranks, its share of all kernels', and the larger of it and that of the largest values of a rank; 0
         where absent.
@@ -302,7 +278,7 @@ class _Shares:
                 continue
             names, codes, rank = table.kernels, table.code, table.rank
             index = np.array([rows.setdefault(name, len(rows)) for name in names], dtype=np.intp)
-            at = tuple(float(run.configuration[name]) for name in experiment.parameters)
+            at = run.point(experiment.parameters)
             whole = rank == ALL_RANKS
             reduced |= {names[code] for code in np.unique(codes[whole])}
             by_rank |= {names[code] for code in np.unique(codes[~whole])} - set(_APART)

@@ -166,7 +166,6 @@ def series_from_experiment(
 
     Parameters
     ----------
-    experiment : Experiment
     metrics : sequence of str, optional
         All when not given.
     over_ranks : str or mapping of metric to str, optional
@@ -277,7 +276,7 @@ def _cells(
     configurations: dict[tuple[float, ...], int] = {}
     given: dict[tuple[int, int], list[Run]] = {}
     for run in runs:
-        key = tuple(float(run.configuration[name]) for name in parameters)
+        key = run.point(parameters)
         place = (configurations.setdefault(key, len(configurations)), run.repetition)
         given.setdefault(place, []).append(run)
     counts = [0] * len(configurations)

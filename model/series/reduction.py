@@ -19,7 +19,6 @@ def reduce(values: Array, how: str, axis: int = -1) -> Array:
 
     Parameters
     ----------
-    values : array
     how : {"mean", "median", "min", "max", "sum", "q1", "gmean", "midrange"}
         First quartile and median interpolate linearly; the geometric mean of a slice with a value at or below zero is
         NaN, except that a zero among non-negative values gives zero.

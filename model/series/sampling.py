@@ -46,7 +46,6 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
     ----------
     experiment : Experiment
         Its runs with a table of samples (:mod:`ranksight.core.sampled`) are those of a sampler.
-    series : Series
     averaged : mapping of metric to bool
         Whether its values are means over ranks. Others stay as they are, at what a sample is worth on one rank.
     """
@@ -151,4 +150,4 @@ def counted_ranks(experiment: Experiment, series: Series) -> Array:
 
 def _place(run: Run, series: Series, places: Mapping[tuple[float, ...], int]) -> int:
     """Which configuration of `series` a run is of."""
-    return places[tuple(float(run.configuration[name]) for name in series.parameters)]
+    return places[run.point(series.parameters)]

@@ -35,7 +35,6 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
 
     Parameters
     ----------
-    experiment : Experiment
     series : Series
         Of its ranks.
     how : mapping of metric to str
@@ -47,7 +46,7 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
     places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
     divided: dict[str, NDArray[np.bool_]] = {name: np.zeros(len(series.points), dtype=bool) for name in how}
     for run in experiment.runs:
-        place = places.get(tuple(float(run.configuration[name]) for name in series.parameters))
+        place = places.get(run.point(series.parameters))
         if run.state == "complete" and place is not None and not _by_thread(experiment, run):
             for name in experiment.columns(run, "counters"):
                 if name in divided and _added(name, run) and how[name] != "sum":

@@ -49,7 +49,6 @@ class SharedCache(Stored):
 
     Attributes
     ----------
-    name : str
     size : float
         Bytes of an instance that its cores can use.
     domains : Domains

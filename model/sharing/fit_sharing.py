@@ -51,7 +51,6 @@ def fit_sharing(
 
     Parameters
     ----------
-    experiment : Experiment, or Readings of some of its configurations
     domains : Domains
         As the ranks were placed when they were measured.
     units : WholeUnits, optional

@@ -19,7 +19,6 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
-from ranksight.model.sharing.contention import contended
 
 CENTRE = np.array([0.0, 0.0, np.log(0.5), np.log(0.003)])
 """Centres of t before the data: bandwidth as measured on the platform, waiting of half a transfer, three thousandths of
@@ -192,3 +191,44 @@ def _normal(
     normal = np.einsum("kni,knj->kij", weighed, slope) + np.diag(precision)
     gradient = np.einsum("kni,kn->ki", weighed, residual) - (mode - CENTRE) * precision
     return normal, gradient
+
+
+def contended(core: Array, memory: Array, active: Index, penalty: Array) -> tuple[Array, Array]:
+    """Time of a rank among `active` ones that share a memory interface, and the share of it that the interface is busy,
+    after the multicore ECM model.
+
+    A rank alone needs ``core`` seconds for its work; its memory traffic keeps the interface of the domain busy for
+    ``memory`` of them. With n ranks the interface is busy for a share u(n) of the time, and who finds it busy waits a
+    penalty p0 longer for each of the others:
+
+        u(1) = memory / core,    T(n) = max(n memory, core + (n - 1) u(n - 1) p0),    u(n) = n memory / T(n)
+
+    so that time grows slowly until the interface has no more to give and linearly from there on (Hofmann, Alappat,
+    Hager, Fey, Wellein: "Bridging the Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server
+    Processors", Supercomputing Frontiers and Innovations 7(2), 2020, section 4). p0 is given as a multiple of
+    ``memory``. Next to an idle interface the recursion can step back by a thousandth; no rank is taken to gain from
+    more of them.
+
+    Parameters
+    ----------
+    core, memory, penalty : broadcastable arrays
+        Seconds alone, seconds of the interface, and p0 / memory.
+    active : int array
+        Ranks that share the interface, 1 or more.
+
+    Returns
+    -------
+    time, busy : arrays of the common shape
+    """
+    core, memory, active, penalty = np.broadcast_arrays(core, memory, active, penalty)
+    core = np.maximum(core, memory)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        busy = np.where(core > 0, memory / np.where(core > 0, core, 1.0), 0.0)
+        time = np.array(core, dtype=np.float64)
+        answer, share = time.copy(), busy.copy()
+        for n in range(2, int(active.max(initial=1)) + 1):
+            time = np.maximum(time, np.maximum(n * memory, core + (n - 1) * busy * penalty * memory))
+            busy = np.where(time > 0, n * memory / np.where(time > 0, time, 1.0), 0.0)
+            here = active == n
+            answer, share = np.where(here, time, answer), np.where(here, busy, share)
+    return answer, share

@@ -35,7 +35,6 @@ class Readings:
 
     Attributes
     ----------
-    experiment : Experiment
     kept : set of tuple of float, or None
         Configurations that are looked at; all where None.
     """
@@ -68,7 +67,6 @@ class Counted:
     ----------
     series : Series
         All that was read.
-    kernels : tuple of str
     ranks, active : (n,)
         Ranks, and those in the fullest domain.
     time, cycles, work, reads, writes : (K, n)

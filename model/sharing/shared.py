@@ -49,7 +49,6 @@ class Sharing(Stored):
     ----------
     measured, domains : Domains
         The node with ranks placed as they were measured, and as they are asked for.
-    kernels : tuple of str
     counts : Fitted
         Work and bytes per rank of each kernel, the bytes without what the occupancy of a domain does to them.
     mode, covariance, scatter, residual, count
@@ -414,7 +413,6 @@ class Shared:
 
     Attributes
     ----------
-    time : Forecast
     execution, transfer, contention : (K, k)
         Time in the core, time that its memory traffic adds, and what the other ranks of its domain add to it.
     other : (K, k)

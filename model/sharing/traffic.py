@@ -64,7 +64,6 @@ def occupancy(reads: Array, writes: Array, work: Array, ranks: Array, active: In
     reads, writes, work : (K, n)
         Means per rank, NaN where missing; `writes` all NaN where only the sum was counted.
     ranks, active : (n,)
-    cores : int
     """
     count = len(reads)
     if len(np.unique(np.minimum(active, cores))) < FEWEST:

@@ -84,13 +84,7 @@ _LENGTHS, _FACES = on_a_grid("1/x + 1/y + 1/z"), on_a_grid("(x + y + z) / ranks"
 @SPACES.register("default")
 @lru_cache(maxsize=8)
 def default(parameters: int) -> Offer:
-    """The default space over `parameters` parameters.
-
-    Raises
-    ------
-    InputError
-        For more than four parameters.
-    """
+    """The default space over `parameters` parameters. Raises InputError for more than four parameters."""
     if parameters == 1:
         return _single()
     if parameters > MOST:
@@ -104,7 +98,6 @@ class Single(Listed):
 
     Parameters
     ----------
-    hypotheses : Hypotheses
     counted : Hypotheses, optional
         Others, over the same terms, for what is deterministic.
     """

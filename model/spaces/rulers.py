@@ -65,7 +65,6 @@ def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
 
     Parameters
     ----------
-    expected : Order
     depth : int
         Times that intervals are halved.
     """
@@ -106,8 +105,6 @@ def terms(
 
     Parameters
     ----------
-    expected : Growth
-    parameters : sequence of str
     rulers : mapping of str to Ruler, optional
         The user's own terms, by parameter.
     depth : int
@@ -179,8 +176,6 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
 
     Parameters
     ----------
-    growths : sequence of Growth
-    parameters : sequence of str
     expectation : Growth, optional
         The expectation.
     """

@@ -51,12 +51,8 @@ class Coordinates(Stored):
         cls, experiment: Experiment, derived: Sequence[str] | Mapping[str, str], work: str | None = None
     ) -> Coordinates | None:
         """Read ``NAME=FORMULA`` for the runs of an experiment, and the formula of the work that a rank has; None where
-        nothing is derived.
-
-        Raises
-        ------
-        InputError
-            When a formula cannot be read, names what is not a parameter, or has no positive value at a configuration.
+        nothing is derived. Raises InputError when a formula cannot be read, names what is not a parameter, or has no
+        positive value at a configuration.
         """
         formulas = dict(derived) if isinstance(derived, Mapping) else _named(derived)
         if work is not None:
@@ -66,7 +62,7 @@ class Coordinates(Stored):
             formulas[WORK_PER_RANK] = work
         if not formulas:
             return None
-        points = [[float(run.configuration[name]) for name in experiment.parameters] for run in experiment.runs]
+        points = [run.point(experiment.parameters) for run in experiment.runs]
         seen = np.unique(np.array(points, dtype=np.float64).reshape(-1, len(experiment.parameters)), axis=0)
         found = cls(experiment.parameters, formulas, seen)
         found.points(seen)
@@ -95,10 +91,7 @@ class Coordinates(Stored):
     def points(self, points: Array) -> Array:
         """Configurations (k, len(given)) of runs in these parameters, (k, m).
 
-        Raises
-        ------
-        InputError
-            When a computed value is not positive.
+        Raises InputError when a computed value is not positive.
         """
         columns = {name: points[:, at] for at, name in enumerate(self.given)}
         for name, formula in self._read.items():
@@ -115,10 +108,7 @@ class Coordinates(Stored):
     def view(self, experiment: Experiment) -> Experiment:
         """The experiment over these parameters; nothing on disk changes.
 
-        Raises
-        ------
-        InputError
-            When it is over other parameters than those of the runs that these were made for.
+        Raises InputError when it is over other parameters than those of the runs that these were made for.
         """
         if experiment.parameters == self.parameters:
             return experiment
@@ -130,7 +120,7 @@ class Coordinates(Stored):
         places: dict[tuple[float, ...], dict[tuple[tuple[float, ...], int], int]] = {}
         runs = []
         for run in experiment.runs:
-            own = tuple(float(run.configuration[name]) for name in self.given)
+            own = run.point(self.given)
             point = tuple(self.points(np.array([own]))[0].tolist())
             # Passes of one run by several collectors stay together.
             held = places.setdefault(point, {})

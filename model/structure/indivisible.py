@@ -61,7 +61,7 @@ def indivisible(experiment: Experiment) -> str:
         if table is None or not {"instructions", "rank"} <= set(table.columns):
             continue
         ranks = float(run.configuration["ranks"])
-        rest = tuple(float(run.configuration[name]) for name in experiment.parameters if name != "ranks")
+        rest = run.point(name for name in experiment.parameters if name != "ranks")
         parts = table[(table["kernel"] != WHOLE) & table["instructions"].notna()]
         each = parts.groupby("kernel")["instructions"].agg(["size", "sum"])
         for kernel in each.index[(each["size"] == ranks) & (ranks > 1) & (each["sum"] > LARGE * each["sum"].sum())]:

@@ -61,7 +61,6 @@ class Levels(Stored, Keyed):
     fitted : (Fitted, Fitted) or None
     constants : (s, 2)
         Values at the two levels where nothing else varied.
-    kernels, metrics : tuple of str
     steepest : (s,)
         Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none.
     errors : (s, 2) or None
@@ -292,7 +291,6 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
 
     Parameters
     ----------
-    series : Series
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """

@@ -94,7 +94,6 @@ def fit_neighbours(
 
     Parameters
     ----------
-    experiment : Experiment
     names : collection of (kernel, metric)
         Series to look at; requirements only.
     tables : callable
@@ -196,7 +195,7 @@ def _gather(
         table = tables(run)
         if table is None or (table["rank"] == ALL_RANKS).any():
             continue
-        place = tuple(float(run.configuration[name]) for name in others)
+        place = run.point(others)
         here = parts.setdefault(place, {}).setdefault(ranks, {})
         for name in columns.intersection(table.columns):
             if run.sampled(name):

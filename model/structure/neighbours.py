@@ -51,7 +51,6 @@ class Neighbours(Stored, Keyed):
     ----------
     parameters, others : tuple of str
         Of the model, and those other than ``ranks``.
-    grids : tuple of Cartesian
     measured : tuple of int
         Numbers of ranks whose partners are known.
     kernels, metrics, over_ranks : tuple of str

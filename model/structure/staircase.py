@@ -43,7 +43,6 @@ class Staircase(Stored):
 
     Attributes
     ----------
-    units : WholeUnits
     busiest : tuple of str
         Metrics that the busiest rank carries: those reduced to the largest of all ranks.
     fitted : Fitted or None

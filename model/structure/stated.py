@@ -52,10 +52,8 @@ class Stated(Stored):
     def read(cls, given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated | None:
         """Read ``KERNEL=FORMULA``; None where none is given.
 
-        Raises
-        ------
-        InputError
-            When a formula cannot be read, names ranks or what is not a parameter, or is not positive where measured.
+        Raises InputError when a formula cannot be read, names ranks or what is not a parameter, or is not positive
+        where measured.
         """
         texts: dict[str, str] = {}
         for each in given:
@@ -104,10 +102,7 @@ class Stated(Stored):
     def check(self, names: Sequence[str], metrics: Sequence[str], points: Array, values: Array) -> None:
         """Hold the formulas against volumes (s, n) measured at `points`, which differ in their parameters alone.
 
-        Raises
-        ------
-        InputError
-            When a kernel sends nothing, or what it sends grows otherwise.
+        Raises InputError when a kernel sends nothing, or what it sends grows otherwise.
         """
         seen = {kernel for name in names if (kernel := self.kernel_of(name)) is not None}
         for kernel in self.texts:

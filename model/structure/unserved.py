@@ -78,7 +78,6 @@ class Unserved(Stored, Keyed):
             Of s series at k configurations.
         rows : mapping of (kernel, metric) to int
         points : (k, m)
-        parameters : tuple of str
         trained : (s, m, 2)
             Smallest and largest value of each parameter among the configurations of a series.
         iterations : str or None

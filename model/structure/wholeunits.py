@@ -49,10 +49,7 @@ class WholeUnits(Stored):
     def read(cls, given: str, parameters: Sequence[str]) -> WholeUnits:
         """Read ``NAME=FORMULA`` or ``FORMULA``.
 
-        Raises
-        ------
-        InputError
-            When the formula cannot be read, has a name that is not a parameter, or ranks are none.
+        Raises InputError when the formula cannot be read, has a name that is not a parameter, or ranks are none.
         """
         name, equals, text = given.partition("=")
         units = cls(name.strip(), text.strip()) if equals else cls("units", given.strip())
@@ -71,13 +68,7 @@ class WholeUnits(Stored):
         return read_formula(self.text, f"units '{self.name[:40]}'")
 
     def count(self, points: Array, parameters: Sequence[str]) -> Array:
-        """Units at `points` (k, m).
-
-        Raises
-        ------
-        InputError
-            When there is less than one somewhere.
-        """
+        """Units at `points` (k, m). Raises InputError when there is less than one somewhere."""
         return evaluate(self.formula, points, parameters, self.name, least=1)
 
     def busiest(self, points: Array, parameters: Sequence[str]) -> Array:

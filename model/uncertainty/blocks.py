@@ -46,7 +46,6 @@ def rounding(points: Array, location: Location, found: Found) -> Array:
     points : (n, 1)
     location : Location
         Values (s, n).
-    found : Found
 
     Returns
     -------

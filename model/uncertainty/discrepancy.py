@@ -15,7 +15,6 @@ from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened, evidence
 from ranksight.model.series.noise import SMALLEST, Location, moderate
-from ranksight.model.uncertainty import prior
 
 Array = NDArray[np.float64]
 
@@ -31,6 +30,8 @@ LARGEST = 2
 are exact."""
 LEVELS = (1.0, 1 / 30, 1e-3, 1e-6)
 """Scatter of what was never repeated, in units of what is expected: as expected, or exact to so many digits."""
+ROUNDS = 20
+"""Of expectation maximisation."""
 MOST = 0.1**2
 """Relative variance beyond which the discrepancy of others is not scatter but a form outside the hypothesis space."""
 
@@ -151,5 +152,36 @@ def scale(ratio: Array, freedom: Array, noise: Array, known: Array, law: Array |
     if law is None:
         step = np.gradient(SCALES)
         before = step / (1 + (SCALES / priors.DISCREPANCY) ** 2 / 3) ** 2
-        law = prior.learn(density, before / before.sum(), priors.WORTH)
-    return prior.posterior(density, law) @ SCALES, law
+        law = common_law(density, before / before.sum(), priors.WORTH)
+    return law_of_each(density, law) @ SCALES, law
+
+
+def common_law(density: Array, prior: Array, pseudo: float) -> Array:
+    """The law (g,) that series have in common, from log-densities (s, g) of what each shows (empirical Bayes, by
+    expectation maximisation).
+
+    Parameters
+    ----------
+    density : (s, g)
+        All zero for series that show nothing; each of the others counts as one.
+    prior : (g,)
+        The law before the data, which counts for `pseudo` series.
+    """
+    density = density[density.any(axis=1)]
+    if not len(density):
+        return prior
+    likelihood = np.exp(density - density.max(axis=1, keepdims=True))
+    law = prior
+    for _ in range(ROUNDS):
+        law = (pseudo * prior + _shares(likelihood, law).sum(axis=0)) / (pseudo + len(density))
+    return law
+
+
+def law_of_each(density: Array, law: Array) -> Array:
+    """The law (s, g) of each series, its own log-densities (s, g) included."""
+    return _shares(np.exp(density - density.max(axis=1, keepdims=True)), law)
+
+
+def _shares(likelihood: Array, law: Array) -> Array:
+    share = likelihood * law
+    return np.asarray(share / share.sum(axis=1, keepdims=True))

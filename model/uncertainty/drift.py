@@ -47,7 +47,6 @@ def pace(
     freedom : (s,)
         Degrees of freedom that the functions leave.
     repeated : (s,) bool
-    metrics : tuple of str
     samples : (s,)
         Behind the value of a configuration; infinite where there are none.
     """

@@ -86,7 +86,6 @@ class Forecast:
         :data:`OK` or the number of an entry of :data:`REASONS`.
     form, noise : (s, k)
         Shares of the variance that come from not knowing the form, and from scatter and coefficients.
-    level : float
     """
 
     value: Array
@@ -225,7 +224,6 @@ class Summary(NamedTuple):
 
     Attributes
     ----------
-    median, lower, upper, form
     alone
         Standard deviation without changes: of logarithms of what is positive.
     """

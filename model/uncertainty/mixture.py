@@ -86,7 +86,6 @@ def quantiles(
 
     Parameters
     ----------
-    probabilities : sequence of float
     weight, centre, spread, freedom : (c, ...)
         Components; a weight of zero leaves one out. A mixture without weight gives NaN.
     start : (p, ...), optional

@@ -83,13 +83,10 @@ def measure_bandwidth(
 
     Parameters
     ----------
-    programs : Programs
-    cpus : sequence of int
     caches : sequence of int
         Capacities in bytes that one core sees, level 1 first.
     sharers : sequence of sequences of int
         Of each level, the cores of the instance that the first of `cpus` loads through, that one first.
-    effort : Effort
     largest : int
         Bytes that may be used by all threads together.
     say : callable

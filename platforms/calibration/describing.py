@@ -200,7 +200,6 @@ def reconciled(
     ----------
     caches : sequence of Cache
         Level 1 first; a latency that could not be measured is NaN.
-    memory : Memory
     frequency : float
         Clock under load in Hz, at which the latency of memory counts.
     reference : Platform

@@ -89,14 +89,12 @@ def measure_latency(
 
     Parameters
     ----------
-    programs : Programs
     cpu : int
         The processor that measures.
     caches : sequence of int
         Capacities in bytes of its caches, level 1 first; empty where unknown.
     line : int
         Line size in bytes; pointers stand two lines apart.
-    effort : Effort
     largest : int
         Bytes that may be used.
     say : callable

@@ -52,7 +52,6 @@ def calibrate(
     ----------
     name : str
         Name of the platform.
-    effort : Effort
     say : callable
         Called with lines about the progress.
     root : path

@@ -73,7 +73,6 @@ def assign(plateaus: Sequence[Plateau], caches: Sequence[float]) -> list[Plateau
 
     Parameters
     ----------
-    plateaus : sequence of Plateau
     caches : sequence of float, shape (levels,)
         Capacities in bytes as the system names them, rising.
 

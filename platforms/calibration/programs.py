@@ -76,10 +76,7 @@ class Programs:
     def run(self, name: str, arguments: Sequence[object], label: str) -> Samples:
         """Run a program once; ``timing.h`` says what it prints.
 
-        Raises
-        ------
-        ToolError
-            When the program fails, hangs, or prints anything else.
+        Raises ToolError when the program fails, hangs, or prints anything else.
         """
         done = _run([str(self.build(name)), *map(str, arguments)])
         if done.returncode != 0:

@@ -131,7 +131,6 @@ def repeated(run: Callable[[int], Samples], effort: Effort) -> Samples:
     ----------
     run : callable
         Measures in one process; given its number, from 1.
-    effort : Effort
     """
     found = merge([run(number) for number in range(1, effort.processes + 1)])
     for number in range(effort.processes + 1, TIMES * effort.processes + 1):

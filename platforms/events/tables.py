@@ -42,7 +42,6 @@ class Event:
         The name that perf is given where there is no code and it is not `name`.
     precise : bool
         Whether a sample can name the very instruction.
-    note : str
     """
 
     name: str
@@ -90,13 +89,10 @@ class EventTable:
 
     Attributes
     ----------
-    name, title, vendor, source, note : str
     counters : int
         Events that can be counted at once in addition to cycles and instructions.
     processors : tuple of mapping
         Conditions on :class:`ranksight.platforms.events.Processor`, any of which is enough.
-    events : mapping of str to Event
-    metrics : mapping of str to Metric
     peak : mapping of str to float
         Instructions and flops in double precision that a core does in a cycle at most; empty where that is not known.
     """
@@ -115,10 +111,7 @@ class EventTable:
     def needed(self, metrics: Iterable[str]) -> tuple[str, ...]:
         """Names of the events that `metrics` are formed from, each once, in order.
 
-        Raises
-        ------
-        InputError
-            When the table forms no such metric.
+        Raises InputError when the table forms no such metric.
         """
         found: dict[str, None] = {}
         for name in metrics:
@@ -158,10 +151,7 @@ def load(name_or_path: str | os.PathLike[str]) -> EventTable:
 def parse(content: bytes, origin: str) -> EventTable:
     """An event table from the bytes of a TOML file; `origin` names it in messages.
 
-    Raises
-    ------
-    InputError
-        With the key that makes no sense.
+    Raises InputError with the key that makes no sense.
     """
     table = decode(content, origin, "see the tables that ship with the package")
     check_known(table, ("schema", *_HEAD, "note", "counters", "processors", "peak", "events", "metrics"), origin, "")

@@ -11,11 +11,11 @@ from ranksight.analysis.comparison.change import CHANGED, GONE, NAMES, NEW, UNSU
 from ranksight.analysis.comparison.comparing import Comparison
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
-from ranksight.core.units import in_full
+from ranksight.core.units import in_words
 from ranksight.reports.comparisons import PROGRAM, because, between, percent
 from ranksight.reports.html.figures import Figure, draw
 from ranksight.reports.html.page import Part, put_together
-from ranksight.reports.html.writing import whole
+from ranksight.reports.html.writing import cut, whole
 from ranksight.reports.palette import LINES
 from ranksight.reports.plots._axes import micro
 
@@ -30,7 +30,6 @@ def render(comparison: Comparison, at: int) -> str:
 
     Parameters
     ----------
-    comparison : Comparison
     at : int
         Position of the configuration.
     """
@@ -40,9 +39,7 @@ def render(comparison: Comparison, at: int) -> str:
     data = {
         "before": before,
         "after": after,
-        "place": ", ".join(
-            f"{name} {in_full(value)}" for name, value in zip(comparison.parameters, comparison.points[at], strict=True)
-        ),
+        "place": in_words(dict(zip(comparison.parameters, comparison.points[at], strict=True))),
         "how": "measured" if comparison.measured else "predicted",
         "answer": _answer(comparison, at),
         "notes": list(comparison.differences),
@@ -120,7 +117,6 @@ def _figure(comparison: Comparison, at: int) -> Figure | None:
     if not shown:
         return None
     names = [whole(kernel) for kernel, _ in shown]
-    short = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in names]
     places = np.arange(len(shown))
 
     def plot(ax: Any) -> None:
@@ -131,7 +127,7 @@ def _figure(comparison: Comparison, at: int) -> Figure | None:
             heights = [float(np.nan_to_num(values[row, at])) for _, row in shown]
             label = whole(side.name).replace("$", r"\$")
             ax.barh(places + offset, heights, height=0.38, color=colour, label=label)
-        ax.set_yticks(places, [name.replace("$", r"\$") for name in short])
+        ax.set_yticks(places, [cut(name, LONGEST) for name in names])
         ax.invert_yaxis()
         ax.grid(axis="x")
         ax.grid(visible=False, axis="y")

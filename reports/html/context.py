@@ -39,13 +39,10 @@ class Context:
 
     Attributes
     ----------
-    model : Model
     sweep : Sweep
         From what was measured to the target.
     experiments : sequence of Experiment
         Fitted to, and held against.
-    platform : Platform or None
-    model_file : Path or None
     study : Study or None
         What is expected; held against the first experiment.
     commands : callable or None

@@ -56,7 +56,6 @@ class Figure:
 
     Attributes
     ----------
-    id, svg : str
     narrow : str
         The same for a narrow screen, with its legend below; empty where the one figure is for all.
     alternative : str
@@ -92,7 +91,6 @@ def draw(
         Its id; unique in the page.
     plot : callable
         Draws into the axes that it is given.
-    alternative : str
     values : sequence of float, optional
         Where on the horizontal axis (data coordinates) `rows` have a text.
     rows : sequence of (label, texts)

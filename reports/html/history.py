@@ -11,12 +11,13 @@ from ranksight.analysis.history.following import History
 from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
-from ranksight.core.units import format_si, in_full
+from ranksight.core.units import format_si, in_words
 from ranksight.reports.comparisons import percent
+from ranksight.reports.equation_terms import spread_over
 from ranksight.reports.histories import grouped, metrics_in_words, title
 from ranksight.reports.html.figures import Figure, draw
 from ranksight.reports.html.page import Part, put_together
-from ranksight.reports.html.writing import whole
+from ranksight.reports.html.writing import cut, whole
 from ranksight.reports.palette import BAND, IDEAL, LINES, PREDICTED
 from ranksight.reports.plots._axes import micro
 
@@ -90,7 +91,7 @@ def _figures(found: History) -> list[Figure]:
 
 def _measured(found: History, row: int) -> Figure:
     count = len(found.points)
-    shown = np.unique(np.linspace(0, count - 1, min(CURVES, count)).round().astype(int)).tolist()
+    shown = spread_over(count, CURVES)
     at = np.arange(len(found.entries))
 
     def plot(ax: Any) -> None:
@@ -132,7 +133,7 @@ def _predicted(found: History) -> Figure:
         _axes(ax, found, "predicted time (s)")
 
     texts = [micro(format_si(float(x), "s")) if x == x else "–" for x in value]
-    where = ", ".join(f"{name} {in_full(x)}" for name, x in target.point.items())
+    where = in_words(target.point)
     return draw(
         "history-predicted",
         plot,
@@ -146,11 +147,9 @@ def _predicted(found: History) -> Figure:
 def _axes(ax: Any, found: History, label: str) -> None:
     """Names of experiments below, from zero on the left."""
     count = len(found.entries)
-    places = np.unique(np.linspace(0, count - 1, min(NAMED, count)).round().astype(int))
-    names = [whole(found.entries[at].name) for at in places]
-    short = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in names]
-    # A dollar sign would begin a formula.
-    ax.set_xticks(places, [name.replace("$", r"\$") for name in short], rotation=30, ha="right")
+    places = spread_over(count, NAMED)
+    names = [cut(whole(found.entries[at].name), LONGEST) for at in places]
+    ax.set_xticks(places, names, rotation=30, ha="right")
     ax.set_xlim(-0.5, count - 0.5)
     ax.set_ylim(bottom=0)
     ax.set_ylabel(label)

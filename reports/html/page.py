@@ -57,7 +57,6 @@ def put_together(
 
     Parameters
     ----------
-    title : str
     sections : sequence of (section, data)
         A section has an `id`, whose template is ``<id>.html``, and a `title`; ``figures`` of its data are its figures.
     kernels : sequence of str
@@ -107,10 +106,7 @@ def put_together(
 def write(page: str, path: Path, *, force: bool = False) -> None:
     """Write the page atomically.
 
-    Raises
-    ------
-    InputError
-        When there is a file already and `force` is not given, or it cannot be written.
+    Raises InputError when there is a file already and `force` is not given, or it cannot be written.
     """
     check_output(path, force)
     write_output(path, page)

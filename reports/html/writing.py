@@ -46,6 +46,11 @@ def whole(name: str) -> str:
     return printable(name)
 
 
+def cut(name: str, longest: int) -> str:
+    """The beginning of a name in a figure, where a dollar sign would begin a formula."""
+    return (name if len(name) <= longest else f"{name[: longest - 1]}…").replace("$", r"\$")
+
+
 def value(number: float, name: str) -> str:
     """A metric's value with its unit; a dash where there is none."""
     return micro(metric(name).format(number)) if number - number == 0 else "–"

@@ -40,10 +40,13 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:
     return Figure(figsize=size, layout="constrained").add_subplot()
 
 
-def legend(ax: Any, handles: Sequence[Any], labels: Sequence[str], **settings: Any) -> None:
-    """A legend whose labels are taken literally: dollars set no mathematics, underscores hide nothing."""
+def legend(ax: Any, handles: Sequence[Any], labels: Sequence[str], outside: bool = True, **settings: Any) -> None:
+    """A legend, right of the axes if `outside`, whose labels are literal: dollars set no mathematics, underscores hide
+    nothing."""
     if not handles:
         return
+    if outside:
+        settings = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), **settings}
     made = ax.legend(list(handles), ["x"] * len(handles), frameon=False, **settings)
     for text, label in zip(made.get_texts(), labels, strict=True):
         text.set_parse_math(False)
@@ -73,7 +76,6 @@ def clamp_values(ax: Any, sweep: Sweep, shown: Any = ()) -> None:
 
     Parameters
     ----------
-    sweep : Sweep
     shown : array
         Further values that are to be seen, such as measured ones.
     """

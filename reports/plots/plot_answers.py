@@ -40,7 +40,6 @@ def plot_model(
 
     Parameters
     ----------
-    model : Model
     along, to, at
         As :func:`ranksight.reports.sweep.sweep` takes them.
     experiment : Experiment, optional
@@ -83,7 +82,7 @@ def plot_answers(prediction: Prediction, ax: Axes | None = None) -> Any:
         labels.append(", ".join([key[0], *(f"{n} {in_full(v)}" for n, v in zip(others, key[1:], strict=True))]))
     _finish(ax, over, np.unique(shown[over].to_numpy(dtype=float)), name, described(name).unit)
     if len(groups) > 1:
-        legend(ax, handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend(ax, handles, labels)
     return ax
 
 
@@ -94,7 +93,6 @@ def plot_runs(
 
     Parameters
     ----------
-    experiment : Experiment
     metric : str, optional
         Reduced over ranks in its own way and summed over kernels; the time where it was measured, otherwise the first.
     kernel : str, optional
@@ -137,7 +135,7 @@ def plot_runs(
     every = np.unique([x for points in lines.values() for x, _ in points])
     _finish(ax, over, every, name if kernel is None else f"{name} of {kernel}", unit.unit)
     if len(lines) > 1:
-        legend(ax, handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend(ax, handles, labels)
     return ax
 
 

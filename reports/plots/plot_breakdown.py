@@ -53,7 +53,7 @@ def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
     second_axis(ax, "s")
     ax.set_ylim(0, None)
     clamp_values(ax, sweep, bottom[sweep.total.status[0] == OK])
-    legend(ax, handles[::-1], labels[::-1], fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend(ax, handles[::-1], labels[::-1], fontsize="medium")
     return ax
 
 

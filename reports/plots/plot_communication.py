@@ -42,7 +42,7 @@ def plot_traffic(sweep: Sweep, traffic: Traffic, quantity: str = "bytes", ax: Ax
         log_values(ax)
     second_axis(ax, {"bytes": "B", "messages": "", "seconds": "s"}[quantity])
     ax.set_ylabel(f"{'time' if quantity == 'seconds' else quantity} per rank")
-    legend(ax, handles, labels, fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend(ax, handles, labels, fontsize="medium")
     return ax
 
 

@@ -28,7 +28,7 @@ def plot_compute(
     ranks = np.unique(np.round(np.geomspace(1.0, far, 40))).astype(np.float64)
     points = np.array([[ranks_ if name == "ranks" else size[name] for name in model.parameters] for ranks_ in ranks])
     broken = model.breakdown(points)
-    value = broken.total.value[0] - broken.parts["imbalance"] - broken.parts["communication"]
+    value = broken.computing
     ratio = value / broken.total.value[0]
     ax.axvspan(1, most, color="0.93", label="measured range")
     ax.fill_between(

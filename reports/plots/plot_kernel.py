@@ -30,10 +30,7 @@ def plot_kernel(
 ) -> Any:
     """A metric of a kernel over the parameter of the sweep; returns the axes.
 
-    Raises
-    ------
-    InputError
-        When the model has no such kernel or metric.
+    Raises InputError when the model has no such kernel or metric.
     """
     ax = new_axes(ax)
     row = _row(sweep, kernel, name)
@@ -56,7 +53,7 @@ def plot_kernel(
     second_axis(ax, metric(name).unit)
     ax.set_ylabel(f"{name} per rank")
     ax.set_title(short_names([kernel], 60)[kernel], fontsize="medium", parse_math=False)
-    legend(ax, handles, labels, fontsize="medium")
+    legend(ax, handles, labels, outside=False, fontsize="medium")
     return ax
 
 

@@ -23,7 +23,6 @@ def plot_prediction(
 
     Parameters
     ----------
-    sweep : Sweep
     found : Measured, optional
         Points: filled where they were used in the fit, open squares where they were held out.
     against : Ideal, optional
@@ -80,5 +79,5 @@ def plot_prediction(
         clamp_values(ax, sweep, measured[here & np.isfinite(measured)] if len(here) else ())
     second_axis(ax, "s")
     ax.set_ylabel("time")
-    legend(ax, handles, labels, fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend(ax, handles, labels, fontsize="medium")
     return ax

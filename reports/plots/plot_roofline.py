@@ -71,7 +71,7 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     ticks = [x for x in ax.get_xticks() if low <= x <= high]
     ax.set_xticks(ticks, [number(float(x)) for x in ticks])
     ax.minorticks_off()
-    legend(ax, handles, labels, fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    legend(ax, handles, labels, fontsize="medium")
     return ax
 
 

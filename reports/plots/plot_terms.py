@@ -25,7 +25,6 @@ def plot_term(
 
     Parameters
     ----------
-    sweep : Sweep
     said : Forecast
         At the points of the sweep.
     rows : sequence of int
@@ -49,5 +48,5 @@ def plot_term(
     second_axis(ax, unit)
     ax.set_ylabel(name)
     if len(rows) > 1:
-        legend(ax, handles, labels, fontsize="medium", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend(ax, handles, labels, fontsize="medium")
     return ax

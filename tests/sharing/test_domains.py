@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.core.errors import InputError
-from ranksight.model.sharing.contention import contended
 from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.needs import contended
 from ranksight.platforms import load
 
 NODE = Domains(18, 4, 72)
