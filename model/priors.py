@@ -85,13 +85,6 @@ those measured, 1, where a platform gives the bandwidth of a full domain, and wh
 NOTHING_ADDS = (0.8, 0.3)
 """Probability that nothing adds to the time of the law of shared bandwidth, 1, and that of a whole program on several
 nodes: inside a node messages go through memory, and they are kernels of their own where kernels were distinguished."""
-DEARER = (1.0, 2.0)
-"""Factors by which what adds may cost more between nodes than within, 1, each as likely as the other."""
-BEYOND_DRIFTS = ((1.0, 0.8), (5.0, 0.2))
-"""Widths of the law of a power by which times leave that law beyond the runs, in expected drifts, with their
-probabilities, 1."""
-BEYOND_NOISE = ((0.5, 0.2), (1.0, 0.4), (2.0, 0.25), (4.0, 0.15))
-"""Noise beyond the runs, in scatters of the times around that law, with their probabilities, 1."""
 BEYOND_LEVEL = 1.0
 """Standard deviation of the logarithm of the level of times against that law, 1: nothing is known of it."""
 RATE_SLOPE = 0.3
@@ -113,9 +106,6 @@ COMMUNICATION_UNKNOWN = 0.67
 COMMUNICATION_SCATTER = (0.0, 0.1)
 """Standard deviations of the logarithm of BF_comm from run to run, 1: where the network is described exactly, and where
 other jobs, placement and what the cost equations leave out are in it."""
-FORM_UNSEEN = 0.05
-"""Standard deviation of the logarithm of a fitted communication time per e-fold of ranks or sizes beyond the runs, 1:
-other protocols and algorithms from some size on, which a form without a network does not know."""
 ALGORITHMS = {"default": 0.3, "libraries": 0.15, "algorithms": 0.15}
 """Prior weights of which algorithms do a collective where nobody states it, 1: those that the usual library chooses,
 another library chooses, or one algorithm at all sizes, such as settings and sites choose."""

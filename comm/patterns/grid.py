@@ -360,14 +360,15 @@ def _into(domains: Array, rising: bool) -> Ints:
 
 
 def _distinct(domains: Sequence[tuple[float, ...]], cut: _Cut) -> Iterator[Cartesian]:
-    """Grids of the domains that are cut in one of the ways of each run; of those alike at :data:`SHOWN` the first."""
+    """Grids of the domains that are cut in one of the ways of each run; of those that are the same at :data:`SHOWN` the
+    first."""
     edges = np.array(domains)
     seen = set()
     for rising in (False, True):
         fits = np.flatnonzero(cut.fits(edges, rising))
-        for at, alike in zip(fits.tolist(), map(bytes, _into(edges[fits], rising)), strict=True):
-            if alike not in seen:
-                seen.add(alike)
+        for at, cut_into in zip(fits.tolist(), map(bytes, _into(edges[fits], rising)), strict=True):
+            if cut_into not in seen:
+                seen.add(cut_into)
                 yield Cartesian(len(cut.periodic), cut.periodic, rising, domain=domains[at])
 
 

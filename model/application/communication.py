@@ -31,7 +31,7 @@ from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.messages.times import MOST_RANKS, Choice, times_of_tables
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import COMMUNICATION_UNKNOWN, FORM_UNSEEN
+from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
 from ranksight.model.series.computation import THREADS
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import Functions, choose
@@ -315,7 +315,7 @@ class Communication(Stored):
         if held is not None:
             factor, deviation, known = held.at(points)
             if network is None:
-                deviation = np.hypot(deviation, FORM_UNSEEN * held.beyond(points))
+                deviation = np.hypot(deviation, UNSEEN * held.beyond(points))
             for kind, rows in held.rows.items():
                 mine = np.flatnonzero(self.kinds == kind)
                 logs = np.empty((len(rows), len(mine), len(points)))

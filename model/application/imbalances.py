@@ -325,10 +325,10 @@ def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]
     """A metric by rank (rows) and kernel (columns) of each run of two ranks or more; not of sampled values."""
     found = []
     for run in experiment.runs:
-        table = None if run.sampled(name) else experiment.table(run, "counters")
-        if table is None or name not in table.columns:
+        held = None if run.sampled(name) else experiment.arrays(run)
+        if held is None or name not in held.values or len(np.setdiff1d(held.rank, [ALL_RANKS])) < 2:
             continue
-        table = at_work(run, table)
+        table = at_work(run, experiment.table(run, "counters"))
         table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
         if table["rank"].nunique() >= 2:
             pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)

@@ -3,13 +3,12 @@
 The law of shared bandwidth knows of nothing that grows from one full domain to many. Over the configurations whose
 fullest domain is as full as it ever was, measured times T follow those of the law, L, and what adds to them:
 
-    ln T = ln L + s + b ln(P / P_0) + ln(1 + a h) + noise,    h = f g(P) L_0 / (g(P_0) L),
+    ln T = ln L + s + b ln(P / P_0) + ln(1 + a h) + noise,    h = g(P) L_0 / (g(P_0) L),
 
-with P_0 the most ranks measured, a what was added there in parts of the law's time, g = 1, log2 P, sqrt P or P, f = 1,
-or from the second node on what messages are dearer there, and b a drift. What adds to a part that shrinks as 1 / P
-grows against it as P g(P), which no slope over few runs says. s and b are normal and are integrated over in closed
-form; a, g, f, the noise and the width of b's law are taken through a grid and weighed by the evidence of the times, so
-that all forms that the runs cannot distinguish are in the interval, which is a quantile of the mixture.
+with P_0 the most ranks measured, a what was added there in parts of the law's time, g = 1, log2 P, sqrt P or P, and b a
+drift. What adds to a part that shrinks as 1 / P grows against it as P g(P), which no slope over few runs says. s and b
+are normal and are integrated over in closed form; a and g are taken through a grid and weighed by the evidence of the
+times, so that all forms that the runs cannot distinguish are in the interval, which is a quantile of the mixture.
 
 Times alone, from one domain that may have been full from the first run on, do not show whether work is divided: a full
 interface, a serial part and weak scaling look the same. Times on several domains are then not predicted.
@@ -19,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
@@ -126,12 +124,12 @@ class Beyond(Stored):
         few = _spread_out(ranks)
         rest = np.setdiff1d(np.arange(len(ranks)), few)
         found = np.empty((3, *law.shape))
-        found[..., few] = learned.quantiles(probabilities, weight, law[:, few], ranks[few], nodes[few])
+        found[..., few] = learned.quantiles(probabilities, weight, law[:, few], ranks[few])
         if len(rest):
             x = np.log(ranks)
             basis = np.polynomial.chebyshev.chebvander(2 * (x - x.min()) / np.ptp(x) - 1, len(few) - 2)
             start = found[..., few] @ np.linalg.pinv(basis[few]).T @ basis[rest].T
-            found[..., rest] = learned.quantiles(probabilities, weight, law[:, rest], ranks[rest], nodes[rest], start)
+            found[..., rest] = learned.quantiles(probabilities, weight, law[:, rest], ranks[rest], start)
         return found
 
     def _fits(self) -> bool:
@@ -146,16 +144,14 @@ class Beyond(Stored):
         )
 
 
-_FORMS = tuple(product(range(len(FORMS)), priors.DEARER))
 _ADDED = np.geomspace(0.003, 30.0, 25)
 """Grid of a, with a uniform prior."""
 _SIZES = np.concatenate([[0.0], _ADDED])
-_WIDTHS = tuple(product(priors.BEYOND_DRIFTS, priors.BEYOND_NOISE))
 
 
-def _grown(ranks: Array, nodes: Array) -> Array:
-    """f g for each form and how much dearer messages between nodes are, (h, ...) for `ranks` and `nodes` (...)."""
-    return np.array([FORMS[form](ranks) * np.where(nodes > 1, dearer, 1.0) for form, dearer in _FORMS])
+def _grown(ranks: Array) -> Array:
+    """g of each form, (h, ...) for `ranks` (...)."""
+    return np.array([form(ranks) for form in FORMS])
 
 
 def _spread_out(ranks: Array) -> Index:
@@ -169,19 +165,19 @@ def _spread_out(ranks: Array) -> Index:
 
 @dataclass(frozen=True)
 class _Learned:
-    """What T kernels say of c hypotheses: widths of drift and noise (w), sizes a (s) and forms (h), in this order.
+    """What T kernels say of c hypotheses: sizes a (s) and forms (h), in this order.
 
     Attributes
     ----------
     last, nodes, law : (T,), (T, n), (T,)
         Most ranks of a kernel, nodes of its configurations, time by the law at the first.
     size : (h, T)
-        f g where a kernel had most ranks.
+        g where a kernel had most ranks.
     evidence : (T, c)
-        Logarithm of the likelihood, times the probability of the widths before the data.
-    mean : (w, T, s h, 2)
+        Logarithm of the likelihood but for what is the same of all hypotheses.
+    mean : (T, c, 2)
         Of s and b.
-    cover : (w, T, 2, 2)
+    cover : (T, 2, 2)
         Their covariance.
     """
 
@@ -199,9 +195,9 @@ class _Learned:
         known, rows = np.isfinite(left), np.arange(len(law))
         here = np.where(known, ranks, 0.0).argmax(axis=1)
         last, own = ranks[here], law[rows, here]
-        size = _grown(last, nodes[here])
+        size = _grown(last)
         x = np.where(known, np.log(ranks / last[:, None]), 0.0)
-        grown = _grown(ranks, nodes)[:, None, :] / np.maximum(size, 1e-300)[..., None]
+        grown = _grown(ranks)[:, None, :] / np.maximum(size, 1e-300)[..., None]
         h = np.where(known, grown * own[:, None] / np.where(known, law, 1.0), 0.0)
         y = np.where(known, left, 0.0)
         z = y - np.log1p(_SIZES[:, None, None, None] * h)
@@ -209,29 +205,21 @@ class _Learned:
         square, count = (z * z).sum(axis=2), known.sum(axis=1)
         moments = np.stack([z.sum(axis=2), np.einsum("tcn,tn->tc", z, x)], axis=2)
         crossed = np.array([[count, x.sum(axis=1)], [x.sum(axis=1), (x * x).sum(axis=1)]])
-        evidence, means, covers = [], [], []
-        for (times, first), (part, second) in _WIDTHS:
-            tau, sigma = times * priors.DRIFT, part * np.maximum(scatter, LEAST)
-            precise = np.moveaxis(crossed / sigma**2, 2, 0) + np.diag([1 / priors.BEYOND_LEVEL**2, 1 / tau**2])
-            cover = np.linalg.inv(precise)
-            moment = moments / sigma[:, None, None] ** 2
-            mean = np.einsum("tci,tij->tcj", moment, cover)
-            said = -0.5 * (square / sigma[:, None] ** 2 - (mean * moment).sum(axis=2))
-            widths = np.log(priors.BEYOND_LEVEL * tau) + count * np.log(sigma)
-            said += (0.5 * np.log(np.linalg.det(cover)) - widths)[:, None]
-            evidence.append(said + np.log(first * second))
-            means.append(mean)
-            covers.append(cover)
-        seen = np.where(known, nodes, 1.0)
-        return cls(last, seen, own, size, np.concatenate(evidence, axis=1), np.array(means), np.array(covers))
+        noise = np.maximum(scatter, LEAST) ** 2
+        before = np.diag([1 / priors.BEYOND_LEVEL**2, 1 / priors.DRIFT**2])
+        cover = np.linalg.inv(np.moveaxis(crossed / noise, 2, 0) + before)
+        moment = moments / noise[:, None, None]
+        mean = np.einsum("tci,tij->tcj", moment, cover)
+        evidence = -0.5 * (square / noise[:, None] - (mean * moment).sum(axis=2))
+        return cls(last, np.where(known, nodes, 1.0), own, size, evidence, mean, cover)
 
     def weight(self, several: Mask) -> Array:
         """Weights (T, c) of the hypotheses, without the minor ones; `several` (T,) marks whole programs on several
         nodes."""
         nothing = np.array(priors.NOTHING_ADDS)[several.astype(np.intp)][:, None]
         before = np.concatenate([nothing, np.repeat((1 - nothing) / len(_ADDED), len(_ADDED), axis=1)], axis=1)
-        before = np.repeat(before / len(_FORMS), len(_FORMS), axis=1)
-        weight = self.evidence + np.tile(np.log(before), (1, len(_WIDTHS)))
+        before = np.repeat(before / len(FORMS), len(FORMS), axis=1)
+        weight = self.evidence + np.log(before)
         weight = np.exp(weight - weight.max(axis=1, keepdims=True))
         weight = np.where(weight > MINOR, weight, 0.0)
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
@@ -242,7 +230,6 @@ class _Learned:
         weight: Array,
         law: Array,
         ranks: Array,
-        nodes: Array,
         start: Array | None = None,
     ) -> Array:
         """Quantiles (p, T, k) of mixtures with `weight` (T, c) of the hypotheses at `ranks` (k,), looked for from
@@ -255,7 +242,7 @@ class _Learned:
             size = max(1, PIECE // (len(ranks) * int(count[order[0]])))
             some, order = order[:size], order[size:]
             which = np.argsort(-weight[some], axis=1, kind="stable")[:, : int(count[some].max())]
-            centre, spread = self.at(some, which, law[some], ranks, nodes)
+            centre, spread = self.at(some, which, law[some], ranks)
             found[:, some] = quantiles(
                 probabilities,
                 np.broadcast_to(np.take_along_axis(weight[some], which, axis=1).T[..., None], centre.shape),
@@ -266,20 +253,21 @@ class _Learned:
             )
         return found
 
-    def at(self, some: Index, which: Index, law: Array, ranks: Array, nodes: Array) -> tuple[Array, Array]:
+    def at(self, some: Index, which: Index, law: Array, ranks: Array) -> tuple[Array, Array]:
         """Centres and spreads (d, r, k) of hypotheses `which` (r, d) of the kernels `some` (r,).
 
         Parameters
         ----------
         law : (r, k)
-            Times by the law where it is asked, at `ranks` and on `nodes` (k,).
+            Times by the law where it is asked, at `ranks` (k,).
         """
-        width, size, form = np.unravel_index(which.T, (len(_WIDTHS), len(_SIZES), len(_FORMS)))
+        size, form = np.unravel_index(which.T, (len(_SIZES), len(FORMS)))
         ahead = np.log(ranks / self.last[some, None])
-        grown = _grown(ranks, nodes)[:, None, :] / np.maximum(self.size[:, some], 1e-300)[..., None]
+        grown = _grown(ranks)[:, None, :] / np.maximum(self.size[:, some], 1e-300)[..., None]
         grown = grown * self.law[some, None] / law
-        mean = self.mean[width, some, size * len(_FORMS) + form]
+        mean = self.mean[some, which.T]
         gone = np.log1p(_SIZES[size][..., None] * grown[form, np.arange(len(some))])
         at = np.stack([np.ones_like(ahead), ahead], axis=1)
-        spread = np.sqrt(np.einsum("tik,wtij,tjk->wtk", at, self.cover[:, some], at))
-        return mean[..., :1] + mean[..., 1:] * ahead + gone, spread[width, np.arange(len(some))]
+        spread = np.sqrt(np.einsum("tik,tij,tjk->tk", at, self.cover[some], at))
+        centre = mean[..., :1] + mean[..., 1:] * ahead + gone
+        return centre, np.broadcast_to(spread, centre.shape)
