@@ -69,7 +69,7 @@ MUTANTS = (
            EQUATION),
     Mutant("scatter between jobs and of the machine", RESOURCE, "np.hypot(priors.BETWEEN_JOBS, self.run_to_run)",
            "priors.BETWEEN_JOBS", EQUATION),
-    Mutant("noise between jobs", "model/priors.py", "BETWEEN_JOBS = 0.03", "BETWEEN_JOBS = 0.0",
+    Mutant("noise between jobs", "model/priors.py", "BETWEEN_JOBS = 0.04", "BETWEEN_JOBS = 0.0",
            f"{EQUATION} {COUNTS}"),
     Mutant("memory latency at another clock", RESOURCE, "(*caches, memory * frequency / self.frequency)",
            "(*caches, memory)", EQUATION),

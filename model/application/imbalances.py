@@ -326,9 +326,11 @@ def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]
     found = []
     for run in experiment.runs:
         held = None if run.sampled(name) else experiment.arrays(run)
-        if held is None or name not in held.values or len(np.setdiff1d(held.rank, [ALL_RANKS])) < 2:
+        several = held is not None and name in held.values and len(np.setdiff1d(held.rank, [ALL_RANKS])) > 1
+        table = experiment.table(run, "counters") if several else None
+        if table is None:
             continue
-        table = at_work(run, experiment.table(run, "counters"))
+        table = at_work(run, table)
         table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
         if table["rank"].nunique() >= 2:
             pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
