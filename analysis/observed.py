@@ -59,7 +59,7 @@ def observe(
         found["balance"] = balance
     if teams := observe_teams(experiment):
         found["teams"] = teams
-    if any(run.configuration.get("ranks", 1.0) > 1 for run in experiment.runs):  # others send no messages
+    if any(experiment.columns(run, "messages") for run in experiment.runs):
         from ranksight.analysis.diagnosis.exchanges import observe_exchanges
         from ranksight.analysis.diagnosis.waits import observe_waits
 
@@ -75,11 +75,7 @@ def phases_of(
     experiment: Experiment, series: Series | None, platform: Platform | None, machine: Machine | None
 ) -> dict[str, Any]:
     """The phases' times, or why there are none; empty without event traces."""
-    if "ranks" not in experiment.parameters:
-        return {}
-    from ranksight.analysis.phases.calls import traced
-
-    if not traced(experiment):
+    if "ranks" not in experiment.parameters or not any(experiment.columns(run, "events") for run in experiment.runs):
         return {}
     from ranksight.analysis.phases.analysis import analyse  # what few experiments need
 

@@ -57,17 +57,18 @@ def indivisible(experiment: Experiment) -> str:
         return ""
     found: dict[tuple[str, tuple[float, ...]], dict[float, float]] = defaultdict(dict)
     for run in experiment.runs:
-        table = experiment.table(run, "counters")
-        if table is None or not {"instructions", "rank"} <= set(table.columns):
-            continue
         ranks = float(run.configuration["ranks"])
+        table = experiment.arrays(run) if ranks > 1 else None
+        if table is None or "instructions" not in table.values:
+            continue
         rest = run.point(name for name in experiment.parameters if name != "ranks")
-        parts = table[(table["kernel"] != WHOLE) & table["instructions"].notna()]
-        each = parts.groupby("kernel")["instructions"].agg(["size", "sum"])
-        for kernel in each.index[(each["size"] == ranks) & (ranks > 1) & (each["sum"] > LARGE * each["sum"].sum())]:
-            own = parts.loc[parts["kernel"] == kernel, "instructions"].to_numpy(dtype=np.float64)
-            if np.isfinite(units := units_on(own)):
-                found[str(kernel), rest][ranks] = units
+        own = np.array([name != WHOLE for name in table.kernels], dtype=bool)
+        parts = table.select(own[table.code] & ~np.isnan(table.values["instructions"]))
+        executed = parts.values["instructions"]
+        rows, total = (np.bincount(parts.code, weights, len(own)) for weights in (None, executed))
+        for kernel in np.flatnonzero((rows == ranks) & (total > LARGE * total.sum())):
+            if np.isfinite(units := units_on(executed[parts.code == kernel])):
+                found[parts.kernels[kernel], rest][ranks] = units
     others = [name for name in experiment.parameters if name != "ranks"]
     for (kernel, rest), seen in found.items():
         uneven = {units for units in seen.values() if units > 0}

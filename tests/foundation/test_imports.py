@@ -32,9 +32,8 @@ IN_FUNCTIONS = {
     "core.experiment": {"core.tables"},
     # Few imports write tables a second time.
     "campaign.importing": {"core.tables"},
-    # Waiting and exchanges are of several ranks, phases of event traces: many experiments hold neither.
-    "analysis.observed": {"analysis.diagnosis.exchanges", "analysis.diagnosis.waits", "analysis.phases.calls",
-                          "analysis.phases.analysis"},
+    # Waiting and exchanges are of messages, phases of event traces: many experiments hold neither.
+    "analysis.observed": {"analysis.diagnosis.exchanges", "analysis.diagnosis.waits", "analysis.phases.analysis"},
     # What a model answers seldom is loaded when it is asked.
     "model.fitted_model": {"analysis.diagnosis.diagnosing", "model.function_table", "model.notes", "model.resource.cycle_times",
                     "model.fitting.ties"},

@@ -242,10 +242,10 @@ def test_predicting_loads_little(folder: Path) -> None:
 
 
 def test_fitting_functions_does_without_pandas(tmp_path: Path) -> None:
-    experiment = rs.Experiment.create(tmp_path / "e", "heat", ["size"])
-    for size in (1, 2, 4, 8, 16):
-        table = pd.DataFrame({"kernel": ["solve", "copy"], "rank": -1, "time": [1.5 * size, 2.0]})
-        experiment.add(rs.Run({"size": size}, provenance={"time": "measured"}), table)
+    experiment = rs.Experiment.create(tmp_path / "e", "heat", ["ranks"])
+    for ranks in (1, 2, 4, 8, 16):
+        table = pd.DataFrame({"kernel": ["solve", "copy"], "rank": -1, "time": [9.5 / ranks, 2.0]})
+        experiment.add(rs.Run({"ranks": ranks}, provenance={"time": "measured"}), table)
     code = (
         "import sys; from ranksight.cli.main import main; "
         f"main(['fit', {str(tmp_path / 'e')!r}]); "
