@@ -66,9 +66,9 @@ def indivisible(experiment: Experiment) -> str:
         parts = table.select(own[table.code] & ~np.isnan(table.values["instructions"]))
         executed = parts.values["instructions"]
         rows, total = (np.bincount(parts.code, weights, len(own)) for weights in (None, executed))
-        for kernel in np.flatnonzero((rows == ranks) & (total > LARGE * total.sum())):
-            if np.isfinite(units := units_on(executed[parts.code == kernel])):
-                found[parts.kernels[kernel], rest][ranks] = units
+        for at in np.flatnonzero((rows == ranks) & (total > LARGE * total.sum())):
+            if np.isfinite(units := units_on(executed[parts.code == at])):
+                found[parts.kernels[at], rest][ranks] = units
     others = [name for name in experiment.parameters if name != "ranks"]
     for (kernel, rest), seen in found.items():
         uneven = {units for units in seen.values() if units > 0}
