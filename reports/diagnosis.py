@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight.analysis.diagnosis.advice import times_as_long
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
@@ -163,7 +164,7 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
             where = f"{names[row['kernel']]} {verdict} from {_ranks(row['at'])} on"
             if verdict == "grows":
                 proof = "" if row["named"] else ", by its times alone"
-                text.append(Text(f"{where}: {format_factor(row['growth'])} times as long at {last}{proof}", 2))
+                text.append(Text(f"{where}: {times_as_long(row)} at {last}{proof}", 2))
             else:
                 text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
     return text + [Text(line, 2) for line in dict.fromkeys(crossing(row, found.level, names) for row in crossings)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,9 +74,14 @@ def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:
     rows = []
     for row in scaling[scaling["named"]].to_dict("records"):
         gain = row["share"] * (1 - 1 / row["growth"])
-        text = f"grows with the ranks from {row['at']:.0f} on: {format_factor(row['growth'])} times as long at {ranks}"
+        text = f"grows with the ranks from {row['at']:.0f} on: {times_as_long(row)} at {ranks}"
         rows.append(("growth", str(row["kernel"]), gain, text))
     return rows
+
+
+def times_as_long(row: Mapping[Any, Any]) -> str:
+    """How many times as long a kernel takes, of a row of :func:`ranksight.analysis.diagnosis.scaling.table`."""
+    return f"{'at least ' if row['bound'] else ''}{format_factor(row['growth'])} times as long"
 
 
 def uneven(balance: pd.DataFrame, ranks: int) -> list[Row]:

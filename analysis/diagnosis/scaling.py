@@ -66,7 +66,8 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     DataFrame
         ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where, NaN
         where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
-        the most ranks over that at ``at`` where it grows, over its least elsewhere); ``efficiency`` (of the ideal at
+        the most ranks over that at ``at`` where it grows, over its least elsewhere); ``bound`` (whether the data do not
+        suffice for the time, and ``growth`` is the least that it may be); ``efficiency`` (of the ideal at
         the most ranks: work kept in weak, divided in strong scaling);
         ``share`` (of the time at the most ranks); ``named`` (whether it grows, matters, and its instructions,
         where counted, grow with it, so that scatter of times alone names nothing), ``by`` (``time``, or
@@ -96,7 +97,9 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     stuck = strong & (flat < k - 1) & ~grows
     named = grows & (share >= HEAVY) & _proven(line, rising)
     verdict = np.where(grows, "grows", np.where(stuck, "saturates", "scales"))
-    decided = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED) | _beyond_doubt(line, verdict, strong)
+    predicted = line.ok[:, -1] | (line.computing[:, -1] <= 0) | (by == COUNTED)
+    sure, factor = _beyond_doubt(line, verdict, strong)
+    decided = predicted | sure
     decided &= np.isfinite(logs[:, -1]) & (np.isfinite(times).sum(axis=1) >= min(2, k))
     with np.errstate(invalid="ignore", divide="ignore"):
         first = np.take_along_axis(times, begin, 1)[:, 0]
@@ -105,6 +108,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         least = np.where(np.isfinite(times), times, np.inf).argmin(axis=1)
         start = np.take_along_axis(times, np.where(grows, rising, least)[:, None], 1)[:, 0]
         growth = np.where(start > 0, times[:, -1] / start, np.nan)
+    bound = ~predicted & sure & grows
     found = pd.DataFrame(
         {
             "kernel": line.kernels,
@@ -112,7 +116,8 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
             "at": np.where(decided & grows, ranks[rising], np.where(decided & stuck, ranks[flat], np.nan)),
             "first": first,
             "last": times[:, -1],
-            "growth": growth,
+            "growth": np.where(bound, factor, growth),
+            "bound": bound,
             "efficiency": efficiency,
             "share": share,
             "named": named & decided,
@@ -123,8 +128,9 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     return found.sort_values("last", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> Mask:
-    """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not predicted.
+def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tuple[Mask, Array]:
+    """Whether a verdict holds at every time within the intervals, (K,), where the time itself is not predicted, and how
+    many times as long as at its least a kernel takes at least at the most ranks, (K,).
 
     A kernel grows if the least that it may take at the most ranks exceeds the most that it took at its least, by more
     than the logarithm of the ranks; it scales if the most that it may take is what scaling leaves of it.
@@ -142,7 +148,9 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> Ma
     )
     scales = high[:, -1] < kept * low[:, 0]
     sure = np.where(verdict == "grows", grows, (verdict == "scales") & scales)
-    return np.asarray(line.bounded[:, -1] & sure.astype(bool))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        factor = low[:, -1] / least
+    return np.asarray(line.bounded[:, -1] & sure.astype(bool)), factor
 
 
 def _rounds(ranks: Array, node: int) -> Array:

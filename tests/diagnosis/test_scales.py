@@ -207,6 +207,10 @@ def test_growth_beyond_doubt_is_named_though_its_size_is_open(evidence: Make) ->
     found = scaling.table(line, strong=False).set_index("kernel")
     assert found.loc["search", "verdict"] == "grows"
     assert found.loc["search", "named"]
+    # Least 5 times below 1e-2 * 1024 s at the end, most 1.05 times above 1e-2 s at the start.
+    assert found.loc["search", "growth"] == pytest.approx(RANKS[-1] / 5 / 1.05)
+    assert found["bound"].to_dict() == {"search": True, "steady": False}
+    assert advice.times_as_long(found.loc["search"]) == "at least 195 times as long"
     # So wide that it may as well stay: nothing is said.
     width = np.where(ok, 1.05, 2000.0)
     line = replace(line, low=line.computing / width, high=line.computing * width)
