@@ -1,4 +1,4 @@
-"""Priors of the model: what is believed before the data, each with its unit, meaning and source."""
+"""Priors of the model, what is believed before the data, and its thresholds, each with unit, meaning and source."""
 
 from __future__ import annotations
 
@@ -157,37 +157,11 @@ error of SPEChpc programs on the further domains of a node, each also with the c
 STALLS_UNCOUNTED = 0.2
 """Part of a time, 1, that may be stalls at least where no counter shows them: Ding et al. 2018, figure 8, have kernels
 from 3 to 42 %, and times alone do not separate stalls from execution any better."""
-STALL_RESOLUTION = 0.002
-"""Stall cycles over cycles, 1, below which a counter of stalls says nothing: skid, interrupts and the counter's own
-definition are larger."""
-DOMAIN_FULL = 0.97
-"""Traffic over the bandwidth of a memory domain, 1, from which on the domain is full: calibrations repeat to 3 %."""
-CORE_CLOCKS = (0.5, 1.6)
-"""Cycles a second over the platform's clock, 1, that a core at work can have: lowest frequency of vector units,
-turbo."""
 PLATFORM_CLOCK = 0.06
 """Standard deviation of the logarithm of the clock that runs had about a platform's nominal one, 1, where neither their
 times nor the clock were measured: 90 % within 10 %; processors with all cores at work run 4 to 16 % above it (Intel,
 specification updates: Xeon E5-2600 v3, turbo of all cores), vector units below.
 """
-STEADY_CYCLES = 0.05
-"""Largest deviation of the logarithm of cycles over time from its median, 1, of kernels whose cycles say how times
-change."""
-HELD_OUT_REST = 3
-"""Values of a parameter that remain where its largest are held out: a rate and its change need so many."""
-HELD_OUT_DEEPEST = 2
-"""Largest values of a parameter that are held out together at most: deeper sets cost as much and leave too few runs."""
-VAGUE = 0.84
-"""Standard deviations of a logarithm to both sides together, 1, from which on a 90 % interval spans a factor of 4
-(ln 4 / 1.645): what answers as widely is `insufficient`."""
-SHOWN = 0.05
-"""Weight of a law, 1, below which an answer does not name it."""
-KERNELS_EXCESS = 0.02
-"""Share of the program's time, 1, by which its kernels may exceed it: reductions over ranks and repetitions do not
-commute."""
-OTHERS_NEGLIGIBLE = 0.005
-"""Share of the program's time, 1, up to which what is outside of kernels is the error of timers and of adding means
-over ranks."""
 DRIFT = 0.06
 """Standard deviation of the exponent by which a measured quantity leaves its function beyond the runs, per e-fold of a
 parameter, 1, where its discrepancy is :data:`DISCREPANCY`; chosen by ``python -m benchmarks choices``."""
@@ -217,9 +191,6 @@ part. By the rule of succession (2 + 1) / (2 + 2), as it stayed on both nodes wi
 strong scaling, LULESH by weak scaling)."""
 FULL_NODE_SPREAD = 0.15
 """Standard deviation of the slope of ln y over ln x around it, 1: messages and caches that further domains add."""
-DIVIDED_SLOPE = 0.1
-"""Fall of ln y per e-fold of ranks, 1, from which on a time shows divided work: sharing and waiting only lengthen
-times, and what is constant per rank falls by scatter or a small part alone."""
 ONE_DOMAIN = 16.0
 """Ranks up to which runs are taken to lie within one memory domain of a node that no platform describes, 1; from there
 the chance falls evenly in the logarithm, to none at :data:`WHOLE_NODES`. Domains of the machines described have 8 to 64
@@ -231,6 +202,37 @@ HIDDEN_DIVIDED = 0.03
 HIDDEN_UNDIVIDED = 1 / 3
 """Scale of that exponent in the rest, 1: between the logarithms of trees and the proportion of gathering, as halos of
 three-dimensional domains."""
+
+# Thresholds: what is technical or physical, and no belief.
+STALL_RESOLUTION = 0.002
+"""Stall cycles over cycles, 1, below which a counter of stalls says nothing: skid, interrupts and the counter's own
+definition are larger."""
+DOMAIN_FULL = 0.97
+"""Traffic over the bandwidth of a memory domain, 1, from which on the domain is full: calibrations repeat to 3 %."""
+CORE_CLOCKS = (0.5, 1.6)
+"""Cycles a second over the platform's clock, 1, that a core at work can have: lowest frequency of vector units,
+turbo."""
+STEADY_CYCLES = 0.05
+"""Largest deviation of the logarithm of cycles over time from its median, 1, of kernels whose cycles say how times
+change."""
+HELD_OUT_REST = 3
+"""Values of a parameter that remain where its largest are held out: a rate and its change need so many."""
+HELD_OUT_DEEPEST = 2
+"""Largest values of a parameter that are held out together at most: deeper sets cost as much and leave too few runs."""
+VAGUE = 0.84
+"""Standard deviations of a logarithm to both sides together, 1, from which on a 90 % interval spans a factor of 4
+(ln 4 / 1.645): what answers as widely is `insufficient`."""
+SHOWN = 0.05
+"""Weight of a law, 1, below which an answer does not name it."""
+KERNELS_EXCESS = 0.02
+"""Share of the program's time, 1, by which its kernels may exceed it: reductions over ranks and repetitions do not
+commute."""
+OTHERS_NEGLIGIBLE = 0.005
+"""Share of the program's time, 1, up to which what is outside of kernels is the error of timers and of adding means
+over ranks."""
+DIVIDED_SLOPE = 0.1
+"""Fall of ln y per e-fold of ranks, 1, from which on a time shows divided work: sharing and waiting only lengthen
+times, and what is constant per rank falls by scatter or a small part alone."""
 TURNOVER = 1e-3
 """Share of a metric's total, 1, from which kernels that work at some numbers of ranks only are a sign of a program that
 changes its algorithms: of eight programs that were looked at, GROMACS, HPCC, PETSc and CP2K, which do, show more."""
