@@ -41,6 +41,8 @@ SERVED = frozenset(
     | {"store_misses_l2", "store_misses_l3"}
 )
 """Metrics that change where a working set outgrows a cache."""
+FEW = 4
+"""Hypotheses of a level, the most probable first, among which the one that the other level has too is looked for."""
 EXACT = 1e-6
 """Relative scatter of values around a function that is exact."""
 
@@ -167,7 +169,8 @@ class Levels(Stored, Keyed):
     def _by_terms(self, points: Array, middle: Array, given: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         """The values and intervals with those of exact sums of the same terms extrapolated term by term.
 
-        They are in proportion to the values (s, k, 2) at the nearer level, which all but the best hypothesis move.
+        Of hypotheses that the values do not distinguish, the most probable that both levels have is taken. The values
+        are in proportion to those (s, k, 2) at the nearer level, which all but the best hypothesis move.
         """
         if self.fitted is None:
             return given
@@ -175,26 +178,33 @@ class Levels(Stored, Keyed):
         terms, number = np.unique(table, axis=0, return_inverse=True)
         number = np.append(number.ravel(), -1)
         width = max(fitted.members.shape[2] for fitted in self.fitted)
-        both, coefficients = [], []
+        both, coefficients, odds = [], [], []
         for fitted, start in zip(self.fitted, (0, len(self.fitted[0].terms)), strict=True):
-            members = np.pad(fitted.members[:, 0], ((0, 0), (0, width - fitted.members.shape[2])), constant_values=-1)
+            wider = ((0, 0), (0, 0), (0, width - fitted.members.shape[2]))
+            members = np.pad(fitted.members[:, :FEW], wider, constant_values=-1)
             mine = np.where(members >= 0, number[np.where(members >= 0, members + start, -1)], len(terms))
-            order = np.argsort(mine, axis=1, kind="stable")
-            both.append(np.take_along_axis(mine, order, axis=1))
-            held = np.pad(fitted.coefficient[:, 0], ((0, 0), (0, width - fitted.members.shape[2])))
-            coefficients.append(np.take_along_axis(held, order, axis=1))
-        first, second = coefficients
-        same = (both[0] == both[1]).all(axis=1) & (first * second >= 0).all(axis=1)
-        if not (rows := np.flatnonzero(same & self._exact)).size:
+            order = np.argsort(mine, axis=2, kind="stable")
+            both.append(np.take_along_axis(mine, order, axis=2))
+            held = np.pad(fitted.coefficient[:, :FEW], wider)
+            coefficients.append(np.take_along_axis(held, order, axis=2))
+            odds.append(np.where(fitted.variance[:, :FEW] < EXACT**2, fitted.weight[:, :FEW], 0.0))
+        shared = (both[0][:, :, None] == both[1][:, None]).all(axis=3)
+        shared &= (coefficients[0][:, :, None] * coefficients[1][:, None] >= 0).all(axis=3)
+        chance = (odds[0][:, :, None] * odds[1][:, None] * shared).reshape(len(shared), -1)
+        rows = np.flatnonzero((chance.max(axis=1) > 0) & self._exact)
+        if not rows.size:
             return given
-        used = both[0][rows] < len(terms)
+        low, high = np.unravel_index(chance[rows].argmax(axis=1), shared.shape[1:])
+        first, second = coefficients[0][rows, low], coefficients[1][rows, high]
+        found = both[0][rows, low]
+        used = found < len(terms)
         columns = [self.parameters.index(name) for name in self.others]
-        basis = values(terms, points[:, columns])[np.where(used, both[0][rows], 0)]
+        basis = values(terms, points[:, columns])[np.where(used, found, 0)]
         at = points[:, self.parameters.index(self.parameter)]
-        ends = np.stack([first[rows], second[rows]], axis=2).reshape(-1, 1, 2)
+        ends = np.stack([first, second], axis=2).reshape(-1, 1, 2)
         parts = bridge(self.levels, np.broadcast_to(ends, (len(ends), len(at), 2)), at, np.ones(len(ends), dtype=bool))
         upper = at**2 >= self.levels[0] * self.levels[1]
-        held = np.where(upper[None, None], second[rows][..., None], first[rows][..., None]) * basis
+        held = np.where(upper[None, None], second[..., None], first[..., None]) * basis
         nearer = np.where(upper[None], middle[rows, :, 1], middle[rows, :, 0])
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = nearer / np.where(used[..., None], held, 0.0).sum(axis=1)

@@ -108,6 +108,21 @@ def test_what_grows_and_what_does_not_are_carried_apart() -> None:
     assert again.value[0, 0] == pytest.approx(answer.value[0, 0], rel=1e-9)
 
 
+@pytest.mark.parametrize("rest", [61803.3, 314159.2, 520965.3, 886550.1])
+def test_the_same_terms_are_taken_at_both_sizes_where_others_are_equal(rest: float) -> None:
+    """From four ranks on a constant, and what there is of each edge of a grid that is cut, are the same."""
+
+    def count(p: float, n: float) -> float:
+        return 552.2790636547927 * n**3 / p + rest
+
+    found = fit_levels(_two_sizes(count, (4.0, 8.0, 16.0, 24.0, 48.0)))
+    assert found is not None
+    points = np.array([[48.0, 48.0], [192.0, 48.0], [768.0, 48.0]])
+    said = found.predict(points)
+    assert said.value[0] == pytest.approx([count(p, n) for p, n in points], rel=0.01)
+    assert (said.status == 0).all()
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.floats(1, 50), st.floats(0, 1e6), st.floats(20, 200))
 def test_intervals_hold_the_power_that_few_ranks_show(volume: float, rest: float, at: float) -> None:
