@@ -10,28 +10,20 @@ from ranksight.core.arrays import Mask
 from ranksight.core.columns import Columns
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from ranksight.core.experiment import Run
+    from ranksight.core.run import Run
 
 
-def at_work(run: Run, counters: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a run's `counters` without those of ranks that did nothing in a kernel that others have.
+def working(run: Run, counters: Columns) -> Mask | None:
+    """Which rows of a run's `counters` are not of ranks that did nothing in a kernel that others have; None for all.
 
     Tools that store kernel x rank as a matrix (Cube, spreadsheets) have zeros there, others no row. Both mean the same:
     a mean over ranks is over those that have the kernel. A kernel without samples may still have run.
 
     Parameters
     ----------
-    counters : DataFrame
-        ``kernel``, ``rank`` and one column of numbers a metric: all that the run has.
+    counters : Columns
+        With all metrics that the run has.
     """
-    rows = working(run, Columns.of(counters))
-    return counters if rows is None else counters[rows]
-
-
-def working(run: Run, counters: Columns) -> Mask | None:
-    """Which rows :func:`at_work` keeps; None where it keeps all."""
     values = counters.values
     if any(run.sampled(name) for name in values) or not any((column == 0).any() for column in values.values()):
         return None

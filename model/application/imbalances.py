@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
-from ranksight.core.idle import at_work
+from ranksight.core.idle import working
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
@@ -326,15 +326,20 @@ def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]
     found = []
     for run in experiment.runs:
         held = None if run.sampled(name) else experiment.arrays(run)
-        several = held is not None and name in held.values and len(np.setdiff1d(held.rank, [ALL_RANKS])) > 1
-        table = experiment.table(run, "counters") if several else None
-        if table is None:
+        if held is None or name not in held.values:
             continue
-        table = at_work(run, table)
-        table = table[(table["rank"] != ALL_RANKS) & (table["kernel"] != WHOLE)].dropna(subset=[name])
-        if table["rank"].nunique() >= 2:
-            pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
-            found.append((run, pivot))
+        own = np.array([kernel != WHOLE for kernel in held.kernels], dtype=bool)[held.code]
+        own &= (held.rank != ALL_RANKS) & ~np.isnan(held.values[name])
+        if (rows := working(run, held)) is not None:
+            own &= rows
+        if len(np.unique(held.rank[own])) < 2:
+            continue
+        import pandas as pd  # which runs of one rank do without
+
+        kernels = pd.Categorical.from_codes(held.code[own], dtype=pd.CategoricalDtype(list(held.kernels)))
+        table = pd.DataFrame({"kernel": kernels, "rank": held.rank[own], name: held.values[name][own]})
+        pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
+        found.append((run, pivot))
     return found
 
 
