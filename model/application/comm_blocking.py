@@ -23,17 +23,14 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
 from ranksight.core import special
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_SCATTER, CONTINUED, REPEATED, UNSEEN
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 POINT_TO_POINT = "point-to-point"
 """Kind of all messages between two ranks, with the operations that end them."""

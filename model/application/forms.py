@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.comm.costs.fitted import FittedCost, fit_identifiable
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.application.comm_blocking import kind_of
 from ranksight.model.plaindata import reading
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

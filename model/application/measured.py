@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.waiting import shares_cores
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.units import format_si, in_full
 from ranksight.model.application.comm_blocking import STATED, Taken, costs_time, kind_of
@@ -18,7 +18,6 @@ from ranksight.model.priors import KERNELS_EXCESS
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 ALL = ""
 """Name of all kinds together, where they were not timed one by one."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.uncertainty import forecast
@@ -21,8 +21,6 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.series.reducing import Series
-
-Array = NDArray[np.float64]
 
 
 SAME = 1e-6
@@ -97,7 +95,7 @@ def _solved(errors: Array, default: float) -> float:
     return float(np.clip(((errors.sum(axis=0) ** 2).mean() - independent) / (common - independent), 0.0, 1.0))
 
 
-def add(parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: Correlation) -> Forecast:
+def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: Correlation) -> Forecast:
     """Sum the forecasts of `rows`; one row.
 
     Distances from the value to the ends are added as correlated standard deviations, each side for itself, those of
@@ -150,12 +148,12 @@ def share_of_form(form: Array) -> Array:
     return np.clip(np.where(np.isfinite(form), form, 1.0), 0.0, 1.0)
 
 
-def together(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Correlation) -> Array:
+def together(deviations: Array, form: Array, answered: Mask, rho: Correlation) -> Array:
     """Standard deviation (..., k) of a sum from those of its parts, of noise and form together; see :func:`apart`."""
     return np.hypot(*apart(deviations, form, answered, rho))
 
 
-def apart(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Correlation) -> tuple[Array, Array]:
+def apart(deviations: Array, form: Array, answered: Mask, rho: Correlation) -> tuple[Array, Array]:
     """Standard deviations (..., k) of noise and of form of a sum from those of its parts: they are correlated each by
     their own rho, and errors of form of parts without an answer count as one.
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.parallel import pick
-
-Array = NDArray[np.float64]
 
 PRODUCTS: tuple[tuple[str, str, str], ...] = (
     ("flops", "flops_per_visit", "visits"),
@@ -49,7 +47,7 @@ class Deviation:
     left: str
     right: str
     relative: Array
-    consistent: NDArray[np.bool_]
+    consistent: Mask
 
 
 def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], ...] = PRODUCTS) -> list[Deviation]:

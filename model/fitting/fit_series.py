@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.log import progress
 from ranksight.core.metrics import Kind
@@ -33,8 +33,6 @@ from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
 from ranksight.model.uncertainty import blocks, discrepancy, drift, slope
 from ranksight.model.uncertainty.lasting import Lasting
-
-Array = NDArray[np.float64]
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
@@ -169,7 +167,7 @@ Group = tuple[str, bool]
 """A metric, and whether its values are made of samples."""
 
 
-def _groups(metrics: tuple[str, ...], sampled: NDArray[np.bool_]) -> dict[Group, NDArray[np.intp]]:
+def _groups(metrics: tuple[str, ...], sampled: Mask) -> dict[Group, Index]:
     names = np.array(metrics, dtype=object)
     keys = dict.fromkeys(zip(metrics, sampled.tolist(), strict=True))
     return {key: np.flatnonzero((names == key[0]) & (sampled == key[1])) for key in keys}
@@ -182,7 +180,7 @@ class _Batch:
     group: Group
     kind: Kind
     location: Location
-    positive: NDArray[np.bool_]
+    positive: Mask
     base: Array
 
 
@@ -192,8 +190,8 @@ class _Task:
 
     space: Offer
     points: Array
-    groups: Mapping[Group, NDArray[np.intp]]
-    positive: NDArray[np.bool_]
+    groups: Mapping[Group, Index]
+    positive: Mask
     intervals: bool
     segments: bool
     line: int | None = None
@@ -204,7 +202,7 @@ class _Task:
         parts = [self._metric(group, rows, location.part(rows)) for group, rows in self.groups.items()]
         return joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
 
-    def _metric(self, group: Group, rows: NDArray[np.intp], location: Location) -> Searched:
+    def _metric(self, group: Group, rows: Index, location: Location) -> Searched:
         """Fit all series of one metric, batch by batch; the first batch teaches what its series share."""
         name, sampled = group
         kind = noise.behaviour(name, sampled)

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 
 
-def check(name: str | None, parameters: Sequence[str], points: NDArray[np.float64]) -> None:
+def check(name: str | None, parameters: Sequence[str], points: Array) -> None:
     """Raise InputError where `name` is not a parameter, or did not vary over the configurations (n, m)."""
     if name is None:
         return
@@ -36,7 +36,7 @@ def check(name: str | None, parameters: Sequence[str], points: NDArray[np.float6
         )
 
 
-def iterated(fitted: Fitted, points: NDArray[np.float64]) -> str:
+def iterated(fitted: Fitted, points: Array) -> str:
     """The note for points (k, m) beyond the iterations measured; empty where there are none."""
     if fitted.iterations is None or not len(fitted):
         return ""

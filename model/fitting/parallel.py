@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.arrays import Index
 from ranksight.core.errors import InputError
 from ranksight.core.executing import executor, in_order
 from ranksight.core.log import progress
@@ -16,8 +17,6 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.lasting import Lasting
-
-Index = NDArray[np.intp]
 
 SHARE = 20_000
 """Series a share."""

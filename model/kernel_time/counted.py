@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
@@ -37,8 +37,6 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.slope import filled, shows
-
-Array = NDArray[np.float64]
 
 COUNTS = ("instructions", "flops_dp", "bytes_mem_read", "bytes_mem_written")
 """Metrics whose functions the equation asks for."""
@@ -87,7 +85,7 @@ class Where:
             return np.ones(len(points))
         return np.asarray(self.domains.active(self.ranks(points)), dtype=np.float64)
 
-    def spreads(self, points: Array) -> NDArray[np.bool_]:
+    def spreads(self, points: Array) -> Mask:
         """Where ranks share several domains (k,), after runs on one alone."""
         if self.domains is None:
             return np.zeros(len(points), dtype=bool)
@@ -184,7 +182,7 @@ class Counted:
     latencies: Array
     frequency: float
     total: PerWork
-    split: NDArray[np.bool_]
+    split: Mask
     execution: PerWork | None
     stall: PerWork | None
     compositions: tuple[tuple[Composition | None, str], ...]
@@ -503,7 +501,7 @@ def _each(spread: Spread) -> tuple[Array, Array, Array]:
     return spread.centre, spread.down, spread.up
 
 
-def _spread(counts: Forecast, index: NDArray[np.intp]) -> Spread:
+def _spread(counts: Forecast, index: Index) -> Spread:
     """Logarithms of the rows `index` of a forecast, NaN where the index is negative."""
     z = float(special.ndtri((1 + counts.level) / 2))
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_compositions
@@ -41,8 +41,6 @@ from ranksight.model.priors import (
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import median
 from ranksight.model.sharing.domains import Domains
-
-Array = NDArray[np.float64]
 
 SPLIT = ("time", "cycles", "stall_cycles")
 """Metrics that divide a time."""
@@ -236,7 +234,7 @@ def _learn(
 def _compositions(
     levels: Array,
     counts: dict[str, Array],
-    split: NDArray[np.bool_],
+    split: Mask,
     where: Where,
     points: Array,
     caches: Caches,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
 from ranksight.core.leftout import MPI, OTHER
@@ -25,7 +25,6 @@ from ranksight.model.plaindata import reading
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 OTHERS = "(others)"
 """Kernel of all that are too small to be one of their own."""
@@ -226,7 +225,7 @@ def _joined(rest: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     return found.astype({"kernel": "category", **{key: rest[key].dtype for key in rest if key != "kernel"}})
 
 
-def _among(kernels: pd.Series, names: frozenset[str]) -> NDArray[np.bool_]:
+def _among(kernels: pd.Series, names: frozenset[str]) -> Mask:
     """Which rows are of one of `names`, found by the categories rather than by each row."""
     found = kernels.astype("category").cat
     yes = np.array([str(name) in names for name in found.categories], dtype=bool)
@@ -259,7 +258,7 @@ class _Shares:
     samples: dict[str, Array]
     whole: set[str]
 
-    def trusted(self, name: str) -> NDArray[np.bool_]:
+    def trusted(self, name: str) -> Mask:
         """Kernels (K,) whose values of a metric are more than chance."""
         number = self.samples.get(name)
         return np.ones(len(self.kernels), dtype=bool) if number is None else number >= HANDFUL
@@ -268,8 +267,8 @@ class _Shares:
     def of(cls, experiment: Experiment, metrics: Sequence[str] | None) -> _Shares:
         """Read them, a run at a time."""
         rows: dict[str, int] = {}
-        found: dict[tuple[str, tuple[float, ...]], list[tuple[NDArray[np.intp], Array, Array]]] = {}
-        samples: dict[str, list[tuple[NDArray[np.intp], Array]]] = {}
+        found: dict[tuple[str, tuple[float, ...]], list[tuple[Index, Array, Array]]] = {}
+        samples: dict[str, list[tuple[Index, Array]]] = {}
         reduced: set[str] = set()
         by_rank: set[str] = set()
         for run in experiment.runs:
@@ -305,7 +304,7 @@ class _Shares:
 
 
 def _count(
-    samples: dict[str, list[tuple[NDArray[np.intp], Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
+    samples: dict[str, list[tuple[Index, Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
 ) -> None:
     """Add the samples of a run."""
     table = sampling_of(experiment, run)
@@ -319,7 +318,7 @@ def _count(
 
 
 def _stacked(
-    found: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[NDArray[np.intp], Array, Array]]], count: int
+    found: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[Index, Array, Array]]], count: int
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
     """Values, shares and configurations of each metric; runs of one configuration are added."""
     values: dict[str, list[Array]] = {}
@@ -342,7 +341,7 @@ def _stacked(
     )
 
 
-def _summed(parts: Iterable[tuple[NDArray[np.intp], Array]], count: int) -> Array:
+def _summed(parts: Iterable[tuple[Index, Array]], count: int) -> Array:
     """Values of `count` kernels, from some of them at a time."""
     total = np.zeros(count)
     for index, each in parts:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
-
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array
 
 LEAST = 4
 """Variances needed to estimate a law."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import Kind, metric
 from ranksight.model.series import repetitions
 from ranksight.model.series.location import Location as Location  # what users of noise name
@@ -15,8 +16,6 @@ from ranksight.model.series.moderation import laws
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import located
 from ranksight.model.series.reduction import reduce
-
-Array = NDArray[np.float64]
 
 SMALLEST = 1e-9
 """Relative scatter below which values are taken as exact: a few hundred roundings of a double."""
@@ -43,7 +42,7 @@ def explained(location: Location) -> Array:
     return np.where((location.freedom > 0) & np.isfinite(most), most, np.inf)
 
 
-def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
+def join(parts: list[Location], orders: list[Index]) -> Location:
     """Put parts together; `orders` says which series each part holds."""
     back = np.argsort(np.concatenate(orders))
     names = Location.__dataclass_fields__
@@ -51,7 +50,7 @@ def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
 
 
 def locate_groups(
-    values: Array, worth: Array | None, points: Array, groups: Sequence[NDArray[np.intp]], how: str = "auto"
+    values: Array, worth: Array | None, points: Array, groups: Sequence[Index], how: str = "auto"
 ) -> Location:
     """:func:`locate` of all series, the rows of each group by themselves; a group is made of samples or is not."""
     parts = [locate(values[rows], how, None if worth is None else worth[rows], points) for rows in groups]

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.series.noise import Location
-
-Array = NDArray[np.float64]
 
 SIGNIFICANT = 0.05
 MOST = 1000
@@ -44,7 +42,7 @@ class Quality:
     repetitions: Array
 
     @property
-    def noisy(self) -> NDArray[np.bool_]:
+    def noisy(self) -> Mask:
         """Series whose noise is above their signal."""
         return np.asarray(~np.isnan(self.within) & ~(self.chance < SIGNIFICANT))
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.idle import working
@@ -16,8 +16,6 @@ from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import with_sampling
 from ranksight.model.series.teams import per_core
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class Series(Keyed):
     def __len__(self) -> int:
         return len(self.kernels)
 
-    def select(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Series:
+    def select(self, which: Index | Mask) -> Series:
         """The series at `which` (indices or a mask), over the same configurations."""
         index = np.flatnonzero(which) if np.asarray(which).dtype == bool else np.asarray(which)
         return Series(
@@ -118,7 +116,7 @@ class Series(Keyed):
             None if self.worth is None else self.worth[index],
         )
 
-    def at(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Series:
+    def at(self, which: Index | Mask) -> Series:
         """The same series over the configurations `which` only."""
         return Series(
             self.parameters,
@@ -132,7 +130,7 @@ class Series(Keyed):
         )
 
     @property
-    def sampled(self) -> NDArray[np.bool_]:
+    def sampled(self) -> Mask:
         """Which series (s,) are made of samples."""
         if self.worth is None:
             return np.zeros(len(self), dtype=bool)
@@ -208,7 +206,7 @@ def series_from_experiment(
     return per_core(experiment, found, how)
 
 
-_Part = tuple[int, NDArray[np.intp], NDArray[np.intp]]
+_Part = tuple[int, Index, Index]
 
 
 class _Values:

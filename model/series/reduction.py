@@ -5,11 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-
-Array = NDArray[np.float64]
 
 NAMES = ("mean", "median", "min", "max", "sum", "q1", "gmean", "midrange")
 

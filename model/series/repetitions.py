@@ -10,12 +10,10 @@ of their common relative scale (as in Uthoff 1970, *Journal of the American Stat
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.model.series.reduction import reduce
-
-Array = NDArray[np.float64]
 
 LAWS = ("midrange", "mean", "median")
 SCALES = np.exp(np.linspace(-3, 3, 49))

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.metrics import Reduction
 from ranksight.core.sampled import sampling_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
     from ranksight.model.series.reducing import Series
 
-Array = NDArray[np.float64]
 
 FEW = 10
 """Samples of a kernel in a repetition below which repetitions are taken together."""
@@ -93,7 +92,7 @@ def _with_values(
     total: Array,
     square: Array,
     one: Array,
-    sampled: NDArray[np.bool_],
+    sampled: Mask,
     having: Array,
     averaged: Mapping[str, bool],
 ) -> Series:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Mask
 from ranksight.core.metrics import metric
 from ranksight.model.series.computation import EXCHANGED, THREADS
 
@@ -44,7 +44,7 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
         return series
     column = series.parameters.index(THREADS)
     places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
-    divided: dict[str, NDArray[np.bool_]] = {name: np.zeros(len(series.points), dtype=bool) for name in how}
+    divided: dict[str, Mask] = {name: np.zeros(len(series.points), dtype=bool) for name in how}
     for run in experiment.runs:
         place = places.get(run.point(series.parameters))
         if run.state == "complete" and place is not None and not _by_thread(experiment, run):

@@ -7,16 +7,14 @@ repetitions explain, estimates this error; a batch estimates it better than a se
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened, evidence
 from ranksight.model.series.noise import SMALLEST, Location, moderate
-
-Array = NDArray[np.float64]
 
 ALONE_FREEDOM = 2.0
 """Degrees of freedom of the prior when there are too few series to learn it."""

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 
-Array = NDArray[np.float64]
 Short = NDArray[np.float32]
 Real = NDArray[np.floating[Any]]
-Index = NDArray[np.intp]
 PIECE = 40_000
 """Components evaluated at a time: as many as stay in a processor's cache."""
 BATCHED = 1.25
@@ -115,7 +114,7 @@ def quantiles(
     return answer.reshape(len(probabilities), *weight.shape[1:])
 
 
-def _most(largest: int) -> NDArray[np.intp]:
+def _most(largest: int) -> Index:
     """With how many components at most each number of them, from none to `largest`, is worked on together."""
     ends = [0]
     while ends[-1] < largest:
@@ -173,7 +172,7 @@ class _Law:
     scale: Short
     per: Short
     bend: Short
-    cauchy: NDArray[np.bool_] | None
+    cauchy: Mask | None
 
     @classmethod
     def of(cls, weight: Array, centre: Array, spread: Array, freedom: Array) -> _Law:
@@ -231,7 +230,7 @@ class _Law:
 
     def _search(
         self, goal: float, columns: Index, origin: Array, low: Array, high: Array, least: Array
-    ) -> tuple[Array, NDArray[np.bool_]]:
+    ) -> tuple[Array, Mask]:
         """The quantiles of the mixtures in some `columns`, looked for from `origin` on between `low` and `high`, and
         which of them are not resolved by the digits of their distance from it."""
         unit, every = self.unit[columns], len(columns) == len(self.unit)
