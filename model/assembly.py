@@ -324,6 +324,7 @@ def _completed(
     scale, run_to_run = _scale(model, sampled)
     if application.resources is not None and (scale, run_to_run) != (1.0, 0.0):
         application = replace(application, resources=replace(application.resources, scale=scale, run_to_run=run_to_run))
+        model = _with(model, application)
     inside = inside_weights(application, functions, sampled.series)
     if inside is not None:
         weights = application.weights
