@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.comm.patterns.grid import cartesian_grids
+from ranksight.comm.patterns.find_grids import cartesian_grids
 from ranksight.comm.patterns.recognition import Explanation, distinct_explanations, explain
 from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.comm.patterns.steps import Step
