@@ -287,7 +287,7 @@ def assemble(
         "units": None if steps is None else steps.to_dict(),
         "left_out": warning(experiment),
         "turnover": changing,
-        "folded": selection.to_dict() if selection.folded else None,
+        "folded": selection.to_dict() if selection.kernels else None,
         "clock": None if counting is None else counting.to_dict(),
         "notes": [text for text in (times, remark, whole_units, overlap(series), sometimes(series)) if text],
         "application": application.to_dict() if application.known else None,

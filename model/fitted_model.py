@@ -239,7 +239,7 @@ class Model:
     @cached_property
     def selection(self) -> Selection:
         """Which of the experiment's kernels are one in the model."""
-        return Selection.from_dict(self.extras.get("folded"))
+        return Selection.from_dict(self.extras.get("folded", {}))
 
     def along_ties(self, points: Array) -> Array:
         """The points (k, m) with parameters that varied with others only where those have them."""

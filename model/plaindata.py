@@ -96,6 +96,20 @@ class Stored:
         return True
 
 
+class Row(Stored):
+    """A :class:`Stored` whose values a file has in order, without their names."""
+
+    def to_dict(self) -> list[Any]:  # type: ignore[override]
+        """The fields in order."""
+        return [plain(getattr(self, name)) for name in _fields(type(self))]
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading(f"'{cls.__name__.lower()}'"):
+            return super().from_dict(dict(zip(_fields(cls), content, strict=True)))
+
+
 _FIELDS: dict[Any, dict[str, tuple[Any, bool]]] = {}
 
 
@@ -118,6 +132,8 @@ def plain(value: Any) -> Any:
         return {name: plain(each) for name, each in value.items()}
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, frozenset):
+        return sorted(value)
     return [plain(each) for each in value] if isinstance(value, tuple) else listed(value)
 
 
@@ -136,10 +152,13 @@ def built(given: Any, kind: Any) -> Any:
         return None if given is None and NoneType in parts else built(given, parts[0])
     if get_origin(kind) is np.ndarray:
         return _array(given, np.dtype(get_args(parts[1])[0]))
-    if get_origin(kind) is tuple and hasattr(parts[0], "from_dict"):
-        return tuple(parts[0].from_dict(each) for each in given)
+    if get_origin(kind) is tuple and _composed(kind):
+        each = [parts[0]] * len(given) if parts[-1] is Ellipsis else parts
+        return tuple(built(one, of) for one, of in zip(given, each, strict=True))
     if hasattr(kind, "from_dict"):
         return given if isinstance(given, kind) else kind.from_dict(given)
+    if is_dataclass(kind) and isinstance(given, kind):  # type: ignore[arg-type]
+        return given
     if kind is int and isinstance(given, float) and given.is_integer():
         return int(given)
     if kind is float:
@@ -147,6 +166,12 @@ def built(given: Any, kind: Any) -> Any:
     if get_origin(kind) is tuple and set(parts) <= {float, ...}:
         return msgspec.convert([_number(each) for each in given], kind)
     return msgspec.convert(listed(given), kind)
+
+
+def _composed(kind: Any) -> bool:
+    """Whether values of a type hold arrays or what is built by its own type."""
+    own = hasattr(kind, "from_dict") or is_dataclass(kind) or get_origin(kind) is np.ndarray
+    return own or any(_composed(part) for part in get_args(kind))
 
 
 def _number(given: Any) -> Any:

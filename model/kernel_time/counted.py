@@ -17,20 +17,19 @@ that, and such configurations say nothing of BF_mem,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored, reading
 from ranksight.model.priors import FULL_NODE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.reducing import Series
@@ -53,7 +52,7 @@ RANKS = 2
 
 
 @dataclass(frozen=True)
-class Where:
+class Where(Stored):
     """Coordinates of configurations.
 
     Attributes
@@ -74,6 +73,9 @@ class Where:
     columns: tuple[int, ...]
     alone: bool = False
     full: float = 0.0
+
+    def _fits(self) -> bool:
+        return set() < set(self.columns) <= {0, 1, 2} and 0 <= self.full <= 1
 
     def ranks(self, points: Array) -> Array:
         """Ranks (k,) at `points` (k, m), times their threads, which occupy cores as ranks do."""
@@ -149,7 +151,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Stored):
     """Laws of K kernels' times.
 
     Attributes
@@ -338,83 +340,39 @@ class Counted:
         return np.where(chance.sum(axis=0)[:, None, None] > 0, total, np.nan), memory, kinds
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        domains, caches = self.where.domains, self.caches
-        return {
-            "kernels": list(self.kernels),
-            "work": self.where.work.to_dict(),
-            "domains": None if domains is None else domains.to_dict(),
-            "columns": list(self.where.columns),
-            "alone": self.where.alone,
-            "full": self.where.full,
-            "clock": self.clock.to_dict(),
-            "latencies": self.latencies.tolist(),
-            "frequency": self.frequency,
-            "total": self.total.to_dict(),
-            "split": self.split.tolist(),
-            "execution": None if self.execution is None else self.execution.to_dict(),
-            "stall": None if self.stall is None else self.stall.to_dict(),
-            "compositions": [[None if held is None else held.to_dict(), name] for held, name in self.compositions]
-            if any(held is not None or name for held, name in self.compositions)
-            else [],
-            "caches": None if caches is None else caches.to_dict(),
-            "line": self.line,
-            "bandwidth": self.bandwidth,
-            "offset": with_gaps(self.offset),
-        }
+        """Plain data that JSON can hold; the coordinates are next to the rest, and no composition is an empty list."""
+        content = super().to_dict()
+        where = content.pop("where")
+        del where["parameters"]  # the work's
+        composed = any(held is not None or name for held, name in self.compositions)
+        return {**where, **content, "compositions": content["compositions"] if composed else []}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Counted:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError.
 
-        def perhaps(name: str, read: Callable[[Any], Any]) -> Any:
-            return None if content[name] is None else read(content[name])
-
+        Models of schema version 4 and below say whether runs filled a memory domain, not how probably.
+        """
         with reading("'counted'"):
-            kernels, work = tuple(map(str, content["kernels"])), WorkPerRank.from_dict(content["work"])
-            columns = tuple(int(column) for column in content["columns"])
-            domains, alone = perhaps("domains", Domains.from_dict), content["alone"] is True
-            # models of schema version 4 and below say whether, not how probably
-            full = float(content.get("full", FULL_NODE * (alone and domains is None)))
-            where = Where(work.parameters, work, domains, columns, alone and domains is not None, full)
-            compositions = tuple(
-                (None if held is None else Composition.from_dict(held), str(name))
-                for held, name in content["compositions"]
-            ) or ((None, ""),) * len(kernels)
-            split = content["split"]
-            found = cls(
-                kernels,
-                where,
-                Rates.from_dict(content["clock"]),
-                np.array(content["latencies"], dtype=np.float64),
-                float(content["frequency"]),
-                PerWork.from_dict(content["total"]),
-                split if isinstance(split, np.ndarray) else np.array([each is True for each in split], dtype=bool),
-                perhaps("execution", PerWork.from_dict),
-                perhaps("stall", PerWork.from_dict),
-                compositions,
-                perhaps("caches", Caches.from_dict),
-                float(content["line"]),
-                float(content["bandwidth"]),
-                from_gaps(content["offset"]),
-            )
-        parts = [part for part in (found.total, found.execution, found.stall) if part is not None]
-        if (
-            not columns
-            or not set(columns) <= {0, 1, 2}
-            or found.latencies.shape != (4,)
-            or not 0 <= full <= 1
-            or not all(0 < x < np.inf for x in (found.frequency, found.line, found.bandwidth))
-            or found.split.dtype != bool
-            or not found.split.shape == found.offset.shape == (len(kernels),)
-            or len(compositions) != len(kernels)
-            or not {name for _, name in compositions} <= {"", *COUNTS}
-            or len(found.clock.values) != 1
-            or any(part.prior.shape[1] != len(kernels) for part in parts)
-            or any(rate.inputs.shape[1] != len(columns) for part in parts for rate in part.rates)
-        ):
-            raise InputError("'counted' does not fit together", "fit the model again")
-        return found
+            alone, unknown = content["alone"] is True, content["domains"] is None
+            where = {"full": FULL_NODE * (alone and unknown), **content, "alone": alone and not unknown}
+            where["parameters"] = content["work"]["parameters"]
+            compositions = content["compositions"] or [(None, "")] * len(content["kernels"])
+            return super().from_dict({**content, "where": where, "compositions": compositions})
+
+    def _fits(self) -> bool:
+        parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
+        kernels = len(self.kernels)
+        return (
+            self.latencies.shape == (4,)
+            and all(0 < x < np.inf for x in (self.frequency, self.line, self.bandwidth))
+            and self.split.shape == self.offset.shape == (kernels,)
+            and len(self.compositions) == kernels
+            and {name for _, name in self.compositions} <= {"", *COUNTS}
+            and len(self.clock.values) == 1
+            and all(part.prior.shape[1] == kernels for part in parts)
+            and all(rate.inputs.shape[1] == len(self.where.columns) for part in parts for rate in part.rates)
+        )
 
     def latencies_at(self, frequency: Array) -> Array:
         """Cycles (4, k) of a load at clocks `frequency` (k,): caches go with the clock, memory does not."""

@@ -85,7 +85,7 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     volumes = fit_volumes(experiment.parameters, points, values, collected.names, collected.steps, **settings)
     trained = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
     measured = tuple(sorted(set(ranks.tolist())))
-    return Messages(experiment.parameters, tuple(entries), volumes, grid, measured, trained, stated)
+    return Messages(tuple(entries), volumes, grid, measured, trained, stated)
 
 
 def _patterns(one: Observed, runs: list[Traced]) -> list[tuple[Observed, tuple[Explanation, ...]]]:

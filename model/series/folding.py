@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
 from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
 from ranksight.core.units import counted
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ _OTHER_COLUMNS = (*COUNTER_KEYS, *_SENT)
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Stored):
     """Which kernels of an experiment are folded into :data:`OTHERS`.
 
     Attributes
@@ -58,40 +58,27 @@ class Selection:
         Largest share of the metric's total, over configurations, that they have together.
     """
 
-    folded: frozenset[str] = frozenset()
+    kernels: frozenset[str] = frozenset()
     shares: Mapping[str, float] = field(default_factory=dict)
 
     def remark(self) -> str:
         """A sentence for people; empty where nothing is folded."""
-        if not self.folded:
+        if not self.kernels:
             return ""
         named = [name for name in ("time", "instructions", "messages") if name in self.shares] or list(self.shares)[:1]
         parts = " and ".join(f"{self.shares[name]:.1%} of {name}" for name in named)
-        each = f"{counted(len(self.folded), 'kernel')} below {SMALL:.1%} of every metric"
+        each = f"{counted(len(self.kernels), 'kernel')} below {SMALL:.1%} of every metric"
         return f"{each} are summed into {OTHERS}: at most {parts} (--all-kernels keeps them)"
 
     def check(self, kernels: Iterable[str]) -> None:
         """InputError where one of `kernels` is folded."""
         for name in kernels:
-            if name in self.folded:
+            if name in self.kernels:
                 raise InputError(f"kernel {name!r} is part of {OTHERS}", "fit again with --all-kernels to keep it")
 
     def view(self, experiment: Experiment) -> Experiment:
         """The experiment with the folded kernels as one; nothing on disk changes."""
-        return Folded(experiment, self.folded) if self.folded else experiment
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"kernels": sorted(self.folded), "shares": dict(self.shares)}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any] | None) -> Selection:
-        """Rebuild from :meth:`to_dict`, None being nothing folded; damaged content raises InputError."""
-        if content is None:
-            return cls()
-        with reading("'folded'"):
-            shares = {str(name): float(share) for name, share in content["shares"].items()}
-            return cls(frozenset(map(str, content["kernels"])), shares)
+        return Folded(experiment, self.kernels) if self.kernels else experiment
 
 
 def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: Collection[str] = ()) -> Selection:
@@ -139,7 +126,7 @@ def _select(shares: _Shares, keep: Collection[str] = ()) -> Selection:
 def significant(experiment: Experiment) -> set[str]:
     """Names of the kernels that :func:`select` does not fold."""
     shares = _Shares.of(experiment, None)
-    return set(shares.kernels) - _select(shares).folded
+    return set(shares.kernels) - _select(shares).kernels
 
 
 class Folded(View):
