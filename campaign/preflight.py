@@ -55,7 +55,7 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
         When the program is missing or not executable, or uses another MPI than the launcher; when the launcher does not
         start because the home folder or the folder for temporary files is missing.
     ToolError
-        When the program sees another number of ranks than it was launched on.
+        When the program cannot initialise MPI, or sees another number of ranks than it was launched on.
     """
     seen: dict[tuple[str, str], Launch] = {}
     for launch in sorted(launches, key=lambda each: (each.ranks == 1, each.ranks)):
@@ -82,7 +82,7 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
             )
         if start and launch.ranks > 1 and not is_abi(library):
             start = False  # once is enough
-            _start(launch, folder, record, family or library)
+            _start(launch, folder, record, f"{family}, {library}" if family else library)
 
 
 def _check_environment(launcher: str) -> None:
@@ -122,11 +122,17 @@ def _start(launch: Launch, folder: Path, record: str, library: str) -> None:
                 return
             preload = ":".join(filter(None, (str(preloaded), os.environ.get("LD_PRELOAD", ""))))
             command = launch.wrap(("env", f"LD_PRELOAD={preload}", f"RANKSIGHT_WORLD={place}"))
-            supervising.run(command, place / "output.txt", dict(os.environ), place / record, PATIENCE)
+            status, _ = supervising.run(command, place / "output.txt", dict(os.environ), place / record, PATIENCE)
             sizes = {int(file.read_text()) for file in place.glob("world.*[0-9]")}
+            begun = any(place.glob("begun.*[0-9]"))
     except (OSError, ValueError):
         return  # the run itself shows what is wrong
     log("the program sees a world of %s ranks, %d were asked for", sorted(sizes), launch.ranks)
+    if begun and not sizes and status:
+        raise ToolError(
+            f"'{' '.join(launch.command)}' ends with status {status} while it initialises MPI",
+            f"use the launcher of the program's MPI ({library})",
+        )
     if sizes and launch.ranks not in sizes:
         seen = " or ".join(map(str, sorted(sizes)))
         remedy = f"use the launcher of the program's MPI ({library})"

@@ -11,7 +11,8 @@ What the paper leaves open is settled so:
   (its rule of incrementing and decrementing by 1), so that ``k^3 2^k`` finds ``k^2 2^k`` and ``k^4 2^k``.
 - E = O(1) "can be assigned to any one of the classes": a space of one term could never say no, so the space is that of
   O(log p).
-- What falls (``1/p``) has the mirrored ruler, from E^2 to 1.
+- What falls (``1/p``) has the mirrored ruler, from E^2 to 1, with thirds too: surfaces of domains in three dimensions
+  fall as ``p^(-2/3)``, which quarters and a constant would pass for ``O(1)``.
 - Several parameters: all products of their terms.
 """
 
@@ -78,6 +79,8 @@ def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
         found |= {Order(tick * expected.rate, i) for tick in ticks for i in lower}
     elif expected.power:
         lower = _lower(expected.log)
+        if expected.power < 0:
+            ticks += [Fraction(n, 3) for n in range(1, 6)]
         found |= {Order(ZERO, tick * expected.power, j) for tick in ticks for j in lower}
     else:
         found |= {Order(log=tick * expected.log) for tick in ticks}

@@ -13,7 +13,7 @@ from ranksight.campaign import preflight
 from ranksight.campaign.launching import Launch
 from ranksight.campaign.measuring import RECORD
 from ranksight.cli.main import main
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import Experiment, read
 from ranksight.core.linking import family_of_library, start_each_other
 
@@ -71,6 +71,15 @@ def test_a_launcher_that_starts_single_ranks_is_refused(program: Path, tmp_path:
     assert not (tmp_path / "ran").exists()
     assert not list(tmp_path.glob(".pass-*"))
     preflight.check(line, tmp_path, False, RECORD)
+
+
+def test_a_launcher_under_which_mpi_does_not_initialise_is_refused(program: Path, tmp_path: Path) -> None:
+    mine = launcher(tmp_path, "something of the site")
+    # What the launcher of another release of Open MPI does to this one.
+    mine.write_text(mine.read_text().replace("rank=0;", "rank=0; export OMPI_MCA_pml=none MPICH_CH4_NETMOD=none;"))
+    with pytest.raises(ToolError, match=r"-n 2 .* ends with status \d+ while it initialises MPI; use the launcher of"):
+        preflight.check([launch([str(mine), "-n", "2", str(program)], 2)], tmp_path, True, RECORD)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_the_right_launcher_passes_and_the_program_does_not_run(program: Path, tmp_path: Path) -> None:
