@@ -58,6 +58,8 @@ def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
 def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataFrame:
     """Split each rank's time in each operation.
 
+    Raises InputError when a column is missing, times are negative, or a row is reduced over ranks already.
+
     Parameters
     ----------
     messages : DataFrame
@@ -71,11 +73,6 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
     DataFrame
         One row a kernel x operation x communicator size (x run) x rank: ``seconds``, ``transfer``, ``waiting``,
         ``rest``.
-
-    Raises
-    ------
-    InputError
-        When a column is missing, times are negative, or a row is reduced over ranks already.
     """
     missing = [name for name in ("kernel", "rank", "operation", "comm_size", "seconds") if name not in messages.columns]
     if missing:

@@ -121,6 +121,8 @@ def read_tree(
 ) -> Tree:
     """Read a text.
 
+    Raises FormulaError with the column of what does not fit.
+
     Parameters
     ----------
     functions : collection of str
@@ -131,11 +133,6 @@ def read_tree(
         Whether two operands without a sign between them are a product.
     longest : int
         Characters that it may have.
-
-    Raises
-    ------
-    FormulaError
-        With the column of what does not fit.
     """
     if len(text) > longest:
         raise FormulaError(f"{len(text)} characters, more than {longest}", longest, remedy)
@@ -311,15 +308,12 @@ class Formula:
 def read_formula(text: str, origin: str) -> Formula:
     """Read a formula.
 
+    Raises InputError when `text` is not a formula.
+
     Parameters
     ----------
     origin : str
         Where it is, for messages.
-
-    Raises
-    ------
-    InputError
-        When `text` is not a formula.
     """
     try:
         tree = read_tree(text, tuple(_FUNCTIONS), _REMEDY)

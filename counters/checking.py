@@ -354,6 +354,8 @@ AT_IMPORT = ("clock", "overflow")
 def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
     """Warnings of what the runs of an experiment contradict once their machine is named.
 
+    Raises InputError when the number of threads is none.
+
     Parameters
     ----------
     platform : Platform
@@ -363,11 +365,6 @@ def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
     -------
     list of str
         Without what an import has noted of the runs already.
-
-    Raises
-    ------
-    InputError
-        When the number of threads is none.
     """
     checks = Checks(platform)
     for run in experiment.runs:

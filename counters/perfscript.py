@@ -161,17 +161,14 @@ def _application(frame: Frame, seat: str) -> tuple[Group, str, bool]:
 def read(pieces: Iterable[bytes], source: str) -> Samples:
     """Read the text of ``perf script``.
 
+    Raises InputError where a line is no sample; with its number.
+
     Parameters
     ----------
     pieces : iterable of bytes
         The text, in pieces of any size (an open binary file's ``read`` results, a pipe's).
     source : str
         What errors call it.
-
-    Raises
-    ------
-    InputError
-        Where a line is no sample; with its number.
     """
     return _Reader(source).run(pieces)
 

@@ -31,6 +31,8 @@ def wanted(kernels: Collection[str], function: str, path: str) -> bool:
 def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.DataFrame:
     """Costs of the parts of `kernels`.
 
+    Raises InputError when a kernel is not in the profile or has no source lines.
+
     Parameters
     ----------
     profile : Profile
@@ -44,11 +46,6 @@ def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.Da
         ``kernel`` (the part's name), ``parent``, ``visits`` and one column an event. The visits of a loop are its
         iterations, those of a line how often its first instruction ran; of a rest, the calls of the kernel. NaN
         where the profile has no addresses.
-
-    Raises
-    ------
-    InputError
-        When a kernel is not in the profile or has no source lines.
     """
     sites = profile.sites
     pairs = zip(profile.functions, profile.objects, strict=True)

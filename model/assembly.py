@@ -95,6 +95,9 @@ def fit(
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
 
+    Raises InputError when `experiment` is not one, a name or formula is unknown, or the measurements are too few for
+    any function.
+
     Parameters
     ----------
     metrics : sequence of str, optional
@@ -123,11 +126,6 @@ def fit(
         (:mod:`ranksight.model.series.folding`).
     **settings
         See :class:`Settings`.
-
-    Raises
-    ------
-    InputError
-        When `experiment` is not one, a name or formula is unknown, or the measurements are too few for any function.
 
     Examples
     --------
@@ -169,10 +167,7 @@ def stated_of(
 ) -> tuple[Coordinates | None, WholeUnits | None]:
     """What the user states of the work: parameters computed from those of the runs, and its whole units.
 
-    Raises
-    ------
-    InputError
-        When a formula cannot be used, or both `work` and `units` are given.
+    Raises InputError when a formula cannot be used, or both `work` and `units` are given.
     """
     if work is not None and units is not None:
         raise InputError("--work and --units both state the work", "give the one that the program is written by")

@@ -51,11 +51,8 @@ def rounded(numbers: ArrayLike, digits: int) -> Array:
 def from_gaps(content: Any) -> Array:
     """Numbers from :func:`with_gaps`'s nested lists, NaN where one is missing.
 
-    Raises
-    ------
-    TypeError, ValueError, OverflowError
-        Where it holds another thing than numbers, rows of unequal length, or more than a number may be: to be called
-        within :func:`reading`.
+    Raises TypeError, ValueError or OverflowError where it holds another thing than numbers, rows of unequal length, or
+    more than a number may be: to be called within :func:`reading`.
     """
     return np.array(content, dtype=np.float64)  # numpy reads None as NaN
 
@@ -140,10 +137,8 @@ def plain(value: Any) -> Any:
 def built(given: Any, kind: Any) -> Any:
     """What :func:`plain` made of a value of type `kind`.
 
-    Raises
-    ------
-    ValueError, TypeError, LookupError, msgspec.ValidationError, InputError
-        Where it is another thing: to be called within :func:`reading`.
+    Raises ValueError, TypeError, LookupError, msgspec.ValidationError or InputError where it is another thing: to be
+    called within :func:`reading`.
     """
     if (alias := getattr(get_origin(kind), "__value__", None)) is not None:  # a type statement, as numpy 2.5's NDArray
         return built(given, alias[get_args(kind)])

@@ -167,6 +167,8 @@ def _medians(series: Series, row: int) -> Iterator[tuple[int, float]]:
 def to_xarray(experiment: Experiment, metrics: Sequence[str] | None = None) -> xarray.Dataset:
     """Measured values as an xarray data set, one variable a metric.
 
+    Raises ToolError when xarray is not installed.
+
     Parameters
     ----------
     metrics : sequence of str, optional
@@ -177,11 +179,6 @@ def to_xarray(experiment: Experiment, metrics: Sequence[str] | None = None) -> x
     Dataset
         Dimensions ``kernel``, one a parameter, and ``repetition``; NaN at configurations that were not measured. Values
         are reduced over ranks in each metric's own way; ``units`` and ``long_name`` describe them.
-
-    Raises
-    ------
-    ToolError
-        When xarray is not installed.
     """
     xarray = _package("xarray")
     series = series_from_experiment(experiment, list(metrics) if metrics else None)
@@ -256,19 +253,14 @@ def _literal(nodes: dict[str, Any], names: Sequence[str]) -> list[Any]:
 def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **configuration: float) -> GraphFrame:
     """One configuration of an experiment as a GraphFrame of Hatchet.
 
+    Raises ToolError when Hatchet is not installed; InputError when the configuration was not measured.
+
     Parameters
     ----------
     metrics : sequence of str, optional
         Only these.
     **configuration
         A value for each parameter: ``to_hatchet(experiment, ranks=8, size=24)``.
-
-    Raises
-    ------
-    ToolError
-        When Hatchet is not installed.
-    InputError
-        When the configuration was not measured.
     """
     hatchet = _package("hatchet")
     asked = {name: float(value) for name, value in configuration.items()}

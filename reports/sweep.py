@@ -149,6 +149,8 @@ def sweep(
 ) -> Sweep:
     """Ask a model along one parameter.
 
+    Raises InputError when a parameter is unknown or a value is not positive.
+
     Parameters
     ----------
     along : str, optional
@@ -159,11 +161,6 @@ def sweep(
         Values of the other parameters; each one's largest measured value when not given.
     count : int
         Values between the smallest measured one and the target, in addition to the measured ones.
-
-    Raises
-    ------
-    InputError
-        When a parameter is unknown or a value is not positive.
     """
     along = axis_of(model) if along is None else along
     unknown = [name for name in (along, *(at or {})) if name not in model.parameters]

@@ -143,6 +143,8 @@ def compare(
 ) -> Comparison:
     """Compare two subjects.
 
+    Raises InputError when the two have other parameters, no metric or no configuration in common.
+
     Parameters
     ----------
     points : (k, m), optional
@@ -153,11 +155,6 @@ def compare(
         Probability of intervals; ``1 - level`` is the accepted share of false ones among the changes reported.
     names : mapping of str to str, optional
         What kernels of the first are called in the second, where it is not the same.
-
-    Raises
-    ------
-    InputError
-        When the two have other parameters, no metric or no configuration in common.
     """
     _check_parameters(before, after)
     common = common_points(before.model.training, after.model.training)

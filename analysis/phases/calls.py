@@ -94,12 +94,8 @@ def traced(experiment: Experiment) -> dict[tuple[float, ...], list[Run]]:
 def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
     """Calls of one configuration from its traced `runs`; times are medians over repetitions that make the same calls.
 
-    Raises
-    ------
-    InputError
-        When a trace lacks a column or a rank.
-    InsufficientError
-        When a trace was cut off at its bound, or holds no call that communicates.
+    Raises InputError when a trace lacks a column or a rank; InsufficientError when a trace was cut off at its bound, or
+    holds no call that communicates.
     """
     tables, notes = [], list[str]()
     for run in runs:

@@ -35,6 +35,8 @@ def simulated_cycles(table: pd.DataFrame, machine: Machine) -> pd.Series:
 def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine: Machine) -> pd.DataFrame:
     """One row for each configuration, phase and rank.
 
+    Raises InsufficientError when simulated time is asked for where loads were not simulated.
+
     Parameters
     ----------
     clock : {"measured", "simulated"}
@@ -47,11 +49,6 @@ def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine:
         ``point`` (index of the configuration), ``ranks``, ``phase`` (-1: unrelated calls), ``rank``, ``weight``
         (occurrences), and means of one occurrence: ``computation`` and ``communication`` (s), ``cycles``, and those of
         :data:`ranksight.analysis.phases.calls.COUNTED` that are known.
-
-    Raises
-    ------
-    InsufficientError
-        When simulated time is asked for where loads were not simulated.
     """
     parts = []
     for point, (calls, table) in enumerate(zip(given, related.labelled, strict=True)):

@@ -113,6 +113,8 @@ def goal(
 ) -> Goal:
     """The goal of narrowing one metric, of the whole program or of one kernel.
 
+    Raises InputError when the model has no such metric or kernel, or the metric has no total over kernels.
+
     Parameters
     ----------
     targets : (t, m)
@@ -122,11 +124,6 @@ def goal(
         The whole program when not given.
     level : float
         Probability of the intervals.
-
-    Raises
-    ------
-    InputError
-        When the model has no such metric or kernel, or the metric has no total over kernels.
     """
     held = tuple(dict.fromkeys(model.fitted.metrics))
     name = metric_name or next((each for each in ("time", "wall_time") if each in held), held[0])

@@ -44,15 +44,12 @@ class Rule:
     def values(self, low: float, high: float, whole: bool = True) -> Array:
         """All values of the rule between `low` and `high` (both included), ascending.
 
+        Raises InputError when the rule cannot be read.
+
         Parameters
         ----------
         whole : bool
             Only whole numbers, as ranks are.
-
-        Raises
-        ------
-        InputError
-            When the rule cannot be read.
         """
         parts = [_alternative(part.strip(), self.text, low, high) for part in _split(self.text)]
         found = np.unique(np.concatenate(parts))

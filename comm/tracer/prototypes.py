@@ -70,6 +70,8 @@ def _parameter(text: str) -> Parameter:
 def parse(preprocessed: str) -> dict[str, Prototype]:
     """Find the functions that a preprocessed ``mpi.h`` declares both as ``MPI_X`` and as ``PMPI_X``.
 
+    Raises ToolError when not even ``MPI_Send`` is there: this is no ``mpi.h``.
+
     Parameters
     ----------
     preprocessed : str
@@ -80,11 +82,6 @@ def parse(preprocessed: str) -> dict[str, Prototype]:
     dict of str to Prototype
         By name, in the header's order. Functions with a variable number of arguments are left out: they cannot be
         passed on (``MPI_Pcontrol`` alone).
-
-    Raises
-    ------
-    ToolError
-        When not even ``MPI_Send`` is there: this is no ``mpi.h``.
     """
     functions: dict[str, Prototype] = {}
     profiled: set[str] = set()

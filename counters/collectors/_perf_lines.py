@@ -24,6 +24,8 @@ _SPAN = re.compile(r"(?P<kernel>.+)@(?P<file>[^@:]+):(?P<first>\d+)-(?P<last>\d+
 def by_line(file: Path, kernels: Collection[str], spans: Sequence[str] = ()) -> pd.DataFrame:
     """Periods of samples whose innermost frame is in one of `kernels`, by source line.
 
+    Raises ToolError when perf cannot find source lines.
+
     Parameters
     ----------
     spans : sequence of str
@@ -33,11 +35,6 @@ def by_line(file: Path, kernels: Collection[str], spans: Sequence[str] = ()) -> 
     -------
     DataFrame
         ``event``, ``kernel`` (``relax@heat.c:120`` or a span's name), ``parent``, ``samples``, ``period``.
-
-    Raises
-    ------
-    ToolError
-        When perf cannot find source lines.
     """
     symbols = sorted(_symbols(file, kernels))
     if not symbols:

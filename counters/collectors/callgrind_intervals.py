@@ -94,12 +94,7 @@ class CallgrindIntervals:
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read both runs of every rank.
 
-        Raises
-        ------
-        ToolError
-            When a rank left nothing.
-        InputError
-            When a file is damaged.
+        Raises ToolError when a rank left nothing; InputError when a file is damaged.
         """
         first, second = (
             rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")

@@ -83,12 +83,8 @@ class Cube:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read one archive.
 
-        Raises
-        ------
-        InputError
-            When it is damaged, holds paths that lead out of it, or none of its metrics can be read.
-        ToolError
-            When pycubexr is not installed.
+        Raises InputError when it is damaged, holds paths that lead out of it, or none of its metrics can be read;
+        ToolError when pycubexr is not installed.
         """
         regular_file(path)
         with opened(path) as cube:

@@ -64,6 +64,8 @@ def fit_series(
 ) -> Fitted:
     """Fit every series.
 
+    Raises InputError when the space or the reduction is unknown.
+
     Parameters
     ----------
     space : str, Hypotheses or Crossed
@@ -82,11 +84,6 @@ def fit_series(
     jobs, dask
         Processes, or the address of a Dask scheduler, for :data:`MANY` series and more; the answer does not depend on
         them.
-
-    Raises
-    ------
-    InputError
-        When the space or the reduction is unknown.
     """
     line = series.parameters.index(iterations) if iterations in series.parameters else None
     offered = _offered(space, series.parameters, line)

@@ -137,6 +137,9 @@ class Fitted(Keyed):
     def predict(self, points: Array, level: float = 0.9, hidden: Array | None = None) -> Forecast:
         """Forecast every series at `points` (k, m).
 
+        Raises InputError when the points do not have one finite value for every parameter, or the level is not a
+        probability.
+
         Parameters
         ----------
         points : (k, m)
@@ -144,11 +147,6 @@ class Fitted(Keyed):
             Probability of the intervals.
         hidden : (k, h), optional
             Values of the hidden parameters there; as measured when not given.
-
-        Raises
-        ------
-        InputError
-            When the points do not have one finite value for every parameter, or the level is not a probability.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if points.ndim != 2 or points.shape[1] != len(self.parameters) or not np.isfinite(points).all():

@@ -103,7 +103,7 @@ def learn_counted(
 
 @dataclass(frozen=True)
 class _Known:
-    """What series say of K kernels at n configurations: medians and relative standard errors of all s series, (s, n)."""
+    """What series say of K kernels at n configurations: medians and relative errors of all s series, (s, n)."""
 
     series: Series
     kernels: tuple[str, ...]

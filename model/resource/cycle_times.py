@@ -47,17 +47,15 @@ class Clock(Stored):
     def of(cls, stated: float | None, platform: Platform | None, experiment: Experiment) -> Clock | None:
         """The clock that makes times of an experiment's cycles; None where it has times, no cycles, or no clock.
 
+        Raises InputError when a clock is stated that is not a positive number, or for runs that measured times or
+        counted no cycles.
+
         Parameters
         ----------
         stated : float or None
             In Hz, by the user.
         platform : Platform or None
             The clock of the generic platform is nobody's and is not taken.
-
-        Raises
-        ------
-        InputError
-            When a clock is stated that is not a positive number, or for runs that measured times or counted no cycles.
         """
         needed = untimed(experiment)
         if stated is not None:

@@ -22,6 +22,8 @@ from ranksight.model.series.teams import per_core
 class Series(Keyed):
     """Many series of values that share their configurations.
 
+    Raises InputError when shapes do not match, a configuration appears twice, or a number is infinite.
+
     Attributes
     ----------
     parameters : tuple of str
@@ -41,11 +43,6 @@ class Series(Keyed):
     worth : (s, n, r) float64 or None
         What a sample is worth in the values that are made of samples (:mod:`ranksight.core.sampled`); NaN where a value
         is exact. A value of zero is then one that no sample fell on.
-
-    Raises
-    ------
-    InputError
-        When shapes do not match, a configuration appears twice, or a number is infinite.
     """
 
     parameters: tuple[str, ...]
@@ -154,13 +151,12 @@ def series_from_experiment(
     """Gather the counters of an experiment into series.
 
     Runs of one configuration and repetition by different collectors are joined: each contributes the kernels and
-    metrics
-    it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are reduced;
-    a value that its source had reduced already (:data:`~ranksight.core.experiment.ALL_RANKS`) is taken as it is.
-    Runs are read one at a time. Values made of samples are those of all of them
+    metrics it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are
+    reduced; a value that its source had reduced already (:data:`~ranksight.core.experiment.ALL_RANKS`) is taken as it
+    is. Runs are read one at a time. Values made of samples are those of all of them
     (:mod:`ranksight.model.series.sampling`). Counts of ranks with several threads are means over cores
-    (:mod:`ranksight.model.series.teams`). What cannot be below zero, as a difference of two counts may have come
-    out, is zero.
+    (:mod:`ranksight.model.series.teams`). What cannot be below zero, as a difference of two counts may have come out,
+    is zero. Raises InputError when the experiment has no runs or no such metric, or a reduction is unknown.
 
     Parameters
     ----------
@@ -168,11 +164,6 @@ def series_from_experiment(
         All when not given.
     over_ranks : str or mapping of metric to str, optional
         Reduction over ranks; without it, each metric's own (:mod:`ranksight.core.metrics`).
-
-    Raises
-    ------
-    InputError
-        When the experiment has no runs or no such metric, or a reduction is unknown.
     """
     runs = [run for run in experiment.runs if run.state == "complete"]
     if not runs:

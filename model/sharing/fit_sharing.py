@@ -46,8 +46,9 @@ def fit_sharing(
     The work of a kernel is its instructions. Ranks that wait in MPI count instructions of their waiting, so that a
     whole program's work is that of the rank with the fewest; without instructions the traffic is the work. Where no
     traffic was counted it is taken to go with the work, and how much of it there is is read off the times that
-    :data:`FEWEST` and more numbers of ranks in a domain took; without instructions the work of strong scaling is
-    1 / ranks, of kernels whose times begin like that.
+    :data:`FEWEST` and more numbers of ranks in a domain took; without instructions the work of strong scaling is 1 /
+    ranks, of kernels whose times begin like that. Raises InputError when more bytes a second were moved than the
+    domains' bandwidth allows.
 
     Parameters
     ----------
@@ -69,11 +70,6 @@ def fit_sharing(
         None where it is unknown how kernels share a domain, where traffic was simulated and is not memory's by a
         `demand` (a simulated cache serves one rank, fetches nothing ahead and has no rate), where loads were counted by
         level and no `demand` is given, or where the number of ranks is not a parameter.
-
-    Raises
-    ------
-    InputError
-        When more bytes a second were moved than the domains' bandwidth allows.
     """
     readings = experiment if isinstance(experiment, Readings) else Readings(experiment)
     given = read_counts(readings, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
