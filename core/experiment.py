@@ -358,11 +358,8 @@ class Experiment:
     def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
         """Counters of all runs in one table.
 
-        Returns
-        -------
-        DataFrame
-            ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64
-            column a metric; NaN where a run lacks it.
+        Columns: ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64 column a metric; NaN
+        where a run lacks it.
 
         Examples
         --------

@@ -225,10 +225,6 @@ def translate(
         Provenance of all columns, or of each (``"measured"`` where it is not listed).
     aliases : mapping of str to str, optional
         Names that only this source uses, and the metric each of them is.
-
-    Returns
-    -------
-    Translated
     """
     given = {name: origin if isinstance(origin, str) else origin.get(name, "measured") for name in columns}
     claims: dict[str, list[tuple[int, str]]] = {}

@@ -31,7 +31,9 @@ def wanted(kernels: Collection[str], function: str, path: str) -> bool:
 def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.DataFrame:
     """Costs of the parts of `kernels`.
 
-    Raises InputError when a kernel is not in the profile or has no source lines.
+    Columns: ``kernel`` (the part's name), ``parent``, ``visits`` and one column an event. The visits of a loop are its
+    iterations, those of a line how often its first instruction ran; of a rest, the calls of the kernel. NaN where the
+    profile has no addresses. Raises InputError when a kernel is not in the profile or has no source lines.
 
     Parameters
     ----------
@@ -39,13 +41,6 @@ def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.Da
         Read with ``lines_of`` true for the functions of the kernels; with addresses (``--dump-instr=yes
         --collect-jumps=yes``) for loops.
     by : {"loops", "lines"}
-
-    Returns
-    -------
-    DataFrame
-        ``kernel`` (the part's name), ``parent``, ``visits`` and one column an event. The visits of a loop are its
-        iterations, those of a line how often its first instruction ran; of a rest, the calls of the kernel. NaN
-        where the profile has no addresses.
     """
     sites = profile.sites
     pairs = zip(profile.functions, profile.objects, strict=True)

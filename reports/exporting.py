@@ -60,11 +60,8 @@ class Exported:
 def tidy(series: Series) -> pd.DataFrame:
     """Measured values, one row each.
 
-    Returns
-    -------
-    DataFrame
-        One column a parameter, then ``kernel``, ``metric``, ``repetition`` (from 0), ``value`` (reduced over ranks in
-        the metric's own way) and ``unit`` (``s``, ``B``, ``Hz`` or empty for counts).
+    One column a parameter, then ``kernel``, ``metric``, ``repetition`` (from 0), ``value`` (reduced over ranks in the
+    metric's own way) and ``unit`` (``s``, ``B``, ``Hz`` or empty for counts).
     """
     import pandas as pd
 

@@ -36,10 +36,7 @@ KEYS = ["operation", "comm_size", "size_class"]
 def observe_exchanges(experiment: Experiment) -> dict[str, Any]:
     """What messages took at the configurations measured with several ranks, none of which shared a core.
 
-    Returns
-    -------
-    dict
-        ``fitted``: a row an operation of :data:`FITTED`, where operations were timed.
+    Entries: ``fitted``: a row an operation of :data:`FITTED`, where operations were timed.
     """
     calls: list[pd.DataFrame] = []
     for run in experiment.runs:

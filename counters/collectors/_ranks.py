@@ -105,15 +105,12 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
 def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:
     """One reading of several runs that counted different events; what several of them count is taken from the first.
 
+    None without a pass.
+
     Parameters
     ----------
     passes : iterable of Reading
         With counters of every rank.
-
-    Returns
-    -------
-    Reading or None
-        None without a pass.
     """
     counters: pd.DataFrame | None = None
     provenance: dict[str, str] = {}

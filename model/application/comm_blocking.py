@@ -165,17 +165,14 @@ def fit_blocking(
 ) -> Blocking | None:
     """Learn BF_comm.
 
+    None where nothing that was measured is modelled.
+
     Parameters
     ----------
     cost : mapping of (kind, way) to (n,)
         Modelled seconds at the configurations of `taken`.
     prior : callable
         Prior weights of the ways of a kind.
-
-    Returns
-    -------
-    Blocking or None
-        None where nothing that was measured is modelled.
     """
     ranks = parameters.index("ranks")
     varied = [at for at, column in enumerate(taken.points.T) if len(np.unique(column)) > 1 and (column > 0).all()]

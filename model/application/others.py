@@ -79,17 +79,14 @@ class Others(Stored):
 def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
     """Learn T_others.
 
+    None where the program's time or its kernels' was not measured, or kernels take longer than the program.
+
     Parameters
     ----------
     factor : (n,)
         Slowest rank over the mean at each configuration, where times are means over ranks; 1 where they are not.
     messages : (n,)
         Seconds of messages that no kernel's time holds.
-
-    Returns
-    -------
-    Others or None
-        None where the program's time or its kernels' was not measured, or kernels take longer than the program.
     """
     rows = [at for at, name in enumerate(series.metrics) if name == "time"]
     walls = [at for at in rows if series.kernels[at] == WHOLE]

@@ -49,6 +49,8 @@ def learn_counted(
 ) -> Counted | None:
     """Learn the laws of every kernel with a time at :data:`FEWEST` configurations or more.
 
+    None where no kernel has enough configurations.
+
     Parameters
     ----------
     latencies : (4,), optional
@@ -57,11 +59,6 @@ def learn_counted(
         Clock of the platform, Hz; 1 where none is known.
     line : float
         Bytes of a line of memory.
-
-    Returns
-    -------
-    Counted or None
-        None where no kernel has enough configurations.
     """
     known = _Known.of(series)
     if not known.kernels:

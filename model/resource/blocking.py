@@ -65,6 +65,8 @@ def fit_resources(
 ) -> Resources | None:
     """Set the equation up for every kernel that has instructions, loads per level, and time or cycles.
 
+    None where no kernel has the counters.
+
     Parameters
     ----------
     series : Series
@@ -79,11 +81,6 @@ def fit_resources(
         Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
-
-    Returns
-    -------
-    Resources or None
-        None where no kernel has the counters.
     """
     rows = series.rows
     values = reduce(series.values, over_repetitions, axis=2)

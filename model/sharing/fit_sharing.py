@@ -47,8 +47,10 @@ def fit_sharing(
     whole program's work is that of the rank with the fewest; without instructions the traffic is the work. Where no
     traffic was counted it is taken to go with the work, and how much of it there is is read off the times that
     :data:`FEWEST` and more numbers of ranks in a domain took; without instructions the work of strong scaling is 1 /
-    ranks, of kernels whose times begin like that. Raises InputError when more bytes a second were moved than the
-    domains' bandwidth allows.
+    ranks, of kernels whose times begin like that. None where it is unknown how kernels share a domain, where traffic
+    was simulated and is not memory's by a `demand` (a simulated cache serves one rank, fetches nothing ahead and has no
+    rate), where loads were counted by level and no `demand` is given, or where the number of ranks is not a parameter.
+    Raises InputError when more bytes a second were moved than the domains' bandwidth allows.
 
     Parameters
     ----------
@@ -63,13 +65,6 @@ def fit_sharing(
         How ranks become one value, where not in each metric's own way.
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
-
-    Returns
-    -------
-    Sharing or None
-        None where it is unknown how kernels share a domain, where traffic was simulated and is not memory's by a
-        `demand` (a simulated cache serves one rank, fetches nothing ahead and has no rate), where loads were counted by
-        level and no `demand` is given, or where the number of ranks is not a parameter.
     """
     readings = experiment if isinstance(experiment, Readings) else Readings(experiment)
     given = read_counts(readings, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
