@@ -60,13 +60,8 @@ def check_ranks(ranks: NDArray[Any], where: str) -> None:
 def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
     """Refuse messages that nobody can have sent; the table has the columns that it must have.
 
-    Raises InputError naming kernel and rank: a rank that was not there, a volume that is negative, beyond 64 bits or
-    missing.
-
-    Parameters
-    ----------
-    ranks : float
-        How many ranks there were.
+    `ranks`: how many ranks there were. Raises InputError naming kernel and rank: a rank that was not there, a volume
+    that is negative, beyond 64 bits or missing.
     """
     if (beyond := numbers(table, "rank", where) >= ranks).any():
         row = table.iloc[int(np.argmax(beyond))]

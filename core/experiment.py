@@ -48,12 +48,8 @@ class Experiment:
 
     Build one with :meth:`create` or :meth:`read`. Runs are added with :meth:`add` and read back as pandas tables with
     :meth:`counters` and :meth:`messages`; tables are loaded when asked for, only the columns that are asked for.
-
-    Attributes
-    ----------
-    synced : bool
-        Whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's yet is
-        to be synced as a whole before it comes to its place, which takes a tenth of the time.
+    `synced`: whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's
+    yet is to be synced as a whole before it comes to its place, which takes a tenth of the time.
     """
 
     synced = True

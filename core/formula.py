@@ -308,12 +308,7 @@ class Formula:
 def read_formula(text: str, origin: str) -> Formula:
     """Read a formula.
 
-    Raises InputError when `text` is not a formula.
-
-    Parameters
-    ----------
-    origin : str
-        Where it is, for messages.
+    `origin`: where it is, for messages. Raises InputError when `text` is not a formula.
     """
     try:
         tree = read_tree(text, tuple(_FUNCTIONS), _REMEDY)

@@ -77,14 +77,9 @@ class Reading:
     def validate(self, where: str) -> None:
         """Raise an error unless the tables are what this class says, whichever reader or collector made them.
 
-        Raises ContractError when a table is of another kind or lacks a column: a fault of the reader; InputError when a
-        kernel has no name, a rank or a value cannot be, or the number of ranks is not a whole number from 1 on: a fault
-        of the file.
-
-        Parameters
-        ----------
-        where : str
-            The file, or what was measured, for messages.
+        `where`: the file, or what was measured, for messages. Raises ContractError when a table is of another kind or
+        lacks a column: a fault of the reader; InputError when a kernel has no name, a rank or a value cannot be, or the
+        number of ranks is not a whole number from 1 on: a fault of the file.
         """
         _kinds(self, where)
         count = float(self.configuration.get("ranks", 1.0))

@@ -354,12 +354,7 @@ AT_IMPORT = ("clock", "overflow")
 def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
     """Warnings of what the runs of an experiment contradict once their machine is named.
 
-    Raises InputError when the number of threads is none.
-
-    Parameters
-    ----------
-    platform : Platform
-        The machine that was measured.
+    `platform`: the machine that was measured. Raises InputError when the number of threads is none.
 
     Returns
     -------

@@ -88,11 +88,9 @@ class Cache:
 class Memory:
     """Main memory as one ccNUMA domain sees it.
 
-    Attributes
-    ----------
-    scaling : mapping of str to tuple of (int, float)
-        Measured bandwidth in B/s of 1 and more cores of a domain, by kernel (``read``, ``write``, ``update``, ``copy``,
-        ``triad``), with bytes counted as the program moves them (no write-allocate transfers).
+    `scaling` (mapping of str to tuple of (int, float)): measured bandwidth in B/s of 1 and more cores of a domain, by
+    kernel (``read``, ``write``, ``update``, ``copy``, ``triad``), with bytes counted as the program moves them (no
+    write-allocate transfers).
     """
 
     latency: float = _value("load-to-use latency, local domain, idle", "s")
@@ -177,12 +175,8 @@ class Platform:
 
         Interpolated between the measured points of ``memory.scaling[kernel]``, constant beyond the last. Where that
         kernel was not measured ``min(cores * bandwidth_core, bandwidth_domain)``: linear until the domain saturates
-        (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
-
-        Parameters
-        ----------
-        kernel : str
-            ``read``, or ``update`` for as many reads as writes; the others count no write-allocate transfers.
+        (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009). `kernel`:
+        ``read``, or ``update`` for as many reads as writes; the others count no write-allocate transfers.
         """
         if cores < 1:
             raise InputError(f"bandwidth of {cores} cores was asked for", "ask for one core or more")

@@ -17,12 +17,7 @@ def described(model: str, layout: Layout) -> Platform | None:
 
     The processor's name and its number of cores must agree: a core design (``Neoverse V2``) is in several machines, and
     a virtual machine has a part of one. How many sockets and domains they form is a node's own affair, see
-    :func:`options`.
-
-    Parameters
-    ----------
-    model : str
-        As the system names the processor: :attr:`ranksight.platforms.topology.Topology.model`.
+    :func:`options`. `model`: as the system names the processor: :attr:`ranksight.platforms.topology.Topology.model`.
 
     Returns
     -------

@@ -39,13 +39,8 @@ class SimulatedCache:
 def simulated_caches(platform: Platform, active: int = 1) -> tuple[SimulatedCache, ...]:
     """The levels of a platform as a simulator accepts them, level 1 first.
 
-    Raises InputError when `active` is below one.
-
-    Parameters
-    ----------
-    active : int
-        Cores that work under each shared cache at a time; each gets its share of the capacity, for a simulator that
-        runs every process with a cache of its own.
+    `active`: cores that work under each shared cache at a time; each gets its share of the capacity, for a simulator
+    that runs every process with a cache of its own. Raises InputError when `active` is below one.
     """
     if active < 1:
         raise InputError(f"{active} active cores", "one core or more works under a cache")

@@ -40,10 +40,7 @@ UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}
 class Exported:
     """What is exported: an experiment, or a model, never both.
 
-    Attributes
-    ----------
-    metrics : sequence of str
-        Only these; all when empty.
+    `metrics`: only these; all when empty.
     """
 
     experiment: Experiment | None
@@ -164,12 +161,7 @@ def _medians(series: Series, row: int) -> Iterator[tuple[int, float]]:
 def to_xarray(experiment: Experiment, metrics: Sequence[str] | None = None) -> xarray.Dataset:
     """Measured values as an xarray data set, one variable a metric.
 
-    Raises ToolError when xarray is not installed.
-
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        Only these.
+    `metrics`: only these. Raises ToolError when xarray is not installed.
 
     Returns
     -------

@@ -66,10 +66,7 @@ class Column:
 class Table:
     """Rows of text under heads; columns that are empty in all rows are not shown.
 
-    Parameters
-    ----------
-    head : bool
-        Whether heads are printed.
+    `head`: whether heads are printed.
     """
 
     columns: Sequence[Column]

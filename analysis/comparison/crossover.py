@@ -63,10 +63,7 @@ def axis(low: float, high: float) -> Array:
 def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Crossover]:
     """Where the program and its kernels become faster on the other side.
 
-    Parameters
-    ----------
-    before, after : Side
-        Predicted at `values` (k,) of one parameter, the others fixed.
+    `before` and `after`: predicted at `values` (k,) of one parameter, the others fixed.
     """
     found = []
     for kernel, ratio, error in _ratios(before, after, timer):

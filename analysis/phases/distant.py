@@ -26,12 +26,8 @@ _MOST_RANKS = 1 << 24
 def settled(cpi: ArrayLike, tolerance: float = SAME) -> bool:
     """Whether the cycles per instruction of runs at growing rank counts have fallen, and stopped.
 
-    A plateau at the start does not count: there every access still misses the caches.
-
-    Parameters
-    ----------
-    cpi : (m,)
-        In the order of growing rank counts.
+    A plateau at the start does not count: there every access still misses the caches. `cpi` (m,): in the order of
+    growing rank counts.
     """
     values = np.asarray(cpi, dtype=np.float64)
     if len(values) < 2:

@@ -223,12 +223,8 @@ def instruction_groups(instructions: ArrayLike) -> Index:
     """Group of each rank, 0 for those with most instructions.
 
     A group reaches from its largest count down to :data:`SIMILARITY` times that, so any two of its ranks are similar.
-    Raises InputError when a count is out of range.
-
-    Parameters
-    ----------
-    instructions : (n,)
-        Of each rank, in one occurrence of the phase; finite, not negative.
+    `instructions` (n,): of each rank, in one occurrence of the phase; finite, not negative. Raises InputError when a
+    count is out of range.
     """
     counts = np.asarray(instructions, dtype=np.float64)
     if not (np.isfinite(counts).all() and (counts >= 0).all()):

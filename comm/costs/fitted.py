@@ -63,13 +63,9 @@ def fit_point_to_point(size: ArrayLike, seconds: ArrayLike) -> FittedCost:
 def fit_collective(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> FittedCost:
     """Fit ``t = a log2 P + b s + c`` by least squares with no coefficient negative.
 
-    Raises InputError when the lengths differ or a value is not finite; InsufficientError when the measurements do not
+    `ranks`, `size`, `seconds`: one value a measurement: ranks of the communicator, bytes, seconds of one call. Raises
+    InputError when the lengths differ or a value is not finite; InsufficientError when the measurements do not
     determine the coefficients (too few, or ranks or sizes that do not vary).
-
-    Parameters
-    ----------
-    ranks, size, seconds : array_like
-        One value a measurement: ranks of the communicator, bytes, seconds of one call.
     """
     return _fit(("log2 P", "s", "1"), ranks, size, seconds)
 

@@ -18,12 +18,8 @@ def cartesian_grids(edge_sets: Sequence[tuple[int, Sent]]) -> dict[Cartesian, fl
     """All grids whose neighbours are exactly the pairs of distinct ranks that exchange messages, and their weights.
 
     Pairs of a rank with itself decide nothing but :attr:`Cartesian.ring`: a program may copy what it has for itself,
-    and send to itself for other reasons.
-
-    Parameters
-    ----------
-    edge_sets : sequence of (ranks, pairs)
-        For each run its number of ranks and the pairs (sender, receiver), or the bytes of a message by pair.
+    and send to itself for other reasons. `edge_sets` (sequence of (ranks, pairs)): for each run its number of ranks and
+    the pairs (sender, receiver), or the bytes of a message by pair.
 
     Returns
     -------

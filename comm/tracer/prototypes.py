@@ -70,12 +70,8 @@ def _parameter(text: str) -> Parameter:
 def parse(preprocessed: str) -> dict[str, Prototype]:
     """Find the functions that a preprocessed ``mpi.h`` declares both as ``MPI_X`` and as ``PMPI_X``.
 
-    Raises ToolError when not even ``MPI_Send`` is there: this is no ``mpi.h``.
-
-    Parameters
-    ----------
-    preprocessed : str
-        What ``mpicc -E`` gives for ``#include <mpi.h>``.
+    `preprocessed`: what ``mpicc -E`` gives for ``#include <mpi.h>``. Raises ToolError when not even ``MPI_Send`` is
+    there: this is no ``mpi.h``.
 
     Returns
     -------

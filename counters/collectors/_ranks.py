@@ -16,11 +16,8 @@ from ranksight.core.reading import Reading
 def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...]:
     """The launch with a shell line in front of the program on every rank.
 
-    Parameters
-    ----------
-    command : str
-        A POSIX shell command that ends before the program; ``$0`` is `folder`, ``$place`` the same for tools that
-        expand ``%`` in names, ``$rank`` the rank, ``$$`` the process, which becomes the program's.
+    `command`: a POSIX shell command that ends before the program; ``$0`` is `folder`, ``$place`` the same for tools
+    that expand ``%`` in names, ``$rank`` the rank, ``$$`` the process, which becomes the program's.
     """
     place = "'" + str(folder.resolve()).replace("%", "%%").replace("'", "'\\''") + "'"
     line = f'rank={rank_expression()}; place={place}; exec {command} "$@"'
@@ -105,12 +102,7 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
 def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:
     """One reading of several runs that counted different events; what several of them count is taken from the first.
 
-    None without a pass.
-
-    Parameters
-    ----------
-    passes : iterable of Reading
-        With counters of every rank.
+    None without a pass. `passes`: with counters of every rank.
     """
     counters: pd.DataFrame | None = None
     provenance: dict[str, str] = {}

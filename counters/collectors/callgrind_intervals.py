@@ -35,10 +35,7 @@ metrics of what lies between the call before, or MPI_Init, and this one."""
 class CallgrindIntervals:
     """Simulated counters between MPI calls; see the module.
 
-    Parameters
-    ----------
-    simulation : Callgrind
-        Whose caches are simulated.
+    `simulation`: whose caches are simulated.
     """
 
     simulation: Callgrind = field(default_factory=Callgrind)

@@ -135,10 +135,7 @@ def _stream(path: Path) -> Source:
 class _Nodes:
     """Checks records before caliper-reader follows their nodes to the root.
 
-    Parameters
-    ----------
-    size : int
-        Characters of the file.
+    `size`: characters of the file.
     """
 
     def __init__(self, size: int) -> None:

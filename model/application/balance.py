@@ -132,10 +132,7 @@ class Balance(Stored):
 def groups(work: Array) -> list[Index]:
     """Groups of ranks with similar work, the largest group first.
 
-    Parameters
-    ----------
-    work : (ranks, kernels)
-        Zero where a rank does not call a kernel.
+    `work` (ranks, kernels): zero where a rank does not call a kernel.
     """
     left = np.argsort(work.sum(axis=1), kind="stable")
     found: list[Index] = []

@@ -59,10 +59,8 @@ class Forms:
 def fit_forms(calls: Mapping[str, tuple[Array, Array, Array]]) -> Forms | None:
     """Fit the form of each kind; None where none can be.
 
-    Parameters
-    ----------
-    calls : mapping of kind to ((n,), (n,), (n,))
-        Ranks, bytes a call and seconds a call of each run, means over ranks.
+    `calls` (mapping of kind to ((n,), (n,), (n,))): ranks, bytes a call and seconds a call of each run, means over
+    ranks.
     """
     costs = {}
     for kind, (ranks, size, seconds) in calls.items():

@@ -360,10 +360,7 @@ class Fitted(Keyed):
     def notes(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
         """For times, how their growth compares with their kernel's requirements (:mod:`search.guide`).
 
-        Parameters
-        ----------
-        kernels : frozenset of str, optional
-            Only of these; of all when not given.
+        `kernels`: only of these; of all when not given.
         """
         from ranksight.model.search.guide import notes
 

@@ -32,10 +32,8 @@ SLOWEST = 10e-9
 class Sampled:
     """Series whose sampled times add up, and how many samples each of these times has.
 
-    Attributes
-    ----------
-    samples : mapping of kernel to (n,)
-        Samples over all ranks and repetitions at each configuration; empty where nothing was sampled.
+    `samples` (mapping of kernel to (n,)): samples over all ranks and repetitions at each configuration; empty where
+    nothing was sampled.
     """
 
     series: Series

@@ -52,10 +52,8 @@ _OTHER_COLUMNS = (*COUNTER_KEYS, *_SENT)
 class Selection(Stored):
     """Which kernels of an experiment are folded into :data:`OTHERS`.
 
-    Attributes
-    ----------
-    shares : mapping of metric to float
-        Largest share of the metric's total, over configurations, that they have together.
+    `shares` (mapping of metric to float): largest share of the metric's total, over configurations, that they have
+    together.
     """
 
     kernels: frozenset[str] = frozenset()
@@ -132,12 +130,7 @@ def significant(experiment: Experiment) -> set[str]:
 class Folded(View):
     """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
 
-    Messages keep the names of the kernels that send them.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        It may be a view itself.
+    Messages keep the names of the kernels that send them. `experiment`: it may be a view itself.
     """
 
     def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:

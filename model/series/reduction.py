@@ -15,13 +15,9 @@ NAMES = ("mean", "median", "min", "max", "sum", "q1", "gmean", "midrange")
 def reduce(values: Array, how: str, axis: int = -1) -> Array:
     """Reduce `values` along `axis`, skipping NaN; a slice without numbers gives NaN.
 
-    Raises InputError when `how` is unknown.
-
-    Parameters
-    ----------
-    how : {"mean", "median", "min", "max", "sum", "q1", "gmean", "midrange"}
-        First quartile and median interpolate linearly; the geometric mean of a slice with a value at or below zero is
-        NaN, except that a zero among non-negative values gives zero.
+    `how` ({"mean", "median", "min", "max", "sum", "q1", "gmean", "midrange"}): first quartile and median interpolate
+    linearly; the geometric mean of a slice with a value at or below zero is NaN, except that a zero among non-negative
+    values gives zero. Raises InputError when `how` is unknown.
     """
     with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)

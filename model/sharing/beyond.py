@@ -256,10 +256,7 @@ class _Learned:
     def at(self, some: Index, which: Index, law: Array, ranks: Array) -> tuple[Array, Array]:
         """Centres and spreads (d, r, k) of hypotheses `which` (r, d) of the kernels `some` (r,).
 
-        Parameters
-        ----------
-        law : (r, k)
-            Times by the law where it is asked, at `ranks` (k,).
+        `law` (r, k): times by the law where it is asked, at `ranks` (k,).
         """
         size, form = np.unravel_index(which.T, (len(_SIZES), len(FORMS)))
         ahead = np.log(ranks / self.last[some, None])

@@ -33,10 +33,7 @@ EARLY = 0.2
 class Readings:
     """Series of an experiment, each read once for all sets of its configurations that laws are learned from.
 
-    Attributes
-    ----------
-    kept : set of tuple of float, or None
-        Configurations that are looked at; all where None.
+    `kept`: configurations that are looked at; all where None.
     """
 
     experiment: Experiment

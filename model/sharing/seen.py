@@ -123,12 +123,7 @@ def by_share(rates: Array, points: Array, column: int) -> Array:
     """Belief (K,) that each rank's share determines the bytes per unit of work, `rates` (K, n) at `points` (n, m).
 
     Caches that come with further ranks are small compared with the one that they share: where these make traffic fall,
-    larger problems make it rise by the same.
-
-    Parameters
-    ----------
-    column : int
-        The ranks among the parameters.
+    larger problems make it rise by the same. `column`: the ranks among the parameters.
     """
     ranks, others = points[:, column], np.delete(points, column, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

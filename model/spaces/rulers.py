@@ -64,10 +64,7 @@ MPI = Ruler(powers=tuple(sorted({Fraction(n, d) for d in (3, 4) for n in range(2
 def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
     """Terms of one parameter around an expectation, the slowest growing first.
 
-    Parameters
-    ----------
-    depth : int
-        Times that intervals are halved.
+    `depth`: times that intervals are halved.
     """
     if expected == NONE:
         expected = Order(log=UNIT)
@@ -173,11 +170,6 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
 
     Pairs are of any two terms of one parameter; of several parameters, of `expectation` and any other, as there are too
     many. They are rarer than single terms by :data:`priors.FORMS["more"]`.
-
-    Parameters
-    ----------
-    expectation : Growth, optional
-        The expectation.
     """
     one: tuple[Factor, ...] = (ONE,) * len(parameters)
     listed = [growth.factors(parameters) for growth in growths if growth.orders]

@@ -221,10 +221,7 @@ class Levels(Stored, Keyed):
     def _held(self, value: Array, last: Array) -> Array:
         """What a cache level serves if it serves the share of the loads (or stores) that it served at the upper level.
 
-        Parameters
-        ----------
-        value, last : (s, k)
-            Of all series, asked and at the upper level.
+        `value` and `last` (s, k): of all series, asked and at the upper level.
         """
         rows = self.rows
         whole = np.array(

@@ -59,10 +59,7 @@ def too_wide(factors: Array) -> NDArray[np.object_]:
 def judged_by_width(factor: Array, status: Index, reason: NDArray[np.object_]) -> tuple[Index, NDArray[np.object_]]:
     """Status and reason with :data:`WIDE` where an answer would be one, but for an interval that spans too much.
 
-    Parameters
-    ----------
-    factor, status, reason : (...)
-        Upper over lower end, and what is known of the answers so far; NaN is too wide.
+    `factor`, `status`, `reason` (...): upper over lower end, and what is known of the answers so far; NaN is too wide.
     """
     wide = ~(factor <= WIDEST) & (status == OK)
     text = reason.astype(object)
@@ -98,10 +95,7 @@ class Forecast:
 def form_of(*parts: tuple[Array, Array]) -> Array:
     """Share of the form in the variance of a sum of independent errors; 0 where there is none.
 
-    Parameters
-    ----------
-    parts : pairs of array
-        Variance of each error, in any unit that is one for all, and the share of the form in it.
+    `parts` (pairs of array): variance of each error, in any unit that is one for all, and the share of the form in it.
     """
     whole = sum((np.nan_to_num(variance) for variance, _ in parts), np.zeros(()))
     ours = sum((np.nan_to_num(variance) * np.nan_to_num(share) for variance, share in parts), np.zeros(()))

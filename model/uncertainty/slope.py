@@ -58,10 +58,7 @@ def filled(low: float, high: float) -> float:
 class Change:
     """Changes of slope of s series at k points: c more components of their mixtures.
 
-    Attributes
-    ----------
-    share, centre, spread : (c, s, k)
-        Probability of each, and the normal law of ln y after it.
+    `share`, `centre`, `spread` (c, s, k): probability of each, and the normal law of ln y after it.
     """
 
     share: Array

@@ -71,10 +71,7 @@ def _level(y: np.ndarray, start: int, end: int) -> float:
 def assign(plateaus: Sequence[Plateau], caches: Sequence[float]) -> list[Plateau | None]:
     """The plateau of every cache and, last, of memory; None where the curve shows none.
 
-    Parameters
-    ----------
-    caches : sequence of float, shape (levels,)
-        Capacities in bytes as the system names them, rising.
+    `caches` (sequence of float, shape (levels,)): capacities in bytes as the system names them, rising.
 
     Notes
     -----

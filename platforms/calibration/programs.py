@@ -23,12 +23,8 @@ _LINE = re.compile(r"([0-9]+) ([0-9]\.[0-9]+e[+-][0-9]+) ([0-9]+\.[0-9]+)")
 class Programs:
     """The measuring programs, compiled at first use into a folder that is removed on leaving the context.
 
-    Raises ToolError when there is none.
-
-    Parameters
-    ----------
-    compiler : str, optional
-        A C compiler; by default that of ``$CC``, or the first found of cc, gcc and clang.
+    `compiler`: a C compiler; by default that of ``$CC``, or the first found of cc, gcc and clang. Raises ToolError when
+    there is none.
     """
 
     def __init__(self, compiler: str | None = None) -> None:
