@@ -57,14 +57,9 @@ def adapt(
 ) -> dict[str, Collector]:
     """The collectors, on a platform and with some kernels split.
 
-    Raises InputError when none of the collectors can do what is asked, or one that was named cannot.
-
-    Parameters
-    ----------
-    kernels : sequence of str
-        To be split.
-    named : bool
-        Whether the user named the collectors: what they cannot do is then an error, otherwise a message to `say`.
+    `kernels`: to be split. `named`: whether the user named the collectors: what they cannot do is then an error,
+    otherwise a message to `say`. Raises InputError when none of the collectors can do what is asked, or one that was
+    named cannot.
     """
     found = dict(collectors)
     report = say if callable(say) else _silent

@@ -105,15 +105,9 @@ def calibrate_network(
 def from_timings(paths: Sequence[Path], level: Literal["intra", "inter"]) -> NetworkCalibration:
     """Fit the parameters to timings that exist.
 
-    Raises InputError when a file cannot be read, or an experiment holds no timings; InsufficientError when there are
-    too few sizes.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        CSV files (:mod:`ranksight.comm.readers.pingpong`), or experiments into which such were imported.
-    level : {"intra", "inter"}
-        Where they were measured.
+    `paths`: CSV files (:mod:`ranksight.comm.readers.pingpong`), or experiments into which such were imported. `level`
+    ({"intra", "inter"}): where they were measured. Raises InputError when a file cannot be read, or an experiment holds
+    no timings; InsufficientError when there are too few sizes.
     """
     tables = [_stored(path) if path.is_dir() else load([path]) for path in paths]
     timings = pd.concat(tables, ignore_index=True)
@@ -205,15 +199,10 @@ def check_launcher(using: Compiler, launcher: Sequence[str]) -> None:
     """Raise where the launcher cannot start what the compiler makes.
 
     A program compiled for one MPI and launched by the launcher of another starts as many programs of one rank each, and
-    nothing says so. Launchers that serve any MPI (srun, flux, jsrun, aprun) are let through. Raises ToolError when it
-    is not found, or belongs to another MPI, or to another major version of Open MPI.
-
-    Parameters
-    ----------
-    using : Compiler
-        The compiler wrapper, as :func:`ranksight.comm.tracer.building.compiler` describes it.
-    launcher : sequence of str
-        The launcher's words; the first is asked for its version.
+    nothing says so. Launchers that serve any MPI (srun, flux, jsrun, aprun) are let through. `using`: the compiler
+    wrapper, as :func:`ranksight.comm.tracer.building.compiler` describes it. `launcher`: the launcher's words; the
+    first is asked for its version. Raises ToolError when it is not found, or belongs to another MPI, or to another
+    major version of Open MPI.
     """
     path = shutil.which(launcher[0])
     if path is None:

@@ -34,15 +34,10 @@ JUMP = 2.0
 def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParameters:
     """Fit L, o_s, o_r, g and G, piecewise over the message size.
 
-    Raises InputError when the table lacks a column, a ping-pong, or holds unknown operations or durations that are not
-    positive; InsufficientError when there are too few sizes for one piece.
-
-    Parameters
-    ----------
-    timings : DataFrame
-        Columns ``op``, ``bytes`` and ``duration``; see the module.
-    quantile : float
-        The quantile of repeated durations that stands for a size; the first quartile by default.
+    `timings`: columns ``op``, ``bytes`` and ``duration``; see the module. `quantile`: the quantile of repeated
+    durations that stands for a size; the first quartile by default. Raises InputError when the table lacks a column, a
+    ping-pong, or holds unknown operations or durations that are not positive; InsufficientError when there are too few
+    sizes for one piece.
 
     Returns
     -------

@@ -26,15 +26,9 @@ PATIENCE = 20
 def executor(jobs: int, dask: str | None = None) -> Iterator[tuple[Executor, int]]:
     """An executor, and how many tasks it works on at a time.
 
-    Raises InputError when the package ``distributed`` is missing or the address is none; ToolError when the scheduler
-    does not answer or has no workers.
-
-    Parameters
-    ----------
-    jobs : int
-        Processes of this machine; not used with `dask`.
-    dask : str, optional
-        Address of a Dask scheduler, such as ``tcp://node1:8786``. Its workers need this package in the same version.
+    `jobs`: processes of this machine; not used with `dask`. `dask`: address of a Dask scheduler, such as
+    ``tcp://node1:8786``. Its workers need this package in the same version. Raises InputError when the package
+    ``distributed`` is missing or the address is none; ToolError when the scheduler does not answer or has no workers.
     """
     if dask is None:
         # Imported where processes are started: most commands start none.

@@ -43,12 +43,7 @@ LOGARITHMS = ("log", "log2", "ln", "lg", "log10")
 class FormulaError(InputError):
     """Text that is not a formula.
 
-    Attributes
-    ----------
-    plain : str
-        What is wrong, without the place.
-    at : int
-        Offset of the first character that does not fit.
+    `plain`: what is wrong, without the place. `at`: offset of the first character that does not fit.
     """
 
     def __init__(self, what: str, at: int, remedy: str = "") -> None:
@@ -76,12 +71,8 @@ class Token:
 class Tree:
     """A text that was read.
 
-    Attributes
-    ----------
-    root : ast.expr
-        Of ``BinOp``, ``UnaryOp`` (minus), ``Compare``, ``Call``, ``Name`` and ``Constant`` only.
-    places : tuple of (int, Token)
-        Where each word is in the text that was parsed, and the word.
+    `root`: of ``BinOp``, ``UnaryOp`` (minus), ``Compare``, ``Call``, ``Name`` and ``Constant`` only. `places` (tuple of
+    (int, Token)): where each word is in the text that was parsed, and the word.
     """
 
     text: str
@@ -270,12 +261,7 @@ _REMEDY = "write sums, products, powers, min(a, b) and max(a, b)"
 class Formula:
     """A formula over named numbers.
 
-    Attributes
-    ----------
-    text : str
-        As written.
-    names : tuple of str
-        Names in it, in order of appearance.
+    `text`: as written. `names`: names in it, in order of appearance.
     """
 
     text: str

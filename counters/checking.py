@@ -308,12 +308,7 @@ CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
 class Checks:
     """Checks of all runs of an import; call it with each reading.
 
-    Attributes
-    ----------
-    platform : Platform or None
-        The machine that was measured.
-    found : dict of str to list of str
-        For each kind of contradiction what was found, a sentence a run.
+    `platform`: the machine that was measured. `found`: for each kind of contradiction what was found, a sentence a run.
     """
 
     platform: Platform | None = None

@@ -137,12 +137,8 @@ def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group,
 def by_object(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
     """What of `samples` became no kernel (:mod:`ranksight.core.leftout`).
 
-    Parameters
-    ----------
-    samples : DataFrame
-        ``group`` and ``kernel`` as :attr:`Samples.table` has them, ``rank`` and ``value``.
-    metric : str
-        What the values are of.
+    `samples`: ``group`` and ``kernel`` as :attr:`Samples.table` has them, ``rank`` and ``value``. `metric`: what the
+    values are of.
     """
     kept = (samples["group"] == "application").to_numpy()
     paths = np.where(kept, "", samples["kernel"].astype(object).replace("", "[unknown]"))
@@ -161,14 +157,8 @@ def _application(frame: Frame, seat: str) -> tuple[Group, str, bool]:
 def read(pieces: Iterable[bytes], source: str) -> Samples:
     """Read the text of ``perf script``.
 
-    Raises InputError where a line is no sample; with its number.
-
-    Parameters
-    ----------
-    pieces : iterable of bytes
-        The text, in pieces of any size (an open binary file's ``read`` results, a pipe's).
-    source : str
-        What errors call it.
+    `pieces`: the text, in pieces of any size (an open binary file's ``read`` results, a pipe's). `source`: what errors
+    call it. Raises InputError where a line is no sample; with its number.
     """
     return _Reader(source).run(pieces)
 

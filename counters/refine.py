@@ -92,12 +92,7 @@ def _parts(profile: Profile, kernel: str, functions: Ints, inside: Mask, by: By)
 def innermost(address: Ints, function: Ints, sites: Sites, functions: Ints) -> Ints:
     """Number of the innermost loop around each address; -1 where there is none.
 
-    Parameters
-    ----------
-    sites : Sites
-        Whose jumps close the loops.
-    functions : array of int
-        Those whose jumps count.
+    `sites`: whose jumps close the loops. `functions`: those whose jumps count.
     """
     heads = _loops(sites, functions)
     loop = np.full(len(address), -1, np.int64)

@@ -27,12 +27,8 @@ def _value(text: str, unit: str = "", least: float = 0.0, optional: bool = False
 class Source:
     """Where a value comes from.
 
-    Attributes
-    ----------
-    text : str
-        Manual, measurement, paper, or what it was estimated from.
-    estimate : bool
-        True when the value was inferred, not read from a source or measured on the machine.
+    `text`: manual, measurement, paper, or what it was estimated from. `estimate`: true when the value was inferred, not
+    read from a source or measured on the machine.
     """
 
     text: str

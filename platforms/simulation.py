@@ -16,12 +16,8 @@ from ranksight.platforms.platform import Cache, Platform
 class SimulatedCache:
     """One cache level for a simulator.
 
-    Attributes
-    ----------
-    level, size, ways, line : int
-        Level, capacity in bytes, associativity, line size in bytes; ``size / (ways * line)`` is a power of two.
-    note : str
-        How it differs from the machine's; empty where it does not.
+    `level`, `size`, `ways`, `line`: level, capacity in bytes, associativity, line size in bytes; ``size / (ways *
+    line)`` is a power of two. `note`: how it differs from the machine's; empty where it does not.
     """
 
     level: int

@@ -30,12 +30,7 @@ parameters: twice the side of a domain is eight times the work."""
 class Beyond:
     """The nearest value beyond the target at which the data no longer support an answer.
 
-    Attributes
-    ----------
-    value : float
-        Of the parameter.
-    low, high : float
-        Ends of the interval there; NaN where there is none.
+    `value`: of the parameter. `low` and `high`: ends of the interval there; NaN where there is none.
     """
 
     value: float

@@ -42,12 +42,8 @@ class Crossover:
 class Onset:
     """From which scale on a kernel's change matters.
 
-    Attributes
-    ----------
-    at : float
-        Ranks from which on it is :data:`WEIGHS` of the program's time, and more than noise.
-    part : float
-        What it is of the program's time at the largest scale asked, positive when slower.
+    `at`: ranks from which on it is :data:`WEIGHS` of the program's time, and more than noise. `part`: what it is of the
+    program's time at the largest scale asked, positive when slower.
     """
 
     kernel: str

@@ -110,12 +110,8 @@ def distant_point(
 ) -> DistantPoint:
     """Choose among runs of the smaller workload, and look up what it stands for.
 
-    Parameters
-    ----------
-    ranks, instructions, times, cpi : (m,)
-        Of each run, in the order of growing rank counts; instructions and seconds of one rank in one occurrence.
-    table : InstructionTable
-        Of the original workload.
+    `ranks`, `instructions`, `times`, `cpi` (m,): of each run, in the order of growing rank counts; instructions and
+    seconds of one rank in one occurrence. `table`: of the original workload.
 
     Raises
     ------

@@ -72,12 +72,8 @@ def admissible(rule: str, largest: float, count: int = 1 << 16) -> Array:
 class Weight(Stored):
     """A phase's weight as a line.
 
-    Attributes
-    ----------
-    rule : str
-        Of :data:`RULES`; what the line's variable is.
-    r2 : float
-        Coefficient of determination over the measured rank counts; 1 for a weight that does not change.
+    `rule`: of :data:`RULES`; what the line's variable is. `r2`: coefficient of determination over the measured rank
+    counts; 1 for a weight that does not change.
     """
 
     intercept: float

@@ -88,14 +88,9 @@ class Goal:
     def width(self, ratio: Array | float = 1.0, form: Array | None = None) -> Array:
         """Half-width (..., t) of the goal's interval, in logarithms, once those of its series are narrower.
 
-        Distances to the ends add as the engine adds them (:func:`ranksight.model.application.whole.together`).
-
-        Parameters
-        ----------
-        ratio : (..., g, t)
-            Width of each series' interval in the present one.
-        form : (..., g, t), optional
-            Share of its variance that is of the form then; as at present when not given.
+        Distances to the ends add as the engine adds them (:func:`ranksight.model.application.whole.together`). `ratio`
+        (..., g, t): width of each series' interval in the present one. `form` (..., g, t): share of its variance that
+        is of the form then; as at present when not given.
         """
         share, present = (np.concatenate([getattr(each, name) for each in self.sources]) for name in ("share", "form"))
         form = present if form is None else form

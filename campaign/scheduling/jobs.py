@@ -161,14 +161,9 @@ def write_scripts(
 ) -> list[Path]:
     """Write one script a job, ``gather.sh`` and ``submit.sh`` into `folder`; give the scripts of the jobs.
 
-    Raises InputError when the folder cannot be written, or its name cannot stand in a script's directive.
-
-    Parameters
-    ----------
-    gather : words
-        The command that joins the parts; their folders are put behind it.
-    cwd : Path
-        Where the user gave the command, as programs and files may be named from there.
+    `gather`: the command that joins the parts; their folders are put behind it. `cwd`: where the user gave the command,
+    as programs and files may be named from there. Raises InputError when the folder cannot be written, or its name
+    cannot stand in a script's directive.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

@@ -45,14 +45,9 @@ def refuse_script(launch: Launch) -> None:
 def rank_files(folder: Path, pattern: str, launch: Launch, tool: str, log: str = "") -> dict[int, Path]:
     """Files that the ranks left in `folder`, by rank.
 
-    Raises ToolError when a rank left none, or two ranks took themselves for the same.
-
-    Parameters
-    ----------
-    pattern : str
-        Regular expression of the whole name, with a group ``rank``.
-    log : str, optional
-        Regular expression of the names of the tool's own logs, quoted where a rank is missing.
+    `pattern`: regular expression of the whole name, with a group ``rank``. `log`: regular expression of the names of
+    the tool's own logs, quoted where a rank is missing. Raises ToolError when a rank left none, or two ranks took
+    themselves for the same.
     """
     found: dict[int, Path] = {}
     for file in sorted(folder.iterdir()):

@@ -343,14 +343,8 @@ def head_of(path: Path, size: int = 4096) -> bytes:
 def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
     """One reading of a run from one reading a rank.
 
-    Raises InputError when a rank is missing or a file holds several ranks.
-
-    Parameters
-    ----------
-    readings : mapping of int to Reading
-        Each with the counters of a single rank, whatever rank it calls itself.
-    source : Path
-        Where they came from.
+    `readings` (mapping of int to Reading): each with the counters of a single rank, whatever rank it calls itself.
+    `source`: where they came from. Raises InputError when a rank is missing or a file holds several ranks.
     """
     ranks = checked_ranks(readings, str(source))
     tables = []
@@ -390,12 +384,8 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
 class FilePerRank:
     """A reader of files that are of one rank each: of one, or of a folder with one a rank, which is one run.
 
-    Attributes
-    ----------
-    is_one : callable
-        Whether a file, with its first bytes, is of the format.
-    read_one : callable
-        The reading of a file, and of its rank where its name holds one.
+    `is_one`: whether a file, with its first bytes, is of the format. `read_one`: the reading of a file, and of its rank
+    where its name holds one.
     """
 
     text: str

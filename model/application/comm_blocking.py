@@ -62,12 +62,8 @@ def costs_time(operation: str) -> bool:
 class Taken(Stored):
     """What communication took in the program at n configurations, without T_imbalance.
 
-    Attributes
-    ----------
-    points : (n, m)
-        Configurations.
-    logs, errors : (q, n)
-        Logarithms of the seconds of each kind, NaN where there are none, and their standard errors.
+    `points` (n, m): configurations. `logs` and `errors` (q, n): logarithms of the seconds of each kind, NaN where there
+    are none, and their standard errors.
     """
 
     kinds: tuple[str, ...]
@@ -165,14 +161,8 @@ def fit_blocking(
 ) -> Blocking | None:
     """Learn BF_comm.
 
-    None where nothing that was measured is modelled.
-
-    Parameters
-    ----------
-    cost : mapping of (kind, way) to (n,)
-        Modelled seconds at the configurations of `taken`.
-    prior : callable
-        Prior weights of the ways of a kind.
+    None where nothing that was measured is modelled. `cost` (mapping of (kind, way) to (n,)): modelled seconds at the
+    configurations of `taken`. `prior`: prior weights of the ways of a kind.
     """
     ranks = parameters.index("ranks")
     varied = [at for at, column in enumerate(taken.points.T) if len(np.unique(column)) > 1 and (column > 0).all()]

@@ -108,12 +108,7 @@ def message_series(experiment: Experiment) -> Series | None:
 class Sent:
     """What is sent at k configurations.
 
-    Attributes
-    ----------
-    counts : Forecast
-        Calls and bytes of each operation, means over ranks.
-    tables : tuple of MessageTable or None
-        Who sends what to whom, where it is known.
+    `counts`: calls and bytes of each operation, means over ranks. `tables`: who sends what to whom, where it is known.
     """
 
     counts: Forecast

@@ -48,12 +48,8 @@ COMPLETE = 0.98
 class Others(Stored):
     """T_others over the parameters.
 
-    Attributes
-    ----------
-    times : Sums or None
-        Its function; None where it is negligible.
-    scatter : float
-        Root mean square of what is left, as a share of the program's time.
+    `times`: its function; None where it is negligible. `scatter`: root mean square of what is left, as a share of the
+    program's time.
     """
 
     times: Sums | None
@@ -79,14 +75,9 @@ class Others(Stored):
 def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
     """Learn T_others.
 
-    None where the program's time or its kernels' was not measured, or kernels take longer than the program.
-
-    Parameters
-    ----------
-    factor : (n,)
-        Slowest rank over the mean at each configuration, where times are means over ranks; 1 where they are not.
-    messages : (n,)
-        Seconds of messages that no kernel's time holds.
+    None where the program's time or its kernels' was not measured, or kernels take longer than the program. `factor`
+    (n,): slowest rank over the mean at each configuration, where times are means over ranks; 1 where they are not.
+    `messages` (n,): seconds of messages that no kernel's time holds.
     """
     rows = [at for at, name in enumerate(series.metrics) if name == "time"]
     walls = [at for at in rows if series.kernels[at] == WHOLE]

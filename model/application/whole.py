@@ -31,12 +31,8 @@ SAME = 1e-6
 class Correlation:
     """Common correlation of the errors of a program's kernels, in [0, 1].
 
-    Attributes
-    ----------
-    noise : float
-        Of what scatters around functions.
-    form : float
-        Of what is not known of the functions; 1 where it cannot be learned.
+    `noise`: of what scatters around functions. `form`: of what is not known of the functions; 1 where it cannot be
+    learned.
     """
 
     noise: float = 0.5
@@ -69,14 +65,8 @@ def without_sums(series: Series) -> Series:
 def correlation(residuals: Array, sizes: Array) -> float:
     """Common correlation of the parts' errors, from their residuals at the configurations measured.
 
-    Solves ``Var(sum e_i) = (1 - rho) sum sd_i^2 + rho (sum sd_i)^2`` for rho, clipped to [0, 1].
-
-    Parameters
-    ----------
-    residuals : (s, n)
-        Relative residuals; NaN where missing.
-    sizes : (s, n)
-        Values they refer to.
+    Solves ``Var(sum e_i) = (1 - rho) sum sd_i^2 + rho (sum sd_i)^2`` for rho, clipped to [0, 1]. `residuals` (s, n):
+    relative residuals; NaN where missing. `sizes` (s, n): values they refer to.
     """
     errors = np.where(np.isfinite(residuals), residuals, 0.0) * np.where(np.isfinite(sizes), sizes, 0.0)
     scale = np.nansum(sizes, axis=0)
@@ -101,15 +91,8 @@ def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: Correlation) ->
     Distances from the value to the ends are added as correlated standard deviations, each side for itself, those of
     noise and of form apart; errors of form of parts that have no answer, such as an interval too wide, count as one. A
     part that has no value makes the sum insufficient when parts like it held more than a twentieth of the measured
-    total.
-    Whether the interval is too wide is decided by :func:`judged`, when all that the sum holds has been added.
-
-    Parameters
-    ----------
-    weight_of_row : (len(rows),)
-        Share of each part in the measured total.
-    rho : Correlation
-        Of the parts' errors.
+    total. Whether the interval is too wide is decided by :func:`judged`, when all that the sum holds has been added.
+    `weight_of_row` (len(rows),): share of each part in the measured total. `rho`: of the parts' errors.
     """
     value, lower, upper = parts.value[rows], parts.lower[rows], parts.upper[rows]
     status = parts.status[rows]

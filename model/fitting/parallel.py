@@ -26,14 +26,8 @@ def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **setting
     """Fit very many series share by share; see :func:`ranksight.model.fitting.fit_series.fit_series`.
 
     The shares follow from the series alone, with all series of a kernel in one, and each learns what is common to the
-    metrics for itself: the answer is the same whatever works on it.
-
-    Parameters
-    ----------
-    jobs : int
-        Processes.
-    dask : str, optional
-        Address of a Dask scheduler, in place of processes.
+    metrics for itself: the answer is the same whatever works on it. `jobs`: processes. `dask`: address of a Dask
+    scheduler, in place of processes.
     """
     shares = share(series)
     tasks = ((series.select(rows), settings) for rows in shares)

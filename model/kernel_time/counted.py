@@ -241,12 +241,8 @@ class Counted(Stored):
     ) -> Times:
         """Times of all kernels at `points` (k, m).
 
-        Parameters
-        ----------
-        counts : Forecast
-            Of the series that `rows` names by (kernel, metric).
-        work_points : (k, m), optional
-            Where work per rank is taken, if not at `points`: with the ranks that would all have as much as the busiest.
+        `counts`: of the series that `rows` names by (kernel, metric). `work_points` (k, m): where work per rank is
+        taken, if not at `points`: with the ranks that would all have as much as the busiest.
         """
         work_points = points if work_points is None else work_points
         inputs, f = self.where.inputs(points, work_points), self.frequencies(points)

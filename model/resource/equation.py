@@ -43,12 +43,7 @@ as it is written, with the full CPI, which counts the stalls twice and is there 
 class Machine(Row):
     """What the equation needs of a platform.
 
-    Attributes
-    ----------
-    frequency : float
-        Clock under load in Hz.
-    latencies : tuple of float
-        Cycles of a load served by each of :data:`LEVELS`.
+    `frequency`: clock under load in Hz. `latencies`: cycles of a load served by each of :data:`LEVELS`.
     """
 
     name: str

@@ -36,12 +36,8 @@ class Solution:
 def solve(design: Array, weights: Array, values: Array) -> Solution:
     """Minimise ``sum_i w_i (y_i - sum_a c_a X_ia)^2`` for every hypothesis and series.
 
-    Parameters
-    ----------
-    design : (h, n, k)
-        Columns should be of order one.
-    weights, values : (s, n)
-        A weight of zero leaves a point out.
+    `design` (h, n, k): columns should be of order one. `weights` and `values` (s, n): a weight of zero leaves a point
+    out.
     """
     unknowns = design.shape[2]
     weighted = weights * values

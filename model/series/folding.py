@@ -84,16 +84,10 @@ def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: C
 
     The limit is :data:`SMALL_OF_REST` for visits and metrics that are not steady; messages and the time in MPI do not
     matter, as they are not folded. A kernel also stays that grows so fast with a parameter, by itself and in its share,
-    that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured.
-    Shares are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions
-    were counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
-
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        Those that matter; all when not given.
-    keep : collection of str
-        Kernels that are not folded, whatever their size.
+    that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured. Shares
+    are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions were
+    counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
+    `metrics`: those that matter; all when not given. `keep`: kernels that are not folded, whatever their size.
     """
     return _select(_Shares.of(experiment, metrics), keep)
 

@@ -156,14 +156,9 @@ def series_from_experiment(
     is. Runs are read one at a time. Values made of samples are those of all of them
     (:mod:`ranksight.model.series.sampling`). Counts of ranks with several threads are means over cores
     (:mod:`ranksight.model.series.teams`). What cannot be below zero, as a difference of two counts may have come out,
-    is zero. Raises InputError when the experiment has no runs or no such metric, or a reduction is unknown.
-
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        All when not given.
-    over_ranks : str or mapping of metric to str, optional
-        Reduction over ranks; without it, each metric's own (:mod:`ranksight.core.metrics`).
+    is zero. `metrics`: all when not given. `over_ranks`: reduction over ranks; without it, each metric's own
+    (:mod:`ranksight.core.metrics`). Raises InputError when the experiment has no runs or no such metric, or a reduction
+    is unknown.
     """
     runs = [run for run in experiment.runs if run.state == "complete"]
     if not runs:

@@ -29,12 +29,8 @@ NEGLIGIBLE = 0.01
 def likelihoods(samples: Array, scale: Array) -> Array:
     """Log-likelihoods of samples under uniform, normal and double exponential scatter, integrated over their location.
 
-    Parameters
-    ----------
-    samples : (c, r)
-        Sorted along the second axis.
-    scale : (g,)
-        Half-width, standard deviation and mean deviation of the laws.
+    `samples` (c, r): sorted along the second axis. `scale` (g,): half-width, standard deviation and mean deviation of
+    the laws.
 
     Returns
     -------

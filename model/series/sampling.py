@@ -41,12 +41,9 @@ def means_of_samples(
 def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str, bool]) -> Series:
     """The series with :attr:`~ranksight.model.series.reducing.Series.worth`, and means over all ranks and repetitions.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        Its runs with a table of samples (:mod:`ranksight.core.sampled`) are those of a sampler.
-    averaged : mapping of metric to bool
-        Whether its values are means over ranks. Others stay as they are, at what a sample is worth on one rank.
+    `experiment`: its runs with a table of samples (:mod:`ranksight.core.sampled`) are those of a sampler. `averaged`
+    (mapping of metric to bool): whether its values are means over ranks. Others stay as they are, at what a sample is
+    worth on one rank.
     """
     places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
     slots: dict[int, list[int]] = {}  # of the repetitions of a configuration, as a series has them

@@ -33,12 +33,7 @@ NOT_ADDED = (*EXCHANGED, "visits")
 def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction]) -> Series:
     """The series with counts as means over cores, where `threads` is a parameter of the experiment.
 
-    Parameters
-    ----------
-    series : Series
-        Of its ranks.
-    how : mapping of metric to str
-        How ranks became one value: a sum over ranks stays a sum.
+    `series`: of its ranks. `how` (mapping of metric to str): how ranks became one value: a sum over ranks stays a sum.
     """
     if THREADS not in series.parameters:
         return series

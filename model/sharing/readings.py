@@ -108,12 +108,8 @@ def read_counts(
 ) -> Counted | None:
     """Read what :func:`ranksight.model.sharing.fit_sharing.fit_sharing` learns from; None where there is nothing.
 
-    Parameters
-    ----------
-    how : str
-        How repetitions become one value; the median where ``auto``.
-    over_ranks : str or mapping of metric to str, optional
-        How ranks do, where not in each metric's own way.
+    `how`: how repetitions become one value; the median where ``auto``. `over_ranks`: how ranks do, where not in each
+    metric's own way.
     """
     experiment = readings.experiment
     present = experiment.metrics()

@@ -82,12 +82,7 @@ class Seen(Stored):
     def at(self, work: Array, active: Index) -> tuple[Mask, tuple[Array, Array], Array]:
         """Where it is known, bytes read and written per unit of work, and how far off these may be, each (K, k).
 
-        Parameters
-        ----------
-        work : (K, k)
-            Per rank.
-        active : (k,)
-            Ranks in the fullest domain.
+        `work` (K, k): per rank. `active` (k,): ranks in the fullest domain.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             apart = np.log(self.work)[:, :, None] - np.log(work)[:, None, :]

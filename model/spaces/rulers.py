@@ -103,14 +103,8 @@ def terms(
 ) -> tuple[Growth, ...]:
     """All terms of the space over `parameters`: products of one term a parameter.
 
-    Raises InputError when there are too many terms even so.
-
-    Parameters
-    ----------
-    rulers : mapping of str to Ruler, optional
-        The user's own terms, by parameter.
-    depth : int
-        Of the generated rulers; less where there would be more than :data:`MOST` terms.
+    `rulers` (mapping of str to Ruler): the user's own terms, by parameter. `depth`: of the generated rulers; less where
+    there would be more than :data:`MOST` terms. Raises InputError when there are too many terms even so.
     """
     own = rulers or {}
     while True:

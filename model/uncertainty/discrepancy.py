@@ -46,12 +46,7 @@ def configuration_variance(location: Location, kind: Kind) -> Array:
 def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[float, float] | None:
     """Factor on the variance of the noise and degrees of freedom of the total variance around functions.
 
-    Parameters
-    ----------
-    noise : (s,)
-        From :func:`configuration_variance`.
-    known : (s,)
-        Degrees of freedom behind it.
+    `noise` (s,): from :func:`configuration_variance`. `known` (s,): degrees of freedom behind it.
 
     Returns
     -------
@@ -158,12 +153,8 @@ def common_law(density: Array, prior: Array, pseudo: float) -> Array:
     """The law (g,) that series have in common, from log-densities (s, g) of what each shows (empirical Bayes, by
     expectation maximisation).
 
-    Parameters
-    ----------
-    density : (s, g)
-        All zero for series that show nothing; each of the others counts as one.
-    prior : (g,)
-        The law before the data, which counts for `pseudo` series.
+    `density` (s, g): all zero for series that show nothing; each of the others counts as one. `prior` (g,): the law
+    before the data, which counts for `pseudo` series.
     """
     density = density[density.any(axis=1)]
     if not len(density):

@@ -78,17 +78,12 @@ def quantiles(
 ) -> Array:
     """Quantiles (p, ...) of mixtures of t laws, to a hundred thousandth of the probability.
 
-    A quantile lies between the least and the largest of the components'. The initial guess comes from logistic laws
-    in the components' place (:meth:`_Law.guess`). Put on the normal scale, the distribution function is nearly
-    straight, so that from there mostly one of Halley's steps finds its root (Gander 1985, *American Mathematical
-    Monthly* 92, 131); where it is not, as between components far apart, the bracket is halved.
-
-    Parameters
-    ----------
-    weight, centre, spread, freedom : (c, ...)
-        Components; a weight of zero leaves one out. A mixture without weight gives NaN.
-    start : (p, ...), optional
-        Where the quantiles are thought to be: the nearer, the fewer steps.
+    A quantile lies between the least and the largest of the components'. The initial guess comes from logistic laws in
+    the components' place (:meth:`_Law.guess`). Put on the normal scale, the distribution function is nearly straight,
+    so that from there mostly one of Halley's steps finds its root (Gander 1985, *American Mathematical Monthly* 92,
+    131); where it is not, as between components far apart, the bracket is halved. `weight`, `centre`, `spread`,
+    `freedom` (c, ...): components; a weight of zero leaves one out. A mixture without weight gives NaN. `start` (p,
+    ...): where the quantiles are thought to be: the nearer, the fewer steps.
     """
     flat = [part.reshape(len(weight), -1) for part in (weight, centre, spread, freedom)]
     answer = np.full((len(probabilities), flat[0].shape[1]), np.nan)

@@ -36,12 +36,8 @@ class Plateau:
 def find_plateaus(sizes: Sequence[float], latencies: Sequence[float]) -> tuple[Plateau, ...]:
     """The plateaus of a curve, from small working sets to large.
 
-    Parameters
-    ----------
-    sizes : sequence of float, shape (n,)
-        Working sets in bytes, rising.
-    latencies : sequence of float, shape (n,)
-        Seconds per load.
+    `sizes` (sequence of float, shape (n,)): working sets in bytes, rising. `latencies` (sequence of float, shape (n,)):
+    seconds per load.
     """
     x, y = np.log2(np.asarray(sizes, dtype=float)), np.log2(np.asarray(latencies, dtype=float))
     if len(x) < LEAST:
