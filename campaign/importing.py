@@ -222,11 +222,7 @@ class Import:
         self._staging.__exit__()
 
     def add(
-        self,
-        readings: Iterable[Reading],
-        reader: str,
-        path: Path,
-        watch: Callable[[int, int], None] | None = None,
+        self, readings: Iterable[Reading], reader: str, path: Path, watch: Callable[[int, int], None] | None = None
     ) -> int:
         """Store the readings of one file and return the number of runs; store none if one of them is wrong.
 

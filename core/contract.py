@@ -23,10 +23,7 @@ VOLUMES = ("comm_size", "size_class", "count", "bytes", "seconds", "peers")
 
 
 def check_values(
-    columns: Mapping[str, Array],
-    kernels: Sequence[Any] | ExtensionArray,
-    ranks: Sequence[int] | Ints,
-    where: str,
+    columns: Mapping[str, Array], kernels: Sequence[Any] | ExtensionArray, ranks: Sequence[int] | Ints, where: str
 ) -> None:
     """Refuse counters that nothing can have measured.
 

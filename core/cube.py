@@ -50,10 +50,7 @@ def opened(path: Path) -> Iterator[Any]:
                 yield cube
         except InputError:
             raise
-        except (
-            Exception,
-            RecursionError,
-        ) as error:  # pycubexr asserts, and lets those of its parts through
+        except (Exception, RecursionError) as error:  # pycubexr asserts, and lets those of its parts through
             raise InputError(
                 f"{path} is not a CUBE4 archive that can be read: {type(error).__name__} {error}"[:400],
                 "the file is damaged: copy it again",

@@ -30,10 +30,7 @@ _NAMED = {
     "fl": (b"fl=", b"fi=", b"fe=", b"cfi=", b"cfl=", b"jfi=", b"jfl="),
     "ob": (b"ob=", b"cob=", b"job="),
 }
-_OF_FOUR = (
-    *(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="),
-    *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="),
-)
+_OF_FOUR = (*(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="), *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="))
 _HEADERS = frozenset(
     ("version", "creator", "pid", "cmd", "part", "desc", "event", "events", "positions", "thread", "summary", "totals")
 )
@@ -330,14 +327,7 @@ class Parser:
     # ---- places -----------------------------------------------------------------------------------------------------
 
     def _sites(
-        self,
-        parsed: _Parsed,
-        rows: Ints,
-        functions: Ints,
-        files: Ints,
-        own: Mask,
-        before: Ints,
-        jumps: Sequence[bytes],
+        self, parsed: _Parsed, rows: Ints, functions: Ints, files: Ints, own: Mask, before: Ints, jumps: Sequence[bytes]
     ) -> None:
         """Keep cost by place of the functions that are wanted: of `rows` where they are `own`, and the jumps.
 

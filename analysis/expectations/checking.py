@@ -120,13 +120,7 @@ def check(
         findings.sort(key=lambda each: order[each.function, each.metric])
     rules = tuple(check_rule(rule, models, at, how, wanted) for rule in wanted.rules)
     return Result(
-        experiment.application,
-        series.parameters,
-        series.points,
-        at,
-        with_litmus(findings, wanted),
-        rules,
-        wanted.short,
+        experiment.application, series.parameters, series.points, at, with_litmus(findings, wanted), rules, wanted.short
     )
 
 

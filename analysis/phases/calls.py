@@ -144,10 +144,7 @@ def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd
     ranks = calls["rank"].to_numpy()
     held, stated = len(np.unique(ranks)), run.configuration["ranks"]
     if held != stated:
-        raise InputError(
-            f"the event trace of run {run.id} holds {held} of {stated:g} ranks",
-            "measure the run again",
-        )
+        raise InputError(f"the event trace of run {run.id} holds {held} of {stated:g} ranks", "measure the run again")
     starts = np.concatenate([[True], ranks[1:] != ranks[:-1]])
     if "begin" in calls and "end" in calls:
         begin, end = calls["begin"].to_numpy(dtype=float), calls["end"].to_numpy(dtype=float)

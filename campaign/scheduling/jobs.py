@@ -152,12 +152,7 @@ def _plain(value: float) -> str:
 
 
 def write_scripts(
-    jobs: Sequence[Job],
-    gather: Sequence[str],
-    folder: Path,
-    cwd: Path,
-    request: Request,
-    scheduler: Scheduler,
+    jobs: Sequence[Job], gather: Sequence[str], folder: Path, cwd: Path, request: Request, scheduler: Scheduler
 ) -> list[Path]:
     """Write one script a job, ``gather.sh`` and ``submit.sh`` into `folder`; give the scripts of the jobs.
 

@@ -91,10 +91,7 @@ def _read(path: Path, cube: Any) -> Reading:
         configuration={"ranks": float(ranks)},
         messages=tally.table(),
         provenance={"messages": "measured"},
-        notes=(
-            "collectives are taken on all ranks: the profile does not name communicators",
-            _score_p.NOTE,
-        ),
+        notes=("collectives are taken on all ranks: the profile does not name communicators", _score_p.NOTE),
         source=(str(path),),
     )
 

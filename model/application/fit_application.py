@@ -95,12 +95,7 @@ def fit_application(
     balance = fit_balance(experiment, units, **each) if means else None
     found = replace(kernel_laws.fit(), weights=kernel_laws.weights())
     return replace(
-        found,
-        communication=communication,
-        network=network,
-        imbalance=imbalance,
-        balance=balance,
-        imbalances=imbalances,
+        found, communication=communication, network=network, imbalance=imbalance, balance=balance, imbalances=imbalances
     )
 
 

@@ -181,11 +181,7 @@ class Fitted(Keyed):
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), rise[rows])
             value[rows], low[rows], high[rows], form[rows], alone[rows] = mixture_forecast(
-                held,
-                (down, up),
-                self.positive[rows],
-                level,
-                None if turns is None else turns.of(rows),
+                held, (down, up), self.positive[rows], level, None if turns is None else turns.of(rows)
             )
         status, reason = abstain(self, points, (value, low, high), form, alone)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)

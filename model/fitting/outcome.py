@@ -16,13 +16,7 @@ LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
 
 
-def fitted_from(
-    series: Series,
-    label: str,
-    location: Location,
-    positive: Mask,
-    searched: Searched,
-) -> Fitted:
+def fitted_from(series: Series, label: str, location: Location, positive: Mask, searched: Searched) -> Fitted:
     """Fitted functions from the hypotheses found, without the lightest, and with those terms alone that occur.
 
     Parameters

@@ -241,13 +241,7 @@ def _learn(
 
 
 def _compositions(
-    levels: Array,
-    counts: dict[str, Array],
-    split: Mask,
-    where: Where,
-    points: Array,
-    caches: Caches,
-    latencies: Array,
+    levels: Array, counts: dict[str, Array], split: Mask, where: Where, points: Array, caches: Caches, latencies: Array
 ) -> tuple[tuple[Composition | None, str], ...]:
     """The composition of each kernel, per unit of the work that it follows best."""
     found: list[tuple[Composition | None, str]] = [(None, "")] * len(split)

@@ -91,11 +91,7 @@ class Crossed(Offer):
 
 
 def screen(
-    space: Crossed,
-    problem: Problem,
-    points: Array,
-    known: Sequence[Screened] = (),
-    scatter: Array | None = None,
+    space: Crossed, problem: Problem, points: Array, known: Sequence[Screened] = (), scatter: Array | None = None
 ) -> Screened:
     """Solve the hypotheses that suit each series, in addition to those solved already, over the space's factors.
 

@@ -85,13 +85,7 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
 
 
 def _with_values(
-    series: Series,
-    total: Array,
-    square: Array,
-    one: Array,
-    sampled: Mask,
-    having: Array,
-    averaged: Mapping[str, bool],
+    series: Series, total: Array, square: Array, one: Array, sampled: Mask, having: Array, averaged: Mapping[str, bool]
 ) -> Series:
     """Means over `having` (s, n) ranks of sums `total` (s, n, r) over ranks, whose squared errors are `square`."""
     # Where no sample fell, the value of a sample elsewhere is used.

@@ -225,12 +225,7 @@ class _Learned:
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
     def quantiles(
-        self,
-        probabilities: tuple[float, ...],
-        weight: Array,
-        law: Array,
-        ranks: Array,
-        start: Array | None = None,
+        self, probabilities: tuple[float, ...], weight: Array, law: Array, ranks: Array, start: Array | None = None
     ) -> Array:
         """Quantiles (p, T, k) of mixtures with `weight` (T, c) of the hypotheses at `ranks` (k,), looked for from
         `start` (p, T, k) on."""

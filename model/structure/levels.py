@@ -317,10 +317,7 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
         if others:
             columns = [series.parameters.index(other) for other in others]
             halves.append(
-                fit_series(
-                    replace(part, parameters=others, points=part.points[:, columns], hidden=None),
-                    **settings,
-                )
+                fit_series(replace(part, parameters=others, points=part.points[:, columns], hidden=None), **settings)
             )
         else:
             constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)

@@ -227,11 +227,7 @@ class Summary(NamedTuple):
 
 
 def mixture_forecast(
-    parts: Components,
-    drift: tuple[Array, Array],
-    positive: Mask,
-    level: float,
-    change: Change | None = None,
+    parts: Components, drift: tuple[Array, Array], positive: Mask, level: float, change: Change | None = None
 ) -> Summary:
     """Median, interval, share of the variance from the form, and how far functions alone are apart.
 
