@@ -80,9 +80,8 @@ class Samples:
     ----------
     table : DataFrame
         ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel`` (of the
-        other two groups the object file),
-        ``by_name`` (whether a run-time function was given to the application for its name alone), ``samples``,
-        ``period`` (the sum; 0 where the text has no periods).
+        other two groups the object file), ``by_name`` (whether a run-time function was given to the application for its
+        name alone), ``samples``, ``period`` (the sum; 0 where the text has no periods).
     total : int
         Number of samples.
     """
@@ -95,11 +94,10 @@ def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group,
     """Say whom a sample belongs to, from its call chain, innermost frame first.
 
     The first frame that is the application's or MPI's decides. Of run-time functions above it the outermost is the
-    kernel, the one that the application entered; time in the operating system belongs to what entered it. A chain
-    that shows only run-time functions is decided by name: mathematics, memory, strings and sorting serve the
-    application; waiting, polling and loading do not.
-    A library's code without a symbol is nobody's unless a frame of the application says so, or the library is one of
-    `ours`, which serve the application alone.
+    kernel, the one that the application entered; time in the operating system belongs to what entered it. A chain that
+    shows only run-time functions is decided by name: mathematics, memory, strings and sorting serve the application;
+    waiting, polling and loading do not. A library's code without a symbol is nobody's unless a frame of the application
+    says so, or the library is one of `ours`, which serve the application alone.
 
     Returns
     -------

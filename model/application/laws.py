@@ -209,8 +209,7 @@ class Laws:
         self, said: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights | None, near: Mask
     ) -> tuple[Forecast, tuple[str, ...], Array]:
         """The mixture of all laws, a row each of the kernels in `timed`, with the weights `inside` at the
-        configurations `near` (K, k) and `weights` elsewhere; the names of the laws, and their weights
-        (l, K, k)."""
+        configurations `near` (K, k) and `weights` elsewhere; the names of the laws, and their weights (l, K, k)."""
         kernels = tuple(timed)
         each = weights.of(kernels, tuple(self.laws))[..., None]
         if inside is not None:

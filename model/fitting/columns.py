@@ -1,10 +1,8 @@
 """Fitted functions as columns of numbers and back, checked on the way in, never code.
 
 Layout of the dictionary: names of the series; ``terms`` (t x m x 3); for each series how many ``forms`` it has; for
-each form
-its weight, variance, freedom and ``size`` (number of terms); then, form after form, the numbers of its terms, its
-coefficients and
-the upper triangle of its root.
+each form its weight, variance, freedom and ``size`` (number of terms); then, form after form, the numbers of its terms,
+its coefficients and the upper triangle of its root.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Checks between models: a metric that is the product of two others must have the product of their functions.
 
-Operations are operations per visit times visits, bytes are bytes per message times messages. Functions found one by
-one can
-contradict each other beyond the range where all were measured (Calotoiu et al. 2013, table 3, prints such a case).
+Operations are operations per visit times visits, bytes are bytes per message times messages. Functions found one by one
+can contradict each other beyond the range where all were measured (Calotoiu et al. 2013, table 3, prints such a case).
 """
 
 from __future__ import annotations

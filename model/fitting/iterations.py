@@ -3,9 +3,8 @@
     y(x, n) = a(x) + n b(x)
 
 with n the iterations and x all other parameters, kernel by kernel: what lies outside of the loop has no b. Runs of few
-steps then predict runs of many. Nothing along n is left to a search over powers, and functions have neither
-discrepancy nor changes of slope along it (Ding et al. 2018 change the number of steps with the problem and count it
-separately).
+steps then predict runs of many. Nothing along n is left to a search over powers, and functions have neither discrepancy
+nor changes of slope along it (Ding et al. 2018 change the number of steps with the problem and count it separately).
 
 A time that does not grow with n may still have a part b that its scatter hides and that many steps would show. Its
 interval includes such a part, unless a count of the kernel shows that the kernel is outside of the loop.

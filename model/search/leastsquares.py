@@ -1,8 +1,7 @@
 """Relative least squares of many hypotheses on many series at once.
 
-All hypotheses share their design matrices over series, so normal equations are products of matrices, and systems of
-up to
-three unknowns are solved in closed form, element by element (no loop over series or hypotheses).
+All hypotheses share their design matrices over series, so normal equations are products of matrices, and systems of up
+to three unknowns are solved in closed form, element by element (no loop over series or hypotheses).
 """
 
 from __future__ import annotations

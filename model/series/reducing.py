@@ -37,9 +37,8 @@ class Series(Keyed):
     provenance : mapping of str to str
         For each metric where its numbers come from.
     hidden : (n, h) float64 or None
-        What else differed between the configurations, such as ranks and size where the parameter is work per rank:
-        not fitted,
-        but asking far outside of it widens the answer.
+        What else differed between the configurations, such as ranks and size where the parameter is work per rank: not
+        fitted, but asking far outside of it widens the answer.
     worth : (s, n, r) float64 or None
         What a sample is worth in the values that are made of samples (:mod:`ranksight.core.sampled`); NaN where a value
         is exact. A value of zero is then one that no sample fell on.

@@ -32,9 +32,8 @@ def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int,
     :func:`ranksight.comm.patterns.find_grids.cartesian_grids`, and the ranks of these runs.
 
     Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program, and ``kernel``, ``bytes`` and
-    ``count`` where they are known.
-    One operation, of all kernels or of one, whose pairs are those of a grid is enough: a program may send other
-    messages besides. Of several the grids are those that fit most of them.
+    ``count`` where they are known. One operation, of all kernels or of one, whose pairs are those of a grid is enough:
+    a program may send other messages besides. Of several the grids are those that fit most of them.
     """
     talks: dict[int, dict[tuple[str, ...], dict[tuple[int, int], float]]] = {}
     for run in experiment.runs:

@@ -63,8 +63,7 @@ def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
 
 
 def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
-    """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero:
-    none).
+    """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero: none).
 
     What was never repeated may be as scattered as expected or exact: the scatter is that of :data:`LEVELS` under which
     the values are most likely, and what is exact may have a form of any size.

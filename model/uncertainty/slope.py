@@ -8,8 +8,7 @@ which showed, one falls into the next d e-folds with the probability
     1 - (D / (D + d))^(1 + n)
 
 (rule of succession of a Poisson process: Jaynes, *Probability Theory*, 6.9 and 18.6), at a place that is even in the
-logarithm. From there on the slope of ln y over ln x follows a normal law
-(:data:`ranksight.model.priors.SLOPE_AFTER`).
+logarithm. From there on the slope of ln y over ln x follows a normal law (:data:`ranksight.model.priors.SLOPE_AFTER`).
 
 Only as far as a time leaves the values that were measured does it have d e-folds ahead: where another parameter grows
 along, the work per rank stays within what was measured, and functions are as good as within the range.
