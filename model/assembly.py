@@ -16,6 +16,8 @@ from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.registry import Registry
+from ranksight.core.run import INCLUSIVE
+from ranksight.model.application import whole
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.comm_blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
@@ -23,13 +25,11 @@ from ranksight.model.application.fit_application import fit_application, in_word
 from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
-from ranksight.model.application.others import Others, fit_others, overlap
-from ranksight.model.application.sometimes import sometimes
+from ranksight.model.application.others import Others, fit_others, overlap, sometimes
 from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.learning import model_of
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
@@ -445,3 +445,27 @@ def _reductions(series: Series, over_ranks: Reduction | Mapping[str, Reduction] 
         given = over_ranks or {}
         return {name: given.get(name, metric(name).over_ranks) for name in dict.fromkeys(series.metrics)}
     return dict.fromkeys(series.metrics, over_ranks)
+
+
+def model_of(series: Series, application: str, over_repetitions: str = "auto", **settings: Any) -> Model:
+    """Make a model of series; for the settings see :func:`ranksight.model.fitting.fit_series.fit_series`."""
+    fitted = fit_varied(series, over_repetitions=over_repetitions, **settings)
+    located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
+    said = fitted.at_training(series.points)
+    names, kernels = (np.array(each, dtype=object) for each in (series.metrics, series.kernels))
+    shares = np.zeros(len(series))
+    common: dict[str, whole.Correlation] = {}
+    for name in dict.fromkeys(series.metrics):
+        rows = np.flatnonzero((names == name) & (kernels != WHOLE))
+        if not len(rows):
+            continue
+        size = np.where(np.isfinite(located[rows]), np.abs(located[rows]), 0.0)
+        # Timers that contain each other are parts of the program, and of no sum.
+        program = np.flatnonzero((names == name) & (kernels == WHOLE))
+        nested = series.provenance.get(name, "").startswith(INCLUSIVE) and len(program) > 0
+        total = np.nan_to_num(located[program[0]]) if nested else size.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
+            noise = whole.correlation(located[rows] / said[rows] - 1, said[rows])
+        common[name] = whole.Correlation(noise)
+    return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

@@ -14,12 +14,12 @@ from ranksight.core.metrics import Kind
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted, is_positive
+from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.outcome import fitted_from
 from ranksight.model.fitting.searched import Searched, joined
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.guide import prefer
-from ranksight.model.search.lines import hidden_slope, lines
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import without_first

@@ -74,7 +74,7 @@ class Fitted(Keyed):
         Changes of slope that the measured values show (:func:`ranksight.model.uncertainty.slope.turned`).
     within, repetitions, noisy : (s,)
         Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
-        (:class:`ranksight.model.series.quality.Quality`).
+        (:class:`ranksight.model.series.noise.Quality`).
     samples : (s,)
         Samples behind the value of a configuration, in the mean; infinite where values are not made of samples.
     hidden : (h, 2) or None

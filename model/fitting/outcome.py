@@ -7,8 +7,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.searched import Searched
-from ranksight.model.series.noise import Location
-from ranksight.model.series.quality import judge
+from ranksight.model.series.noise import Location, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 
