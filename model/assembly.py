@@ -256,23 +256,16 @@ def assemble(
     sampled = _series(experiment, chosen, how, platform, settings.get("iterations"))
     series = sampled.series
     stated = _stated(experiment, series, volumes)
-    model = model_of(series, experiment.application, **settings)
-    model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
-    insufficient = int((model.fitted.status != 0).sum())
-    log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
-    functions = structured(
-        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
-    )
+    model, functions = _functions(experiment, series, domains, stated, **settings)
     steps = None if units is None else _staircase(units, series, how, **settings)
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     reductions = [_reductions(series, how).get(name, "") for name in ("time", "cycles")]
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, *reductions, **settings
     )
-    if counting is not None:
-        application = replace(application, clock_spread=counting.spread)
-    if any(run.inclusive("time") for run in experiment.runs) and (WHOLE, "time") in functions.rows:
-        application = replace(application, nested=True)
+    nested = any(run.inclusive("time") for run in experiment.runs) and (WHOLE, "time") in functions.rows
+    spread = 0.0 if counting is None else counting.spread
+    application = replace(application, clock_spread=spread, nested=nested)
     log("the program's time: %s", in_words(application))
     times = "" if counting is None else counting.remark()
     whole_units = indivisible(experiment) if units is None else ""
@@ -291,6 +284,19 @@ def assemble(
     }
     model = replace(model, extras={**model.extras, **{name: value for name, value in extras.items() if value}})
     return _completed(model, functions, application, experiment, sampled), series
+
+
+def _functions(
+    experiment: Experiment, series: Series, domains: Domains | None, stated: Stated | None, **settings: Any
+) -> tuple[Model, Functions]:
+    """The model of the functions alone, and these with what is known of their structure."""
+    model = model_of(series, experiment.application, **settings)
+    model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
+    insufficient = int((model.fitted.status != 0).sum())
+    log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
+    return model, structured(
+        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
+    )
 
 
 def _series(
