@@ -134,7 +134,6 @@ def fit_neighbours(
     kept = {grid: weight for g, (grid, weight) in enumerate(grids.items()) if g in columns}
     return Neighbours(
         parameters=experiment.parameters,
-        others=others,
         grids=tuple(kept),
         measured=measured,
         kernels=tuple(shared[i][0] for i in rows),

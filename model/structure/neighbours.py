@@ -49,8 +49,8 @@ class Neighbours(Stored, Keyed):
 
     Attributes
     ----------
-    parameters, others : tuple of str
-        Of the model, and those other than ``ranks``.
+    parameters : tuple of str
+        Of the model.
     measured : tuple of int
         Numbers of ranks whose partners are known.
     kernels, metrics, over_ranks : tuple of str
@@ -68,7 +68,6 @@ class Neighbours(Stored, Keyed):
     """
 
     parameters: tuple[str, ...]
-    others: tuple[str, ...]
     grids: tuple[Cartesian, ...]
     measured: tuple[int, ...]
     kernels: tuple[str, ...]

@@ -59,8 +59,8 @@ class RankLaws(Stored, Keyed):
 
     Attributes
     ----------
-    parameters, others : tuple of str
-        Of the model, and those other than ``ranks``.
+    parameters : tuple of str
+        Of the model.
     kernels, metrics : tuple of str
         Of the series.
     sums : tuple of tuple of tuple of (str, int)
@@ -72,7 +72,6 @@ class RankLaws(Stored, Keyed):
     """
 
     parameters: tuple[str, ...]
-    others: tuple[str, ...]
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
     sums: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
@@ -197,7 +196,7 @@ def fit_rank_laws(
     mine = [keys[rows[row]] for row in lawful]
     kernels, metrics = zip(*mine, strict=True)
     kept = tuple(scatter[row] for row in lawful)
-    return RankLaws(series.parameters, others, kernels, metrics, said, coefficients, kept)
+    return RankLaws(series.parameters, kernels, metrics, said, coefficients, kept)
 
 
 def _everywhere(found: Found, values: Array, ranks: Ints) -> bool:
