@@ -54,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     source = args.source or experiment_here()
     if args.form is None or source is None:
         raise UsageError("ranksight export: a format and what to export are needed", "ranksight export csv EXPERIMENT")
+    if args.form not in FORMATS and str(source) in FORMATS:
+        args.form, source = str(source), Path(args.form)
     if args.form not in FORMATS:
         remedy = f"{meant(args.form, FORMATS)} 'ranksight export --list-formats' names all".strip()
         raise UsageError(f"ranksight export: no format is named {args.form!r}", remedy)

@@ -66,12 +66,10 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
     Raises UsageError when the command lacks ``{ranks}``, or an option is unknown.
     """
-    given = list(arguments)
-    at = given.index("--") if "--" in given else len(given)
-    words = given[at + 1 :]
+    given, words = parser.separated(arguments)
     for name in dict.fromkeys(("ranks", *Template(tuple(words)).parameters)):
         parser.add_argument(f"--{name}", dest=f"parameter_{name}", metavar="LIST")
-    chosen = parser.parse_args(given[:at])
+    chosen = parser.parse_args(given)
     chosen.command = words
     chosen.given = {
         name.removeprefix("parameter_"): text
