@@ -84,7 +84,7 @@ class Experiment:
         """
         path = Path(path)
         if path.exists() and not (path.is_dir() and _is_empty(path)):
-            raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
+            raise InputError(f"{path} exists already", "name another folder")
         if len(set(parameters)) != len(parameters):
             raise InputError(f"parameters {', '.join(parameters)} name one twice")
         experiment = cls(path, application, parameters)
@@ -135,8 +135,9 @@ class Experiment:
         if not path.exists():
             recover(path)
         if not head.is_file():
+            other = "it is a file" if path.exists() else "no such folder"
             raise InputError(
-                f"{path} is not an experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
+                f"{path} is not an experiment: {'experiment.json is missing' if path.is_dir() else other}",
                 "make one with 'ranksight measure' or 'ranksight import'",
             )
         content = read_json(head)
