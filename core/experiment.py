@@ -347,16 +347,19 @@ class Experiment:
             As :meth:`table`.
         """
         held = self._arrays.get(run.id)
-        file = self.path / "runs" / run.id / "counters.parquet"
-        if held is None and os.path.lexists(file):
-            from ranksight.core.tables import read_arrays
-
-            held = read_arrays(file)
+        if held is None and (held := self._read_arrays(run)) is not None:
             size = len(held) * (2 + len(held.values))
             if self._held + size <= KEPT:
                 self._arrays[run.id] = held
                 self._held += size
         return held
+
+    def _read_arrays(self, run: Run) -> Columns | None:
+        """What :meth:`arrays` gives that is not in memory yet."""
+        from ranksight.core.tables import read_arrays
+
+        file = self.path / "runs" / run.id / "counters.parquet"
+        return read_arrays(file) if os.path.lexists(file) else None
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""
@@ -419,8 +422,7 @@ class View(Experiment):
     What a view has of counters in another shape follows from its tables.
     """
 
-    def arrays(self, run: Run) -> Columns | None:
-        """See :meth:`Experiment.arrays`."""
+    def _read_arrays(self, run: Run) -> Columns | None:
         table = self.table(run, "counters")
         return None if table is None else Columns.of(table)
 
