@@ -460,7 +460,8 @@ def _counters(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     if len(pd.unique(places)) < len(places):
         row = table[pd.Series(places).duplicated().to_numpy()].iloc[0]
         raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
-    return table.assign(kernel=kernel, rank=rank)
+    same = isinstance(table["kernel"].dtype, pd.CategoricalDtype)
+    return table if same and table["rank"].dtype == rank.dtype else table.assign(kernel=kernel, rank=rank)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
