@@ -348,16 +348,19 @@ class Experiment:
             As :meth:`table`.
         """
         held = self._arrays.get(run.id)
-        file = self.path / "runs" / run.id / "counters.parquet"
-        if held is None and os.path.lexists(file):
-            from ranksight.core.tables import read_arrays
-
-            held = read_arrays(file)
+        if held is None and (held := self._read_arrays(run)) is not None:
             size = len(held) * (2 + len(held.values))
             if self._held + size <= KEPT:
                 self._arrays[run.id] = held
                 self._held += size
         return held
+
+    def _read_arrays(self, run: Run) -> Columns | None:
+        """What :meth:`arrays` gives that is not in memory yet."""
+        from ranksight.core.tables import read_arrays
+
+        file = self.path / "runs" / run.id / "counters.parquet"
+        return read_arrays(file) if os.path.lexists(file) else None
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""
@@ -420,8 +423,7 @@ class View(Experiment):
     What a view has of counters in another shape follows from its tables.
     """
 
-    def arrays(self, run: Run) -> Columns | None:
-        """See :meth:`Experiment.arrays`."""
+    def _read_arrays(self, run: Run) -> Columns | None:
         table = self.table(run, "counters")
         return None if table is None else Columns.of(table)
 
@@ -459,7 +461,8 @@ def _counters(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     if len(pd.unique(places)) < len(places):
         row = table[pd.Series(places).duplicated().to_numpy()].iloc[0]
         raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
-    return table.assign(kernel=kernel, rank=rank)
+    same = isinstance(table["kernel"].dtype, pd.CategoricalDtype)
+    return table if same and table["rank"].dtype == rank.dtype else table.assign(kernel=kernel, rank=rank)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
