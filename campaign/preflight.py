@@ -39,6 +39,10 @@ _SOURCE = Path(__file__).with_name("world.c")
 def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) -> None:
     """Refuse commands whose runs would fail, or succeed and be wrong.
 
+    Raises InputError when the program is missing or not executable, or uses another MPI than the launcher or none; when
+    the launcher does not start because the home folder or the folder for temporary files is missing; ToolError when the
+    program cannot initialise MPI, or sees another number of ranks than it was launched on.
+
     Parameters
     ----------
     launches : iterable of Launch
@@ -49,14 +53,6 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
         Whether to start the program when its libraries do not show which MPI it uses.
     record : str
         Name of the file that names the processes while they run.
-
-    Raises
-    ------
-    InputError
-        When the program is missing or not executable, or uses another MPI than the launcher or none; when the launcher
-        does not start because the home folder or the folder for temporary files is missing.
-    ToolError
-        When the program cannot initialise MPI, or sees another number of ranks than it was launched on.
     """
     seen: dict[tuple[str, str], Launch] = {}
     for launch in sorted(launches, key=lambda each: (each.ranks == 1, each.ranks)):

@@ -64,10 +64,7 @@ MPI = Ruler(powers=tuple(sorted({Fraction(n, d) for d in (3, 4) for n in range(2
 def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
     """Terms of one parameter around an expectation, the slowest growing first.
 
-    Parameters
-    ----------
-    depth : int
-        Times that intervals are halved.
+    `depth`: times that intervals are halved.
     """
     if expected == NONE:
         expected = Order(log=UNIT)
@@ -106,17 +103,8 @@ def terms(
 ) -> tuple[Growth, ...]:
     """All terms of the space over `parameters`: products of one term a parameter.
 
-    Parameters
-    ----------
-    rulers : mapping of str to Ruler, optional
-        The user's own terms, by parameter.
-    depth : int
-        Of the generated rulers; less where there would be more than :data:`MOST` terms.
-
-    Raises
-    ------
-    InputError
-        When there are too many terms even so.
+    `rulers` (mapping of str to Ruler): the user's own terms, by parameter. `depth`: of the generated rulers; less where
+    there would be more than :data:`MOST` terms. Raises InputError when there are too many terms even so.
     """
     own = rulers or {}
     while True:
@@ -176,11 +164,6 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
 
     Pairs are of any two terms of one parameter; of several parameters, of `expectation` and any other, as there are too
     many. They are rarer than single terms by :data:`priors.FORMS["more"]`.
-
-    Parameters
-    ----------
-    expectation : Growth, optional
-        The expectation.
     """
     one: tuple[Factor, ...] = (ONE,) * len(parameters)
     listed = [growth.factors(parameters) for growth in growths if growth.orders]
