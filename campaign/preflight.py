@@ -27,6 +27,7 @@ from ranksight.core.linking import (
     mpi_library,
     mpi_of_launcher,
     start_each_other,
+    without_mpi,
 )
 from ranksight.core.log import log
 
@@ -38,8 +39,8 @@ _SOURCE = Path(__file__).with_name("world.c")
 def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) -> None:
     """Refuse commands whose runs would fail, or succeed and be wrong.
 
-    Raises InputError when the program is missing or not executable, or uses another MPI than the launcher; when the
-    launcher does not start because the home folder or the folder for temporary files is missing; ToolError when the
+    Raises InputError when the program is missing or not executable, or uses another MPI than the launcher or none; when
+    the launcher does not start because the home folder or the folder for temporary files is missing; ToolError when the
     program cannot initialise MPI, or sees another number of ranks than it was launched on.
 
     Parameters
@@ -64,6 +65,12 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
             raise InputError(
                 f"{launch.program} is not a program that can be run",
                 "check its path, and that it is built and executable",
+            )
+        if launch.launcher and launch.ranks > 1 and without_mpi(launch.program):
+            raise InputError(
+                f"{launch.program} is linked with no MPI library: each of {launch.ranks} processes would be a program "
+                "of one rank",
+                "measure the program that is built with MPI",
             )
         library = mpi_library(linked(launch.program) or {})
         if not library:

@@ -80,8 +80,8 @@ def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
 def numbers(table: pd.DataFrame, name: str, where: str) -> Array:
     """A column as numbers, NaN where it has none; InputError where a value is something else."""
     column = table[name]
-    if column.dtype == np.float64:
-        return column.to_numpy()
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu":
+        return column.to_numpy().astype(np.float64, copy=False)
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):

@@ -77,7 +77,7 @@ class Experiment:
         """
         path = Path(path)
         if path.exists() and not (path.is_dir() and _is_empty(path)):
-            raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
+            raise InputError(f"{path} exists already", "name another folder")
         if len(set(parameters)) != len(parameters):
             raise InputError(f"parameters {', '.join(parameters)} name one twice")
         experiment = cls(path, application, parameters)
@@ -121,8 +121,9 @@ class Experiment:
         if not path.exists():
             recover(path)
         if not head.is_file():
+            other = "it is a file" if path.exists() else "no such folder"
             raise InputError(
-                f"{path} is not an experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
+                f"{path} is not an experiment: {'experiment.json is missing' if path.is_dir() else other}",
                 "make one with 'ranksight measure' or 'ranksight import'",
             )
         content = read_json(head)
@@ -321,16 +322,19 @@ class Experiment:
         Raises InputError as :meth:`table`.
         """
         held = self._arrays.get(run.id)
-        file = self.path / "runs" / run.id / "counters.parquet"
-        if held is None and os.path.lexists(file):
-            from ranksight.core.tables import read_arrays
-
-            held = read_arrays(file)
+        if held is None and (held := self._read_arrays(run)) is not None:
             size = len(held) * (2 + len(held.values))
             if self._held + size <= KEPT:
                 self._arrays[run.id] = held
                 self._held += size
         return held
+
+    def _read_arrays(self, run: Run) -> Columns | None:
+        """What :meth:`arrays` gives that is not in memory yet."""
+        from ranksight.core.tables import read_arrays
+
+        file = self.path / "runs" / run.id / "counters.parquet"
+        return read_arrays(file) if os.path.lexists(file) else None
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""
@@ -390,8 +394,7 @@ class View(Experiment):
     What a view has of counters in another shape follows from its tables.
     """
 
-    def arrays(self, run: Run) -> Columns | None:
-        """See :meth:`Experiment.arrays`."""
+    def _read_arrays(self, run: Run) -> Columns | None:
         table = self.table(run, "counters")
         return None if table is None else Columns.of(table)
 
@@ -429,7 +432,8 @@ def _counters(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     if len(pd.unique(places)) < len(places):
         row = table[pd.Series(places).duplicated().to_numpy()].iloc[0]
         raise InputError(f"counters of run {run.id} hold kernel {row['kernel']!r} on rank {row['rank']} twice")
-    return table.assign(kernel=kernel, rank=rank)
+    same = isinstance(table["kernel"].dtype, pd.CategoricalDtype)
+    return table if same and table["rank"].dtype == rank.dtype else table.assign(kernel=kernel, rank=rank)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------

@@ -192,8 +192,11 @@ def _kinds(reading: Reading, where: str) -> None:
 
 def _columns(table: pd.DataFrame, names: Sequence[str], where: str) -> None:
     """Refuse a table without the columns `names`, with nameless kernels, or with ranks that cannot be."""
+    import pandas as pd
+
     if missing := [name for name in names if name not in table.columns]:
         raise ContractError(f"{where} lack the column {missing[0]}", _FAULT)
-    if table["kernel"].isna().any():
+    kernels = table["kernel"].array
+    if (kernels.codes < 0 if isinstance(kernels, pd.Categorical) else kernels.isna()).any():
         raise InputError(f"{where} hold a kernel without a name", "the file is damaged")
     check_ranks(numbers(table, "rank", where), where)

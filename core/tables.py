@@ -50,7 +50,8 @@ def write_table(file: Path, table: pd.DataFrame) -> None:
                 pa.array(given.codes, mask=given.codes < 0), pa.array(given.categories, from_pandas=True)
             )
         else:
-            columns[str(name)] = pa.array(column, from_pandas=True)
+            plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu"
+            columns[str(name)] = pa.array(column.to_numpy() if plain else column, from_pandas=True)
     # Measured numbers hardly repeat: looking each up in a dictionary takes longer than to compress it.
     named = [name for name, column in columns.items() if not pa.types.is_floating(column.type)]
     pq.write_table(pa.table(columns), file, compression="zstd", use_dictionary=named)

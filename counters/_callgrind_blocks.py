@@ -56,6 +56,8 @@ class Parser:
         self.names = {"ob": Names(), "fl": Names(), "fn": Names()}
         self.functions: list[tuple[int, int, int]] = []
         """Object, name and file of each function, as indices of names; -1 before its own lines state the file."""
+        self.first: dict[int, int] = {}
+        """By index of a function, the line of its first instruction, where its cost begins in its own file."""
         self.costs = Table(1)
         self.arcs = Arcs(1)
         self.places = Places(1)
@@ -63,6 +65,7 @@ class Parser:
         self._ob, self._fl, self._fn = 0, 0, -1
         self._before = 0
         self._totals = False
+        self._last = {b"instr": 0, b"line": 0}
         self._lines_of = lines_of
         self._wanted: list[bool] = []
 
@@ -193,13 +196,15 @@ class Parser:
             target[jumps + 1] = -1
             parsed = self._parse(b, starts, ends, rows)
             sums = self._sums(parsed, target[rows], len(functions) + len(calls))
+            line = self._positions(parsed, rows, b"line")
+            self._begun(functions[1:], fn, rows, line)
             if self._lines_of is not None:
                 exclusive = (target[rows] >= 0) & (target[rows] < len(functions))
                 files = np.where(at_fl[rows] >= 0, name[at_fl[rows]], self._fl)
                 jumping = jumps.tolist() if b"instr" in self.positions else []
                 lines = [data[starts[line] : ends[line]] for line in jumping]
                 before = np.searchsorted(rows, jumps + 1).astype(np.int64) - 1
-                self._sites(parsed, rows, functions[local[rows]], files, exclusive, before, lines)
+                self._sites(parsed, rows, functions[local[rows]], files, line, exclusive, before, lines)
             own = np.flatnonzero(functions >= 0)
             self.costs.add(functions[own], sums[own])
             count = self._counts(b, starts, ends, calls)
@@ -326,26 +331,45 @@ class Parser:
 
     # ---- places -----------------------------------------------------------------------------------------------------
 
+    def _positions(self, parsed: _Parsed, rows: Ints, kind: bytes) -> Ints:
+        """Positions of one kind of `rows`; 0 where the file has none, below 0 where one makes no sense."""
+        if kind not in self.positions:
+            return np.zeros(len(rows), np.int64)
+        at = np.flatnonzero(parsed.column == self.positions.index(kind) - len(self.positions))
+        if len(at) != len(rows):
+            missing = np.setdiff1d(np.arange(len(rows)), parsed.row[at])
+            self.fail(int(rows[missing[0]]), "a position is missing")
+        found = positions(parsed.text, parsed.start[at], parsed.length[at], self._last[kind])
+        self._last[kind] = int(found[-1])
+        return found
+
+    def _begun(self, functions: Ints, fn: Ints, rows: Ints, line: Ints) -> None:
+        """Keep where functions begin: at a row right behind their ``fn=`` line, before any code inlined into them."""
+        at = np.minimum(np.searchsorted(rows, fn + 1), len(rows) - 1)
+        begins = (rows[at] == fn + 1) & (line[at] > 0)
+        for function, number in zip(functions[begins].tolist(), line[at[begins]].tolist(), strict=True):
+            self.first.setdefault(function, number)
+
     def _sites(
-        self, parsed: _Parsed, rows: Ints, functions: Ints, files: Ints, own: Mask, before: Ints, jumps: Sequence[bytes]
+        self,
+        parsed: _Parsed,
+        rows: Ints,
+        functions: Ints,
+        files: Ints,
+        line: Ints,
+        own: Mask,
+        before: Ints,
+        jumps: Sequence[bytes],
     ) -> None:
         """Keep cost by place of the functions that are wanted: of `rows` where they are `own`, and the jumps.
 
         `before` is the index of the row before each of the jumps, whose positions are relative to it; -1 for none.
         """
-        found: dict[bytes, Ints] = {}
-        lasts = {b"instr": self.places.address, b"line": self.places.line}
-        for place, kind in enumerate(self.positions):
-            at = np.flatnonzero(parsed.column == place - len(self.positions))
-            if len(at) != len(rows):
-                missing = np.setdiff1d(np.arange(len(rows)), parsed.row[at])
-                self.fail(int(rows[missing[0]]), "a position is missing")
-            found[kind] = positions(parsed.text, parsed.start[at], parsed.length[at], lasts[kind])
-            wrong = np.flatnonzero(found[kind] < 0)
-            if len(wrong):
-                self.fail(int(rows[wrong[0]]), f"no {kind.decode()} that makes sense")
-        zeros = np.zeros(len(rows), np.int64)
-        address, line = found.get(b"instr", zeros), found.get(b"line", zeros)
+        before_all = self._last[b"instr"]
+        address = self._positions(parsed, rows, b"instr")
+        for kind, found in (("instr", address), ("line", line)):
+            if len(wrong := np.flatnonzero(found < 0)):
+                self.fail(int(rows[wrong[0]]), f"no {kind} that makes sense")
         wanted = np.array(self._wanted, bool)[np.maximum(functions, 0)] & (functions >= 0)
         cost = np.zeros((len(rows), len(self.events)))
         cost[parsed.cost_row, parsed.cost_column] = parsed.cost
@@ -359,11 +383,10 @@ class Parser:
                 if match is None:
                     continue  # without an address: to another function
                 start = int(address[index + 1])
-                last = int(address[index]) if index >= 0 else self.places.address
+                last = int(address[index]) if index >= 0 else before_all
                 word = match[2].decode()
                 end = int(word, 16) if word.startswith("0x") else last + (0 if word == "*" else int(word))
                 self.places.jump(int(functions[index + 1]), start, end)
-        self.places.address, self.places.line = int(address[-1]), int(line[-1])
 
 
 @dataclass(frozen=True)

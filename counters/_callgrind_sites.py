@@ -76,7 +76,6 @@ class Places:
     """Sums of cost by place, and the jumps, while a file is read."""
 
     def __init__(self, columns: int) -> None:
-        self.address, self.line = 0, 0
         self._columns = columns
         self._keys: list[Ints] = []
         self._costs: list[Array] = []

@@ -47,13 +47,13 @@ class Attributed:
         loader's own, which binds symbols while the program runs; ``other``: start-up and what no one is known to have
         called) and ``object`` (its short name); columns as
         `kernels`. Costs of `kernels` and `left_out` add up to the profile's.
-    files : tuple of (str, str)
-        Kernels with the source files that their functions begin in.
+    places : tuple of (str, str, int)
+        Kernels with the source files and lines that their functions begin in (:mod:`ranksight.core.places`).
     """
 
     kernels: pd.DataFrame
     left_out: pd.DataFrame
-    files: tuple[tuple[str, str], ...] = ()
+    places: tuple[tuple[str, str, int], ...] = ()
 
     def rows(self, event: str, metric: str, rank: int) -> pd.DataFrame:
         """Rows of a run's table of what was left out (:mod:`ranksight.core.leftout`): `event` of this process."""
@@ -164,5 +164,8 @@ def attribute(profile: Profile) -> Attributed:
     left_out = pd.concat(parts).groupby(["group", "object"], sort=True).sum()
     # Of a function that counting began in the profile may name the file of code that was inlined into it.
     begun = ours & called
-    files = tuple(zip(names[begun].tolist(), np.array(profile.files, dtype=object)[begun].tolist(), strict=True))
-    return Attributed(kernels, left_out[(left_out > 0).any(axis=1)], files)
+    rows = zip(names, profile.files, profile.lines, begun, strict=True)
+    places = [(kernel, file, line) for kernel, file, line, own in rows if own]
+    # Of copies that the compiler made of a function, parts that it moved away begin farther down.
+    places.sort(key=lambda place: (place[2] == 0, place[2]))
+    return Attributed(kernels, left_out[(left_out > 0).any(axis=1)], tuple(places))

@@ -380,7 +380,7 @@ def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """
     said: list[str] = []
     fresh: dict[str, Array] = {}
-    ranked = (counters["rank"] != ALL_RANKS).to_numpy()
+    ranked = counters["rank"].to_numpy() != ALL_RANKS
     if not ranked.any():
         return counters, said
     kernel, listed = pd.factorize(counters["kernel"])

@@ -125,7 +125,8 @@ def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group,
     if entered is None:
         return "other", seat if library is None else library.object, False
     name = kernel_name(*entered)
-    if entered.object.rsplit("/", 1)[-1].startswith(("libm.", "libm-", "libmvec", "libsvml", "libimf", "libquadmath")):
+    file = entered.object.rsplit("/", 1)[-1]
+    if name and file.startswith(("libm.", "libm-", "libmvec", "libsvml", "libimf", "libquadmath")):
         return "application", name, False
     if _SERVES_APPLICATION.match(name):
         return "application", name, True

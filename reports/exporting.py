@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.core.arrays import Array
-from ranksight.core.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError, nearest
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path
@@ -299,6 +299,9 @@ def latex_table(what: Exported) -> str:
     """A table of LaTeX (package booktabs, and amsmath for cases): a model's functions, or an experiment's medians."""
     if what.model is not None:
         rows = [row for row in functions(what.model) if row["status"] == "ok" and row["formula"] != "none"]
+        for name in what.metrics:
+            if name not in what.model.fitted.metrics:
+                raise InputError(f"the model has no metric {name!r}", nearest(name, what.model.fitted.metrics))
         rows = [row for row in rows if not what.metrics or row["metric"] in what.metrics]
         if not rows:
             raise InputError(

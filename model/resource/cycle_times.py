@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, View
 from ranksight.core.sampled import TABLE
@@ -86,11 +88,11 @@ def _held(experiment: Experiment) -> set[tuple[str, bool]]:
         return found
     for run in experiment.runs:
         names = [name for name in ("time", "cycles") if name in experiment.columns(run, "counters")]
-        table = experiment.table(run, "counters", ["kernel", *names]) if names else None
+        table = experiment.arrays(run) if names else None
         if table is not None:
-            whole = table["kernel"] == WHOLE
+            whole = np.array([kernel == WHOLE for kernel in table.kernels], dtype=bool)[table.code]
             for side in (True, False):
-                found |= {(name, side) for name in names if table.loc[whole == side, name].notna().any()}
+                found |= {(name, side) for name in names if (~np.isnan(table.values[name][whole == side])).any()}
     return found
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
 from ranksight.core.leftout import MPI, OTHER
@@ -144,30 +145,50 @@ class Folded(View):
         return table if table is None or columns is None else table[list(columns)]
 
     def _read(self, run: Run, name: str, columns: Sequence[str] | None) -> pd.DataFrame | None:
+        if name == "counters":
+            held = self.arrays(run)
+            return None if held is None else held.table()
         table = self._experiment.table(run, name, columns)
-        if table is None:
-            return None
-        if "kernel" in table:
-            table = _counters(table, self._folded) if name == "counters" else _samples(table, self._folded)
-        return table
+        return _samples(table, self._folded) if table is not None and "kernel" in table else table
+
+    def _read_arrays(self, run: Run) -> Columns | None:
+        held = self._experiment.arrays(run)
+        return None if held is None else _counters(held, self._folded)
 
 
-def _counters(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
+def _counters(table: Columns, folded: frozenset[str]) -> Columns:
     """Counters with one row a rank in place of those of `folded` kernels; what does not add up has no value there."""
-    names = [name for name in table.columns if name not in _OTHER_COLUMNS]
-    mask = _among(table["kernel"], folded) & table[names].notna().any(axis=1).to_numpy()
+
+    def measured(names: Iterable[str]) -> Mask:
+        each = [~np.isnan(table.values[name]) for name in names]
+        return np.any(each, axis=0) if each else np.zeros(len(table), dtype=bool)
+
+    names = [name for name in table.values if name not in _OTHER_COLUMNS]
+    small = np.array([kernel in folded for kernel in table.kernels], dtype=bool)
+    mask = small[table.code] & measured(names)
     if not mask.any():
         return table
-    sums = [name for name in names if metric(name).additive]
-    one = table.loc[mask, ["rank", *sums]].groupby("rank", sort=True)[sums].sum(min_count=1).reset_index()
-    one = one.assign(kernel=OTHERS).reindex(columns=table.columns)
-    one = one.astype(dict.fromkeys([name for name in table.columns if name not in COUNTER_KEYS], "float64"))
-    sent = [name for name in _SENT if name in table]
-    sending = mask & table[sent].notna().any(axis=1).to_numpy()
-    rest = table[~mask | sending]
-    if sending.any():
-        rest = rest.assign(**{name: rest[name].where(~mask[~mask | sending]) for name in names})
-    return _joined(rest, one)
+    ranks, place = np.unique(table.rank[mask], return_inverse=True)
+
+    def together(name: str) -> Array:
+        if name not in names or not metric(name).additive:
+            return np.full(len(ranks), np.nan)
+        given = table.values[name][mask]
+        known = ~np.isnan(given)
+        total = np.zeros(len(ranks), dtype=np.longdouble)  # so that the order of many summands does not matter
+        np.add.at(total, place[known], given[known])
+        return np.where(np.bincount(place[known], minlength=len(ranks)) > 0, total.astype(np.float64), np.nan)
+
+    rest = ~mask | measured(name for name in _SENT if name in table.values)
+    kernels = tuple(sorted({*(table.kernels[code] for code in np.unique(table.code[rest])), OTHERS}))
+    number = {kernel: at for at, kernel in enumerate(kernels)}
+    code = np.array([number.get(kernel, -1) for kernel in table.kernels], dtype=np.intp)[table.code[rest]]
+    values = {
+        name: np.append(np.where(mask & (name in names), np.nan, column)[rest], together(name))
+        for name, column in table.values.items()
+    }
+    others = np.full(len(ranks), number[OTHERS])
+    return Columns(kernels, np.append(code, others), np.append(table.rank[rest], ranks), values)
 
 
 def _samples(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:

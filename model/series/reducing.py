@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, nearest
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.idle import working
 from ranksight.core.metrics import REDUCTIONS, Reduction, metric
@@ -243,12 +243,11 @@ def _wanted(experiment: Experiment, metrics: tuple[str, ...] | list[str] | None)
     """The metrics asked for, or all; InputError where the experiment holds none, or not one of them."""
     present = experiment.metrics()
     wanted = present if metrics is None else tuple(dict.fromkeys(metrics))
-    missing = [name for name in wanted if name not in present]
-    if missing or not wanted:
-        raise InputError(
-            f"{experiment.path} holds no metric {', '.join(missing)}".rstrip(),
-            f"it holds: {', '.join(present) or 'none'}",
-        )
+    if not wanted:
+        raise InputError(f"{experiment.path} holds no metric", "measure or import runs with one")
+    for name in wanted:
+        if name not in present:
+            raise InputError(f"{experiment.path} holds no metric {name!r}", nearest(name, present))
     return wanted
 
 

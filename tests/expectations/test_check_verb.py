@@ -411,3 +411,23 @@ def test_slower_growth_is_accepted_where_expectations_are_upper_bounds(
     assert run(capsys, study, folder, "--quiet")[0] == 0
     study.write_text(BROKEN + "[search]\nupper = true\n")
     assert run(capsys, study, folder, "--quiet")[0] == 3
+
+
+def test_a_mark_before_the_text_and_the_order_of_the_paths_do_not_matter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, folder = write(tmp_path, MET), store(tmp_path / "e")
+    expected = run(capsys, study, folder)
+    study.write_bytes(b"\xef\xbb\xbf" + study.read_bytes().replace(b"\n", b"\r\n"))
+    assert run(capsys, study, folder) == expected
+    assert run(capsys, folder, study) == expected
+
+
+def test_hypotheses_that_an_upper_bound_accepts_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Noise leaves several slow growths open; all of them are below the bound, some within its limit and some below it.
+    study = write(tmp_path, '[expect.time]\nBarrier = "O(log p)"\n')
+    folder = store(tmp_path / "e", {"Barrier": lambda p: 1e-3 + 4e-5 * np.log2(p) ** 0.5}, scatter=0.01)
+    code, out, _ = run(capsys, study, folder)
+    assert code == 4
+    assert "outside and" in out
+    assert run(capsys, study, folder, "--upper")[0] == 0
