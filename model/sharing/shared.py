@@ -150,7 +150,7 @@ class Sharing(Stored):
         guessed = (z * drift) ** 2
         known = zip((off**2).sum(axis=0) / 2, shares, strict=True)
         form = forecast.form_of(*known, (guessed, np.ones_like(time)), (own - guessed, np.zeros_like(time)))
-        answer = Forecast(time, lower, upper, status, reason, form, 1 - form, level)
+        answer = Forecast(time, lower, upper, status, reason, form, level)
         if self.beyond is not None:
             answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active)
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, inputs[1], inputs[2])[0], core)

@@ -124,7 +124,7 @@ class Neighbours(Stored, Keyed):
             open_points = np.flatnonzero(wide.any(axis=0))
             reason[wide] = self._undecided(points[open_points[[0, -1]]])
         form = np.ones(value.shape)
-        return Forecast(value, lower, upper, status, reason, form, 1 - form, level)
+        return Forecast(value, lower, upper, status, reason, form, level)
 
     def _on_grids(self, points: Array, level: float) -> Forecast:
         """Forecast of each series on each grid, arrays (s, g, k); NaN where the grid does not fit the series."""
@@ -163,7 +163,7 @@ class Neighbours(Stored, Keyed):
         reach *= 1 + np.outer([name == "bytes_sent" for name in self.metrics], doublings)[:, None]
         down, up = np.minimum(lower, upper) - reach, np.maximum(lower, upper) + reach
         form = np.ones(value.shape)
-        return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, 1 - form, level)
+        return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, level)
 
     def _coefficients_at(self, points: Array, level: float) -> tuple[list[Array], Index, NDArray[np.object_]]:
         """Value and ends of all coefficients (s, g, 1 + MOST_DIMENSIONS, k), and status and reason (s, g, k)."""

@@ -108,7 +108,7 @@ class RankLaws(Stored, Keyed):
         status, reason = forecast.judged_by_width(factor, status, reason)
         status[:, ~there] = forecast.DOMAIN
         form = np.ones(shape)
-        return Forecast(value, lower, upper, status, reason, form, 1 - form, level)
+        return Forecast(value, lower, upper, status, reason, form, level)
 
     def formula(self, i: int) -> str:
         """The simplest sum of series `i`, as people read it."""
