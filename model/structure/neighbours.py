@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.core.units import some_of
 from ranksight.model.plaindata import Stored, reading
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
@@ -199,11 +200,10 @@ class Neighbours(Stored, Keyed):
                 f"{known} do not show how often a rank on a {grids[0]}, sends to itself or to one that it meets twice"
             )
         names = list(dict.fromkeys(self.kernels[i] for i in open_rows))
-        kernels = ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
         metrics = " and ".join(list(dict.fromkeys(self.metrics[i] for i in open_rows))[:2])
         run = self._deciding(points[:1], said[open_rows], open_rows)
         decided = f"; trace {run} ranks to decide" if run else ""
-        return f"{what}: {metrics} of {kernels} are uncertain{decided}"
+        return f"{what}: {metrics} of {some_of(names, 2)} are uncertain{decided}"
 
     def _labels(self, points: Array) -> Ints:
         """Numbers (s, g, k) that are the same where grids predict the same for a series; -1 where there is nothing."""
