@@ -165,9 +165,7 @@ class Callgrind:
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters[["kernel", "rank", *metrics]],
-            tables={leftout.TABLE: left_out}
-            | places.tables_of(begun)
-            | ({"refined": parents} if self.refine else {}),
+            tables={leftout.TABLE: left_out} | places.tables_of(begun) | ({"refined": parents} if self.refine else {}),
             provenance=dict.fromkeys(metrics, self.simulated),
             notes=tuple(notes),
             source=tuple(file.name for found in (first, second) for file in found.values()),
