@@ -138,8 +138,7 @@ def _value(term: str, configuration: Mapping[str, float]) -> float:
     wanted = "ranks" if side else name
     if wanted not in configuration:
         raise InputError(
-            f"the command needs {{{wanted}}} and has no value for it",
-            f"give --{wanted} VALUES, or write the value out",
+            f"the command needs {{{wanted}}} and has no value for it", f"give --{wanted} VALUES, or write the value out"
         )
     value = float(configuration[wanted])
     return float(dims_create(int(value), int(name[-1]))["xyz".index(side)]) if side else value

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,12 +46,8 @@ even add up to less."""
 class Holder:
     """A timer that seems to hold the others.
 
-    Attributes
-    ----------
-    certain : bool
-        Whether its name says that it is the whole.
-    times : float
-        Time of all others over its own, the median of the runs.
+    `certain`: whether its name says that it is the whole. `times`: time of all others over its own, the median of the
+    runs.
     """
 
     kernel: str
@@ -73,15 +69,20 @@ class Timers:
 
     def add(self, counters: pd.DataFrame | None) -> None:
         """Look at the times of one run: its columns ``kernel`` and ``time``."""
-        if counters is None or "time" not in counters.columns or not counters["time"].notna().any():
+        if counters is None or "time" not in counters.columns:
+            return
+        given = counters["time"].to_numpy(np.float64)
+        if np.isnan(given).all():
             return
         import pandas as pd
 
-        codes, unique = pd.factorize(counters["kernel"])
-        times = np.bincount(codes, np.nan_to_num(counters["time"].to_numpy(np.float64)), len(unique))
+        kernel: pd.Categorical[Any] = pd.Categorical(counters["kernel"])
+        listed, codes = np.unique(kernel.codes, return_inverse=True)
+        unique = kernel.categories[listed].tolist()
+        times = np.bincount(codes, np.nan_to_num(given), len(unique))
         if WHOLE in unique:
             self.wholes += 1
-            place = int(np.flatnonzero(np.asarray(unique == WHOLE))[0])
+            place = unique.index(WHOLE)
             whole, times[place] = float(times[place]), 0.0
             if whole > 0:
                 self.parts.append(float(times.sum()) / whole)

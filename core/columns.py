@@ -45,6 +45,13 @@ class Columns:
             {name: table[name].to_numpy(dtype=np.float64) for name in table.columns if name not in ("kernel", "rank")},
         )
 
+    def table(self) -> pd.DataFrame:
+        """The same as :meth:`ranksight.core.experiment.Experiment.table` gives it."""
+        import pandas as pd
+
+        kernel = pd.Categorical.from_codes(self.code, pd.Index(self.kernels, dtype="str"))
+        return pd.DataFrame({"kernel": kernel, "rank": self.rank, **self.values})
+
     def select(self, rows: Mask) -> Columns:
         """Some of the rows."""
         values = {name: column[rows] for name, column in self.values.items()}

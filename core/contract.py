@@ -23,10 +23,7 @@ VOLUMES = ("comm_size", "size_class", "count", "bytes", "seconds", "peers")
 
 
 def check_values(
-    columns: Mapping[str, Array],
-    kernels: Sequence[Any] | ExtensionArray,
-    ranks: Sequence[int] | Ints,
-    where: str,
+    columns: Mapping[str, Array], kernels: Sequence[Any] | ExtensionArray, ranks: Sequence[int] | Ints, where: str
 ) -> None:
     """Refuse counters that nothing can have measured.
 
@@ -60,15 +57,8 @@ def check_ranks(ranks: NDArray[Any], where: str) -> None:
 def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
     """Refuse messages that nobody can have sent; the table has the columns that it must have.
 
-    Parameters
-    ----------
-    ranks : float
-        How many ranks there were.
-
-    Raises
-    ------
-    InputError
-        Naming kernel and rank: a rank that was not there, a volume that is negative, beyond 64 bits or missing.
+    `ranks`: how many ranks there were. Raises InputError naming kernel and rank: a rank that was not there, a volume
+    that is negative, beyond 64 bits or missing.
     """
     if (beyond := numbers(table, "rank", where) >= ranks).any():
         row = table.iloc[int(np.argmax(beyond))]
@@ -90,8 +80,8 @@ def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
 def numbers(table: pd.DataFrame, name: str, where: str) -> Array:
     """A column as numbers, NaN where it has none; InputError where a value is something else."""
     column = table[name]
-    if column.dtype == np.float64:
-        return column.to_numpy()
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiu":
+        return column.to_numpy().astype(np.float64, copy=False)
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):

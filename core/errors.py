@@ -41,12 +41,7 @@ def readable(path: object, remedy: str = "") -> Iterator[None]:
 class RanksightError(Exception):
     """Root of all errors of this package.
 
-    Parameters
-    ----------
-    what : str
-        What was found, and where (file and line where there is one).
-    remedy : str, optional
-        What to do about it.
+    `what`: what was found, and where (file and line where there is one). `remedy`: what to do about it.
     """
 
     exit_code = 1

@@ -232,16 +232,12 @@ _FRESH = 60.0
 class Staging:
     """A folder ``.NAME-...`` next to `place`, in which its new content is made; a context manager.
 
-    It is locked while it is open, so that :func:`recover` knows what a process that was killed has left.
+    It is locked while it is open, so that :func:`recover` knows what a process that was killed has left. Raises OSError
+    when the folder cannot be made.
 
     Attributes
     ----------
     path : Path
-
-    Raises
-    ------
-    OSError
-        When the folder cannot be made.
     """
 
     def __init__(self, place: Path) -> None:

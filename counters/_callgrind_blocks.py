@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import Places, positions
 from ranksight.counters._fields import decimals, fields
 from ranksight.counters._growing import Arcs, Names, Table
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
 _OF_THREE = (b"fn=", b"fl=", b"fi=", b"fe=", b"ob=")
@@ -32,10 +30,7 @@ _NAMED = {
     "fl": (b"fl=", b"fi=", b"fe=", b"cfi=", b"cfl=", b"jfi=", b"jfl="),
     "ob": (b"ob=", b"cob=", b"job="),
 }
-_OF_FOUR = (
-    *(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="),
-    *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="),
-)
+_OF_FOUR = (*(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="), *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="))
 _HEADERS = frozenset(
     ("version", "creator", "pid", "cmd", "part", "desc", "event", "events", "positions", "thread", "summary", "totals")
 )
@@ -157,7 +152,7 @@ class Parser:
         self.header[name] = value
 
     def _lines(
-        self, data: bytes, b: Bytes, starts: Ints, ends: Ints, cost: Bools, kinds: Mapping[bytes, Ints], limit: int
+        self, data: bytes, b: Bytes, starts: Ints, ends: Ints, cost: Mask, kinds: Mapping[bytes, Ints], limit: int
     ) -> int:
         """Take the lines before `limit`, or before one that gives a number a new name; return how many."""
         name = np.full(len(starts), -1, np.int64)
@@ -219,7 +214,7 @@ class Parser:
         self._fn = int(functions[-1])
         return n
 
-    def _followed(self, lines: Ints, what: str, cost: Bools) -> None:
+    def _followed(self, lines: Ints, what: str, cost: Mask) -> None:
         """Fail where one of these lines has no line of costs behind it."""
         wrong = lines[(lines + 1 >= len(cost)) | ~cost[np.minimum(lines + 1, len(cost) - 1)]]
         if len(wrong):
@@ -295,7 +290,7 @@ class Parser:
 
     # ---- numbers ----------------------------------------------------------------------------------------------------
 
-    def _counts(self, b: Bytes, starts: Ints, ends: Ints, calls: Ints) -> Floats:
+    def _counts(self, b: Bytes, starts: Ints, ends: Ints, calls: Ints) -> Array:
         """Number of calls on each ``calls=`` line."""
         start = starts[calls] + len(b"calls=")
         length = np.zeros(len(calls), np.int64)
@@ -325,7 +320,7 @@ class Parser:
             self.fail(int(rows[row[at]]), f"{shown!r} is no cost that makes sense")
         return _Parsed(text, row, column, start, length, row[value], column[value], number.astype(np.float64))
 
-    def _sums(self, parsed: _Parsed, target: Ints, targets: int) -> Floats:
+    def _sums(self, parsed: _Parsed, target: Ints, targets: int) -> Array:
         """Sum the costs of each row at its target."""
         columns = len(self.events)
         slot = target[parsed.cost_row]
@@ -362,7 +357,7 @@ class Parser:
         functions: Ints,
         files: Ints,
         line: Ints,
-        own: Bools,
+        own: Mask,
         before: Ints,
         jumps: Sequence[bytes],
     ) -> None:
@@ -405,4 +400,4 @@ class _Parsed:
     length: Ints
     cost_row: Ints
     cost_column: Ints
-    cost: Floats
+    cost: Array

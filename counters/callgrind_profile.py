@@ -87,17 +87,9 @@ class Profile:
 def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: int = BLOCK) -> Profile:
     """Read the callgrind file at `path`.
 
-    Parameters
-    ----------
-    lines_of : callable, optional
-        Called with a function's name and object file; returns whether its cost is wanted by source line.
-    block : int
-        Bytes read at a time.
-
-    Raises
-    ------
-    InputError
-        When it is not a callgrind file, is damaged or cut off; with the line.
+    `lines_of`: called with a function's name and object file; returns whether its cost is wanted by source line.
+    `block`: bytes read at a time. Raises InputError when it is not a callgrind file, is damaged or cut off; with the
+    line.
     """
     parser = Parser(path, lines_of)
     with readable(path), path.open("rb") as file:

@@ -286,6 +286,9 @@ class Diagnosis:
 def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequence[str] | None = None) -> Diagnosis:
     """Diagnose `model` at `points` (k, m).
 
+    Raises InputError when the model has no kernel's time or not the kernels named, or a configuration has no whole
+    number of ranks from 1 on.
+
     Parameters
     ----------
     points : (k, m)
@@ -293,12 +296,6 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
         Probability of intervals.
     kernels : sequence of str, optional
         Kernels whose verdicts are reported; all when not given.
-
-    Raises
-    ------
-    InputError
-        When the model has no kernel's time or not the kernels named, or a configuration has no whole number of ranks
-        from 1 on.
     """
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
     if "time" not in model.fitted.metrics:

@@ -82,8 +82,7 @@ def read_table(path: Path, columns: Columns, strict: bool = False, outside: bool
     unnamed = "metrics" if not columns.metrics else "parameters" if not (columns.parameters or outside) else ""
     if unnamed:
         raise InputError(
-            f"{path}: no column is named for the {unnamed}",
-            "write --parameter ranks --metric time=COLUMN",
+            f"{path}: no column is named for the {unnamed}", "write --parameter ranks --metric time=COLUMN"
         )
     return _Table(path, columns, strict).readings()
 

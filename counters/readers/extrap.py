@@ -84,7 +84,7 @@ class Measurements:
                     held_by = held_by.remove_unused_categories()
                 yield Reading(
                     configuration=dict(point),
-                    counters=pd.DataFrame({"kernel": held_by, "rank": ALL_RANKS, **columns}),
+                    counters=pd.DataFrame({"kernel": held_by, "rank": np.int32(ALL_RANKS), **columns}),
                     repetition=repetition,
                     provenance=dict.fromkeys(columns, "measured"),
                     notes=tuple(self.notes),

@@ -45,23 +45,29 @@ def measured_clock(experiment: Experiment) -> float:
     for run in experiment.runs:
         if run.sampled("time") or run.sampled("cycles"):
             continue
-        both = _own(experiment, run, ("time", "cycles")).dropna()
-        if not both.empty and (both.sum() > 0).all():
-            found.append(float(both["cycles"].sum() / both["time"].sum()))
+        counted = run.state == "complete" and {"time", "cycles"} <= set(experiment.columns(run, "counters"))
+        held = experiment.arrays(run) if counted else None
+        if held is None:
+            continue
+        parts = np.array([kernel != WHOLE for kernel in held.kernels], dtype=bool)[held.code]
+        time, cycles = held.values["time"], held.values["cycles"]
+        both = (parts | ~parts.any()) & ~np.isnan(time) & ~np.isnan(cycles)
+        if time[both].sum() > 0 and cycles[both].sum() > 0:
+            found.append(float(cycles[both].sum() / time[both].sum()))
     return float(np.median(found)) if found else _paired(experiment)
 
 
-def _own(experiment: Experiment, run: Run, metrics: tuple[str, ...]) -> pd.DataFrame:
-    """Metrics of a run's kernels and ranks, of the whole program where it has no kernels; empty where it lacks one."""
-    columns = ["kernel", "rank", *metrics]
+def _own(experiment: Experiment, run: Run, metric: str) -> pd.DataFrame:
+    """A metric of a run's kernels and ranks, of the whole program where it has no kernels; empty where it lacks it."""
+    columns = ["kernel", "rank", metric]
     complete = run.state == "complete" and set(columns) <= set(experiment.columns(run, "counters"))
     table = experiment.table(run, "counters", columns=columns) if complete else None
     if table is None:
         import pandas as pd
 
-        return pd.DataFrame({name: [] for name in metrics})
+        return pd.DataFrame({metric: []})
     parts = table[table["kernel"] != WHOLE]
-    return (parts if len(parts) else table).set_index(["kernel", "rank"])[list(metrics)]
+    return (parts if len(parts) else table).set_index(["kernel", "rank"])[[metric]]
 
 
 def _paired(experiment: Experiment) -> float:
@@ -94,7 +100,7 @@ def _totals(experiment: Experiment, metric: str) -> pd.DataFrame:
 
     parts = []
     for run in experiment.runs:
-        values = _own(experiment, run, (metric,))
+        values = _own(experiment, run, metric)
         if values.empty:
             continue
         found = pd.DataFrame({"value": values[metric].fillna(0.0), "variance": 0.0})

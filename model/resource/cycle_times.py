@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, View
 from ranksight.core.sampled import TABLE
@@ -31,12 +33,8 @@ if TYPE_CHECKING:
 class Clock(Stored):
     """Cycles a second, and where that is from.
 
-    Attributes
-    ----------
-    frequency : float
-        In Hz; NaN where only the runs' own frequencies are known.
-    spread : float
-        Standard deviation of the logarithm of the clock that the runs had.
+    `frequency`: in Hz; NaN where only the runs' own frequencies are known. `spread`: standard deviation of the
+    logarithm of the clock that the runs had.
     """
 
     frequency: float
@@ -47,17 +45,9 @@ class Clock(Stored):
     def of(cls, stated: float | None, platform: Platform | None, experiment: Experiment) -> Clock | None:
         """The clock that makes times of an experiment's cycles; None where it has times, no cycles, or no clock.
 
-        Parameters
-        ----------
-        stated : float or None
-            In Hz, by the user.
-        platform : Platform or None
-            The clock of the generic platform is nobody's and is not taken.
-
-        Raises
-        ------
-        InputError
-            When a clock is stated that is not a positive number, or for runs that measured times or counted no cycles.
+        `stated`: in Hz, by the user. `platform`: the clock of the generic platform is nobody's and is not taken. Raises
+        InputError when a clock is stated that is not a positive number, or for runs that measured times or counted no
+        cycles.
         """
         needed = untimed(experiment)
         if stated is not None:
@@ -98,11 +88,11 @@ def _held(experiment: Experiment) -> set[tuple[str, bool]]:
         return found
     for run in experiment.runs:
         names = [name for name in ("time", "cycles") if name in experiment.columns(run, "counters")]
-        table = experiment.table(run, "counters", ["kernel", *names]) if names else None
+        table = experiment.arrays(run) if names else None
         if table is not None:
-            whole = table["kernel"] == WHOLE
+            whole = np.array([kernel == WHOLE for kernel in table.kernels], dtype=bool)[table.code]
             for side in (True, False):
-                found |= {(name, side) for name in names if table.loc[whole == side, name].notna().any()}
+                found |= {(name, side) for name in names if (~np.isnan(table.values[name][whole == side])).any()}
     return found
 
 

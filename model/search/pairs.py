@@ -6,6 +6,8 @@ least are solved with all that physics asks of them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
@@ -67,55 +69,72 @@ def _likely(problem: Problem, terms: Index, pairs: Index) -> Index:
     shape = problem.basis.shape(terms)
     kept = min(LIKELY, len(pairs))
     found = np.empty((len(problem.weights), kept), dtype=np.intp)
-    place = pairs[:, 0] * len(terms) + pairs[:, 1]
     step = max(1, SOLVED // len(terms) ** 2)
+    block = max(1, CACHED // max(1, min(step, len(found)) * len(terms)))
+    firsts = range(0, len(terms), block)
+    mine = [slice(*np.searchsorted(pairs[:, 0], (first, first + block))) for first in firsts]
+    place = [
+        (pairs[some, 0] - first) * (len(terms) - first) + pairs[some, 1] - first
+        for first, some in zip(firsts, mine, strict=True)
+    ]
     for start in range(0, len(found), step):
         part = slice(start, start + step)
         weights, values, count = problem.weights[part], problem.values[part], problem.count[part, None, None]
         root = np.sqrt(weights)
-        without = _left(root[:, None] * shape, root * values)
         # Next to a constant what counts is the distance from the mean.
         total = np.maximum(weights.sum(axis=1), np.finfo(float).tiny)
         mean = weights @ shape.T / total[:, None]
         level = (weights * values).sum(axis=1) / total
-        with_constant = _left(root[:, None] * (shape - mean[:, :, None]), root * (values - level[:, None]))
+        without = _Columns.of(root[:, None] * shape, root * values)
+        with_constant = _Columns.of(root[:, None] * (shape - mean[:, :, None]), root * (values - level[:, None]))
         floor, dear = count * SMALLEST**2, np.maximum(count, 2) ** (1 / np.maximum(count, 1))
-        without += floor
-        with_constant += floor
-        with_constant *= dear
-        least = np.minimum(without, with_constant, out=without).reshape(len(weights), -1).take(place, axis=1)
+        least = np.empty((len(weights), len(pairs)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for first, some, where in zip(firsts, mine, place, strict=True):
+                rows = slice(first, first + block)
+                alone, next_to = without.left(rows), with_constant.left(rows)
+                alone += floor
+                next_to += floor
+                next_to *= dear
+                np.fmin(alone, next_to, out=alone)
+                least[:, some] = alone.reshape(len(weights), -1).take(where, axis=1)
+        least[np.isnan(least)] = np.inf
         found[part] = np.argpartition(least, kept - 1, axis=1)[:, :kept]
     return pairs[found]
 
 
-def _left(columns: Array, values: Array) -> Array:
-    """What pairs of columns (s, t, n) leave of values (s, n), (s, t, t), right above the diagonal only: with columns of
-    length one whose cosine is c, ``y'y - (g_a^2 + g_b^2 - 2 c g_a g_b) / (1 - c^2)``."""
-    own = np.einsum("stn,stn->st", columns, columns)
-    distinct = own > COLLINEAR * own.max(axis=1, keepdims=True, initial=0.0)
-    unit = columns * np.where(distinct, 1 / np.sqrt(np.where(distinct, own, 1.0)), np.nan)[:, :, None]
-    along = (unit @ values[:, :, None])[:, :, 0]
-    square = (values**2).sum(axis=1)[:, None, None]
-    count = along.shape[1]
-    left = np.full((len(along), count, count), np.inf)
-    step = max(1, CACHED // max(1, len(along) * count))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for start in range(0, count, step):
-            rows, after = slice(start, start + step), slice(start, count)
-            cosine = unit[:, rows] @ unit[:, after].transpose(0, 2, 1)
-            first, second = along[:, rows, None], along[:, None, after]
-            taken = cosine * (-2 * first)
-            taken += second
-            taken *= second
-            taken += first**2
-            cosine *= cosine
-            apart = np.subtract(1, cosine, out=cosine)
-            apart[apart <= COLLINEAR] = np.nan
-            taken /= apart
-            rest = np.maximum(np.subtract(square, taken, out=taken), 0.0, out=taken)
-            rest[~np.isfinite(rest)] = np.inf
-            left[:, rows, after] = rest
-    return left
+@dataclass(frozen=True)
+class _Columns:
+    """Columns (s, t, n) of length one, NaN where they are no more than rounding; their products (s, t) with values, and
+    the squares (s, 1, 1) of these."""
+
+    unit: Array
+    along: Array
+    square: Array
+
+    @classmethod
+    def of(cls, columns: Array, values: Array) -> _Columns:
+        """Of columns of any length, and values (s, n)."""
+        own = np.einsum("stn,stn->st", columns, columns)
+        distinct = own > COLLINEAR * own.max(axis=1, keepdims=True, initial=0.0)
+        unit = columns * np.where(distinct, 1 / np.sqrt(np.where(distinct, own, 1.0)), np.nan)[:, :, None]
+        return cls(unit, (unit @ values[:, :, None])[:, :, 0], (values**2).sum(axis=1)[:, None, None])
+
+    def left(self, rows: slice) -> Array:
+        """What pairs of some columns with them and all behind leave of the values (s, r, o), NaN where they are
+        collinear: with c the cosine of their angle, ``y'y - (g_a^2 + g_b^2 - 2 c g_a g_b) / (1 - c^2)``."""
+        others = slice(rows.start, None)
+        cosine = self.unit[:, rows] @ self.unit[:, others].transpose(0, 2, 1)
+        first, second = self.along[:, rows, None], self.along[:, None, others]
+        taken = cosine * (-2 * first)
+        taken += second
+        taken *= second
+        taken += first**2
+        cosine *= cosine
+        apart = np.subtract(1, cosine, out=cosine)
+        apart[apart <= COLLINEAR] = np.nan
+        taken /= apart
+        return np.maximum(np.subtract(self.square, taken, out=taken), 0.0, out=taken)
 
 
 def _paired(problem: Problem, pairs: Index) -> Screened:

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
 from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
 from ranksight.core.units import counted
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 OTHERS = "(others)"
 """Kernel of all that are too small to be one of their own."""
@@ -50,49 +50,34 @@ _OTHER_COLUMNS = (*COUNTER_KEYS, *_SENT)
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Stored):
     """Which kernels of an experiment are folded into :data:`OTHERS`.
 
-    Attributes
-    ----------
-    shares : mapping of metric to float
-        Largest share of the metric's total, over configurations, that they have together.
+    `shares` (mapping of metric to float): largest share of the metric's total, over configurations, that they have
+    together.
     """
 
-    folded: frozenset[str] = frozenset()
+    kernels: frozenset[str] = frozenset()
     shares: Mapping[str, float] = field(default_factory=dict)
 
     def remark(self) -> str:
         """A sentence for people; empty where nothing is folded."""
-        if not self.folded:
+        if not self.kernels:
             return ""
         named = [name for name in ("time", "instructions", "messages") if name in self.shares] or list(self.shares)[:1]
         parts = " and ".join(f"{self.shares[name]:.1%} of {name}" for name in named)
-        each = f"{counted(len(self.folded), 'kernel')} below {SMALL:.1%} of every metric"
+        each = f"{counted(len(self.kernels), 'kernel')} below {SMALL:.1%} of every metric"
         return f"{each} are summed into {OTHERS}: at most {parts} (--all-kernels keeps them)"
 
     def check(self, kernels: Iterable[str]) -> None:
         """InputError where one of `kernels` is folded."""
         for name in kernels:
-            if name in self.folded:
+            if name in self.kernels:
                 raise InputError(f"kernel {name!r} is part of {OTHERS}", "fit again with --all-kernels to keep it")
 
     def view(self, experiment: Experiment) -> Experiment:
         """The experiment with the folded kernels as one; nothing on disk changes."""
-        return Folded(experiment, self.folded) if self.folded else experiment
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"kernels": sorted(self.folded), "shares": dict(self.shares)}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any] | None) -> Selection:
-        """Rebuild from :meth:`to_dict`, None being nothing folded; damaged content raises InputError."""
-        if content is None:
-            return cls()
-        with reading("'folded'"):
-            shares = {str(name): float(share) for name, share in content["shares"].items()}
-            return cls(frozenset(map(str, content["kernels"])), shares)
+        return Folded(experiment, self.kernels) if self.kernels else experiment
 
 
 def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: Collection[str] = ()) -> Selection:
@@ -100,16 +85,10 @@ def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: C
 
     The limit is :data:`SMALL_OF_REST` for visits and metrics that are not steady; messages and the time in MPI do not
     matter, as they are not folded. A kernel also stays that grows so fast with a parameter, by itself and in its share,
-    that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured.
-    Shares are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions
-    were counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
-
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        Those that matter; all when not given.
-    keep : collection of str
-        Kernels that are not folded, whatever their size.
+    that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured. Shares
+    are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions were
+    counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
+    `metrics`: those that matter; all when not given. `keep`: kernels that are not folded, whatever their size.
     """
     return _select(_Shares.of(experiment, metrics), keep)
 
@@ -140,18 +119,13 @@ def _select(shares: _Shares, keep: Collection[str] = ()) -> Selection:
 def significant(experiment: Experiment) -> set[str]:
     """Names of the kernels that :func:`select` does not fold."""
     shares = _Shares.of(experiment, None)
-    return set(shares.kernels) - _select(shares).folded
+    return set(shares.kernels) - _select(shares).kernels
 
 
 class Folded(View):
     """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
 
-    Messages keep the names of the kernels that send them.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        It may be a view itself.
+    Messages keep the names of the kernels that send them. `experiment`: it may be a view itself.
     """
 
     def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:
@@ -171,30 +145,50 @@ class Folded(View):
         return table if table is None or columns is None else table[list(columns)]
 
     def _read(self, run: Run, name: str, columns: Sequence[str] | None) -> pd.DataFrame | None:
+        if name == "counters":
+            held = self.arrays(run)
+            return None if held is None else held.table()
         table = self._experiment.table(run, name, columns)
-        if table is None:
-            return None
-        if "kernel" in table:
-            table = _counters(table, self._folded) if name == "counters" else _samples(table, self._folded)
-        return table
+        return _samples(table, self._folded) if table is not None and "kernel" in table else table
+
+    def _read_arrays(self, run: Run) -> Columns | None:
+        held = self._experiment.arrays(run)
+        return None if held is None else _counters(held, self._folded)
 
 
-def _counters(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
+def _counters(table: Columns, folded: frozenset[str]) -> Columns:
     """Counters with one row a rank in place of those of `folded` kernels; what does not add up has no value there."""
-    names = [name for name in table.columns if name not in _OTHER_COLUMNS]
-    mask = _among(table["kernel"], folded) & table[names].notna().any(axis=1).to_numpy()
+
+    def measured(names: Iterable[str]) -> Mask:
+        each = [~np.isnan(table.values[name]) for name in names]
+        return np.any(each, axis=0) if each else np.zeros(len(table), dtype=bool)
+
+    names = [name for name in table.values if name not in _OTHER_COLUMNS]
+    small = np.array([kernel in folded for kernel in table.kernels], dtype=bool)
+    mask = small[table.code] & measured(names)
     if not mask.any():
         return table
-    sums = [name for name in names if metric(name).additive]
-    one = table.loc[mask, ["rank", *sums]].groupby("rank", sort=True)[sums].sum(min_count=1).reset_index()
-    one = one.assign(kernel=OTHERS).reindex(columns=table.columns)
-    one = one.astype(dict.fromkeys([name for name in table.columns if name not in COUNTER_KEYS], "float64"))
-    sent = [name for name in _SENT if name in table]
-    sending = mask & table[sent].notna().any(axis=1).to_numpy()
-    rest = table[~mask | sending]
-    if sending.any():
-        rest = rest.assign(**{name: rest[name].where(~mask[~mask | sending]) for name in names})
-    return _joined(rest, one)
+    ranks, place = np.unique(table.rank[mask], return_inverse=True)
+
+    def together(name: str) -> Array:
+        if name not in names or not metric(name).additive:
+            return np.full(len(ranks), np.nan)
+        given = table.values[name][mask]
+        known = ~np.isnan(given)
+        total = np.zeros(len(ranks), dtype=np.longdouble)  # so that the order of many summands does not matter
+        np.add.at(total, place[known], given[known])
+        return np.where(np.bincount(place[known], minlength=len(ranks)) > 0, total.astype(np.float64), np.nan)
+
+    rest = ~mask | measured(name for name in _SENT if name in table.values)
+    kernels = tuple(sorted({*(table.kernels[code] for code in np.unique(table.code[rest])), OTHERS}))
+    number = {kernel: at for at, kernel in enumerate(kernels)}
+    code = np.array([number.get(kernel, -1) for kernel in table.kernels], dtype=np.intp)[table.code[rest]]
+    values = {
+        name: np.append(np.where(mask & (name in names), np.nan, column)[rest], together(name))
+        for name, column in table.values.items()
+    }
+    others = np.full(len(ranks), number[OTHERS])
+    return Columns(kernels, np.append(code, others), np.append(table.rank[rest], ranks), values)
 
 
 def _samples(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
@@ -226,7 +220,7 @@ def _joined(rest: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     return found.astype({"kernel": "category", **{key: rest[key].dtype for key in rest if key != "kernel"}})
 
 
-def _among(kernels: pd.Series, names: frozenset[str]) -> NDArray[np.bool_]:
+def _among(kernels: pd.Series, names: frozenset[str]) -> Mask:
     """Which rows are of one of `names`, found by the categories rather than by each row."""
     found = kernels.astype("category").cat
     yes = np.array([str(name) in names for name in found.categories], dtype=bool)
@@ -259,7 +253,7 @@ class _Shares:
     samples: dict[str, Array]
     whole: set[str]
 
-    def trusted(self, name: str) -> NDArray[np.bool_]:
+    def trusted(self, name: str) -> Mask:
         """Kernels (K,) whose values of a metric are more than chance."""
         number = self.samples.get(name)
         return np.ones(len(self.kernels), dtype=bool) if number is None else number >= HANDFUL
@@ -268,8 +262,8 @@ class _Shares:
     def of(cls, experiment: Experiment, metrics: Sequence[str] | None) -> _Shares:
         """Read them, a run at a time."""
         rows: dict[str, int] = {}
-        found: dict[tuple[str, tuple[float, ...]], list[tuple[NDArray[np.intp], Array, Array]]] = {}
-        samples: dict[str, list[tuple[NDArray[np.intp], Array]]] = {}
+        found: dict[tuple[str, tuple[float, ...]], list[tuple[Index, Array, Array]]] = {}
+        samples: dict[str, list[tuple[Index, Array]]] = {}
         reduced: set[str] = set()
         by_rank: set[str] = set()
         for run in experiment.runs:
@@ -305,7 +299,7 @@ class _Shares:
 
 
 def _count(
-    samples: dict[str, list[tuple[NDArray[np.intp], Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
+    samples: dict[str, list[tuple[Index, Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
 ) -> None:
     """Add the samples of a run."""
     table = sampling_of(experiment, run)
@@ -319,7 +313,7 @@ def _count(
 
 
 def _stacked(
-    found: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[NDArray[np.intp], Array, Array]]], count: int
+    found: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[Index, Array, Array]]], count: int
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
     """Values, shares and configurations of each metric; runs of one configuration are added."""
     values: dict[str, list[Array]] = {}
@@ -342,7 +336,7 @@ def _stacked(
     )
 
 
-def _summed(parts: Iterable[tuple[NDArray[np.intp], Array]], count: int) -> Array:
+def _summed(parts: Iterable[tuple[Index, Array]], count: int) -> Array:
     """Values of `count` kernels, from some of them at a time."""
     total = np.zeros(count)
     for index, each in parts:

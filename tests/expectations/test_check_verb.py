@@ -107,6 +107,17 @@ def test_a_rest_that_matters_nowhere_is_no_growth(tmp_path: Path, capsys: pytest
     assert verdicts("--ranks", "100000")["rest"] == "none"
 
 
+@pytest.mark.parametrize("power", [-2 / 3, -3 / 4, -1.25])
+def test_surfaces_and_other_powers_within_the_limit_violate_nothing(tmp_path: Path, power: float) -> None:
+    experiment = Experiment.create(tmp_path / "e", "halos", ["ranks"])
+    rng = np.random.default_rng(3)
+    for p in (1, 2, 4, 8, 16, 32):
+        for repetition in range(3):
+            table = pd.DataFrame({"kernel": ["halo"], "rank": -1, "time": [0.5 * p**power * rng.normal(1, 0.005)]})
+            experiment.add(Run({"ranks": p}, repetition, "csv", provenance={"time": "measured"}), table)
+    assert main(["check", str(write(tmp_path, '[expect.time]\nhalo = "O(1/p)"\n')), str(experiment.path)]) == 0
+
+
 def test_a_term_that_may_as_well_be_zero_violates_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     steady: Shape = lambda p: 1.0  # noqa: E731
     for seed in range(4):
