@@ -212,7 +212,7 @@ def test_expectations_are_started_where_there_are_none(folder: Path) -> None:
     line = ["init", "-q", "--ranks", "1,2,4,8", "--size", "8,16", "--", "run", "{ranks}", "./a", "{size}"]
     assert main(line) == 0
     study = read_study(folder / EXPECTATIONS)
-    assert (study.upper, study.least_settings, dict(study.hold)) == (True, 4, {"size": 16.0})
+    assert (study.upper, study.least_settings, dict(study.hold)) == (True, 3, {"size": 16.0})
     (folder / EXPECTATIONS).write_text("mine")
     assert main([*line[:1], "-f", *line[1:]]) == 0
     assert (folder / EXPECTATIONS).read_text() == "mine"
