@@ -95,7 +95,10 @@ def run(chosen: argparse.Namespace) -> int:
     )
     # Braces are the template's, and quoted words stay as they were typed.
     command = command.replace("'{", "{").replace("}'", "}")
-    template = Template(tuple(shlex.split(command)))
+    try:
+        template = Template(tuple(shlex.split(command)))
+    except ValueError as error:
+        raise UsageError(f"ranksight init: {command!r} is not a command: {error}", "write it as in a shell") from None
     if "ranks" not in template.parameters:
         raise UsageError(
             "ranksight init: the command has no {ranks}", "write it where the launcher takes the number of ranks"
