@@ -70,7 +70,7 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
             raise InputError(
                 f"{launch.program} is linked with no MPI library: each of {launch.ranks} processes would be a program "
                 "of one rank",
-                "measure the program that is built with MPI",
+                "measure the one built with MPI, or write sh -c 'COMMAND' where copies of it are what you want",
             )
         library = mpi_library(linked(launch.program) or {})
         if not library:

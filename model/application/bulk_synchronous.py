@@ -153,7 +153,7 @@ class Application(Stored):
         if not timed:
             return Refined(said, parts, uneven=uneven)
         self._leave(laws, points)
-        laws.leave_vague()
+        laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)

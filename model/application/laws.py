@@ -181,20 +181,22 @@ class Laws:
                     gone = answers[mine] & (mine >= 0)[:, None]
                     self.laws[law] = replace(held, answers=held.answers & ~gone)
 
-    def leave_vague(self) -> None:
-        """Leave to laws that count what a kernel does where those that do not only say that they do not know."""
-        counting = [self.laws[name] for name in COUNTING if name in self.laws]
+    def leave_vague(self, weights: Weights) -> None:
+        """Leave to laws that count what a kernel does where those that do not only say that they do not know, unless
+        these predicted the runs that were held out better: a law that failed there is sure of nothing."""
+        counting = [name for name in COUNTING if name in self.laws]
         for name in (FUNCTION, COST):
             held = self.laws.get(name)
             if held is None:
                 continue
             vague = held.spread.down + held.spread.up > VAGUE
-            known = np.zeros(vague.shape, dtype=bool)
+            known = np.zeros(vague.shape)
             for law in counting:
-                mine = places(law.kernels, held.kernels)
-                sure = law.answers & (law.spread.down + law.spread.up <= VAGUE)
-                known |= sure[mine] & (mine >= 0)[:, None]
-            self.laws[name] = replace(held, answers=held.answers & ~(vague & known))
+                mine = places(self.laws[law].kernels, held.kernels)
+                sure = self.laws[law].answers & (self.laws[law].spread.down + self.laws[law].spread.up <= VAGUE)
+                known += weights.of(held.kernels, (law,)) * (sure[mine] & (mine >= 0)[:, None])
+            better = known >= np.maximum(weights.of(held.kernels, (name,)), np.finfo(float).tiny)
+            self.laws[name] = replace(held, answers=held.answers & ~(vague & better))
 
     def no_narrower(self, deviation: float) -> None:
         """Widen the laws that know nothing of an unsteady machine to the standard deviation (of logarithms) that its

@@ -9,8 +9,10 @@ import pytest
 from scipy.stats import t as student
 
 from ranksight.core.errors import InputError
+from ranksight.model.application.laws import Laws
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.stacking import (
+    CONSTANT_CPI,
     COST,
     COUNTED,
     FUNCTION,
@@ -38,6 +40,16 @@ def test_the_law_that_was_right_leads() -> None:
     }
     found = learn_weights(kernels, scores)
     assert (found.of(kernels, (COUNTED, COST))[:, 1] > 0.95).all()
+
+
+@pytest.mark.parametrize(("weight", "left"), [(0.02, False), (0.9, True)])
+def test_a_sure_law_replaces_a_vague_one_unless_that_predicted_better(weight: float, left: bool) -> None:
+    sure, vague = law(("k", "m"), [[1.0], [1.0]]), law(("k", "m"), [[1.5], [1.5]], 1.0)
+    laws = Laws(0.9, {FUNCTION: vague, CONSTANT_CPI: sure})
+    held = np.array([[1 - weight, weight]])
+    laws.leave_vague(Weights(("k",), (FUNCTION, CONSTANT_CPI), held, held[0]))
+    assert laws.laws[FUNCTION].answers.tolist() == [[not left]] * 2
+    assert laws.laws[CONSTANT_CPI].answers.all()
 
 
 def test_without_a_difference_the_prior_stays() -> None:

@@ -52,7 +52,7 @@ def test_reduction_over_ranks_is_honoured(experiment: Experiment) -> None:
 
 
 def test_unknown_metric_and_empty_experiment_are_refused(experiment: Experiment, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no metric watts"):
+    with pytest.raises(InputError, match="holds no metric .watts.; known: "):
         series_from_experiment(experiment, ("watts",))
     with pytest.raises(InputError, match="no complete run"):
         series_from_experiment(Experiment.create(tmp_path / "none", "x", ["ranks"]))

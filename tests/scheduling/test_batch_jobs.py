@@ -31,6 +31,7 @@ echo "$$"
 SOURCE = """
 #include <stdlib.h>
 #include <unistd.h>
+const char stands_for[] = "MPI_Init"; /* as a program with an MPI of its own holds it */
 /* Fails at size 13 unless it is mended; works long enough for some samples. */
 int main(int count, char **words) {
     if (count > 1 && atoi(words[1]) == 13 && access(MENDED, F_OK)) return 3;
