@@ -117,8 +117,12 @@ def load(path: Path) -> Project:
     for key in ("command", "experiment"):
         if not given[key]:
             raise InputError(f"{path}: {key} is missing", f'write {key} = "..."')
+    named = {"ranks", *MEASURE, *_parameters(path, "command", given["command"])}
+    named |= _parameters(path, "measure.prepare", given["measure"].get("prepare", ""))
     for key in ("measure", "target"):
         for name, text in given[key].items():
+            if key == "measure" and name not in named:
+                raise InputError(f"{path}: measure.{name}: the command has no {{{name}}}", nearest(name, named))
             if key == "measure" and name in MEASURE:
                 continue
             try:
@@ -126,6 +130,16 @@ def load(path: Path) -> Project:
             except ValueError as error:
                 raise InputError(f"{path}: {key}.{name}: {error}", WRITE) from None
     return Project(**given)
+
+
+def _parameters(path: Path, key: str, command: str) -> set[str]:
+    """The parameters of a command line; InputError where it is none."""
+    from ranksight.campaign.launching import Template
+
+    try:
+        return set(Template(tuple(shlex.split(command))).parameters)
+    except ValueError as error:
+        raise InputError(f"{path}: {key} is not a command: {error}", "write it as you type it in a shell") from None
 
 
 def _texts(path: Path, key: str, found: object) -> tuple[str, ...]:

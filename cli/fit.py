@@ -332,8 +332,8 @@ def _print(
         _separated.write(columns, known)
         return
     show(*blocks(model, checked))
-    # A parameter of one value is asked for at that value.
-    varied = model.training.max(axis=0) > model.training.min(axis=0)
+    # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
+    varied = [len(np.unique(column)) > 2 for column in model.training.T]
     ahead = model.training.max(axis=0)[None] * np.where(varied, 2, 1)
     ahead = model.along_ties(ahead)
     asked = options(dict(zip(model.parameters, ahead[0], strict=True)))

@@ -95,7 +95,10 @@ def run(chosen: argparse.Namespace) -> int:
     )
     # Braces are the template's, and quoted words stay as they were typed.
     command = command.replace("'{", "{").replace("}'", "}")
-    template = Template(tuple(shlex.split(command)))
+    try:
+        template = Template(tuple(shlex.split(command)))
+    except ValueError as error:
+        raise UsageError(f"ranksight init: {command!r} is not a command: {error}", "write it as in a shell") from None
     if "ranks" not in template.parameters:
         raise UsageError(
             "ranksight init: the command has no {ranks}", "write it where the launcher takes the number of ranks"
@@ -142,6 +145,8 @@ def _expectations(grid: Mapping[str, Sequence[float]]) -> str:
     """A first file of expectations, which asks that no function's work grows with the ranks at a fixed workload."""
     from ranksight.analysis.expectations.document import LEAST_SETTINGS
 
+    # What sends messages is not run by one rank alone.
+    several = sum(ranks > 1 for ranks in grid["ranks"])
     most = [f"{name} = {in_full(max(values))}" for name, values in grid.items() if name != "ranks"]
     lines = [
         "# What 'ranksight check' expects of how functions scale; docs/expectations.md explains the file.",
@@ -153,7 +158,7 @@ def _expectations(grid: Mapping[str, Sequence[float]]) -> str:
         "",
         "[search]",
         "upper = true",
-        f"least_settings = {min(LEAST_SETTINGS, max(3, len(grid['ranks'])))}"
+        f"least_settings = {min(LEAST_SETTINGS, max(3, several))}"
         f"  # numbers of ranks that a verdict needs; {LEAST_SETTINGS} are advised",
     ]
     return "\n".join(lines) + "\n"

@@ -64,7 +64,7 @@ def configure(parser: Parser) -> None:
         type=float,
         default=0.7,
         metavar="E",
-        help="least parallel efficiency of the recommended rank count (default: 0.7)",
+        help="least efficiency of the recommended rank count (default: 0.7)",
     )
     parser.add_level()
     parser.add_format(of="summary")

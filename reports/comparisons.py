@@ -175,6 +175,9 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
     if same:
         kernels_here = counted(len(mine) - any(k == WHOLE for k, _ in mine), "kernel")
         said.append(f"{same} of {kernels_here}: no difference beyond the noise")
+    apart = [row for kernel, row in mine if kernel != WHOLE and int(found.verdict[row, at]) == SAME]
+    if any(found.lower[row, at] > 1 or found.upper[row, at] < 1 for row in apart):
+        said.append("an interval is of one kernel by itself: among so many some leave out 0 by chance")
     return said
 
 

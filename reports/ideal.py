@@ -110,7 +110,7 @@ def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
 
 
 THRESHOLD = 0.7
-"""Least parallel efficiency where none is named; sites commonly ask for 0.7 to 0.8 of allocations."""
+"""Least efficiency where none is named; sites commonly ask for 0.7 to 0.8 of allocations."""
 HOUR = 3600.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
+_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 
 
 def merged(texts: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
@@ -25,7 +25,7 @@ def _ranged(group: list[str]) -> str:
     columns = iter(list(zip(*(_NUMBER.findall(text) for text in group), strict=True)))
 
     def span(_: re.Match[str]) -> str:
-        found = sorted(set(next(columns)), key=float)
+        found = sorted(set(next(columns)), key=lambda text: float(text.replace(",", "")))
         return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
     return _NUMBER.sub(span, group[0])

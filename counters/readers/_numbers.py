@@ -32,6 +32,8 @@ def decimal_mark(texts: Sequence[str], delimiter: str) -> str | None:
     with_comma = [text.translate(_SPACES) for text in texts if "," in text]
     if not with_comma:
         return "."
+    if any(re.fullmatch(r"[+-]?0,\d+", text) for text in with_comma):  # no thousands begin with 0
+        return ","
     if delimiter == ",":  # a bare comma separates fields there, so that a quoted one groups thousands
         return "." if all(_POINT.fullmatch(text) for text in with_comma) else ","
     point = all(_POINT.fullmatch(text) for text in with_comma)

@@ -58,7 +58,7 @@ class EquationTerms:
         found: list[dict[str, Any]] = []
         for at, kernel in enumerate(() if self.terms is None else self.terms.kernels):
             if self.terms is not None and (self.only is None or kernel in self.only):
-                each = ((CPI, self.terms.cpi), (BLOCKING, self.terms.blocking), (CLOCK, self.terms.clock))
+                each = ((CPI, self.terms.cpi), (BLOCKING, self.terms.shown_blocking), (CLOCK, self.terms.clock))
                 for name, said in each:
                     found += _rows(where, kernel, name, said, at, self.terms.method[at])
         if self.others is not None:

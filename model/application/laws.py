@@ -67,6 +67,13 @@ class Terms:
     method: tuple[str, ...]
     latencies: Array
 
+    @property
+    def shown_blocking(self) -> Forecast:
+        """`blocking` as people read it: a share of latencies is from 0 to 1, and no interval ends beyond, except at a
+        value that holds other stalls too."""
+        lower, upper = np.maximum(self.blocking.lower, 0.0), np.minimum(self.blocking.upper, 1.0)
+        return replace(self.blocking, lower=lower, upper=np.fmax(upper, self.blocking.value))
+
 
 @dataclass
 class Laws:

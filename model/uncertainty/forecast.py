@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.units import format_factor
 from ranksight.model import priors
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 from ranksight.model.uncertainty.slope import Change, with_changes
@@ -46,7 +47,7 @@ ROUNDING = 1e-12
 
 def spanned(factor: float) -> str:
     """The factor of an interval's ends in a reason; beyond a million its size says nothing more."""
-    return f"{factor:.3g}" if factor < 1e6 else "a million and more"
+    return format_factor(factor) if factor < 1e6 else "a million and more"
 
 
 def too_wide(factors: Array) -> NDArray[np.object_]:

@@ -17,7 +17,7 @@ from ranksight.reports.html.figures import Figure, draw
 from ranksight.reports.html.page import Part, put_together
 from ranksight.reports.html.writing import cut, whole
 from ranksight.reports.palette import LINES
-from ranksight.reports.plots._axes import micro
+from ranksight.reports.plots._axes import legend, micro
 
 DRAWN = 15
 """Kernels of the figure."""
@@ -54,8 +54,9 @@ def _answer(comparison: Comparison, at: int) -> str:
     """The program's change in a sentence, and how many kernels changed."""
     found = comparison.changes
     row = found.rows.get((WHOLE, comparison.timer))
-    mine = [(kernel, r) for (kernel, name), r in found.rows.items() if name == comparison.timer and kernel != WHOLE]
-    moved = sum(int(found.verdict[r, at]) in (CHANGED, NEW, GONE) for _, r in mine)
+    mine = [r for (kernel, name), r in found.rows.items() if name == comparison.timer and kernel != WHOLE]
+    mine = [r for r in mine if np.nanmax([found.before[r, at], found.after[r, at], 0.0]) > 0]
+    moved = sum(int(found.verdict[r, at]) in (CHANGED, NEW, GONE) for r in mine)
     kernels = f"{moved} of {len(mine)} kernels changed beyond the noise."
     if row is None or not comparison.timer:
         return "No time is known on both sides; counts are compared."
@@ -117,19 +118,16 @@ def _figure(comparison: Comparison, at: int) -> Figure | None:
     places = np.arange(len(shown))
 
     def plot(ax: Any) -> None:
-        for offset, values, side, colour in (
-            (-0.2, found.before, comparison.before, LINES[5]),
-            (0.2, found.after, comparison.after, LINES[0]),
-        ):
+        handles: list[Any] = []
+        for offset, values, colour in ((-0.2, found.before, LINES[5]), (0.2, found.after, LINES[0])):
             heights = [float(np.nan_to_num(values[row, at])) for _, row in shown]
-            label = whole(side.name).replace("$", r"\$")
-            ax.barh(places + offset, heights, height=0.38, color=colour, label=label)
+            handles.append(ax.barh(places + offset, heights, height=0.38, color=colour))
         ax.set_yticks(places, [cut(name, LONGEST) for name in names])
         ax.invert_yaxis()
         ax.grid(axis="x")
         ax.grid(visible=False, axis="y")
         ax.set_xlabel(f"{comparison.timer} per rank (s)")
-        ax.legend(loc="lower right", frameon=False)
+        legend(ax, handles, [whole(comparison.before.name), whole(comparison.after.name)])
 
     alternative = f"Time of the {len(shown)} largest kernels before and after; the table below holds the numbers"
     return draw("before-after", plot, alternative, (10.0, 1.2 + 0.42 * len(shown)))

@@ -48,7 +48,7 @@ class Context:
     commands : callable or None
         Gives the command lines that measure some configurations so many times.
     threshold : float
-        Least parallel efficiency of the recommended rank count.
+        Least efficiency, ideal time over predicted time, of the recommended rank count.
     origin : mapping of str to str
         Where the report comes from, by a word: who wrote it and when, what command was measured.
     """

@@ -167,6 +167,15 @@ def test_verbs_work_without_arguments(capsys: pytest.CaptureFixture[str]) -> Non
         ("[jobs]\ntime = true", "jobs.time is not a number"),
         ("history = 'x'", "history is not a list of texts"),
         ("command = ", "is not TOML"),
+        ("command = 'x \"{ranks}'\nexperiment = 'e'", "command is not a command: No closing quotation"),
+        (
+            "command = 'x {ranks} {size}'\nexperiment = 'e'\n[measure]\nsizes = 3",
+            "measure.sizes: the command has no {sizes}; did you mean size?",
+        ),
+        (
+            "command = 'x {ranks}'\nexperiment = 'e'\n[measure]\nprepare = 'a {side}'\nside = 'b'",
+            "measure.side: 'b' is not a number",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(text: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +221,7 @@ def test_expectations_are_started_where_there_are_none(folder: Path) -> None:
     line = ["init", "-q", "--ranks", "1,2,4,8", "--size", "8,16", "--", "run", "{ranks}", "./a", "{size}"]
     assert main(line) == 0
     study = read_study(folder / EXPECTATIONS)
-    assert (study.upper, study.least_settings, dict(study.hold)) == (True, 4, {"size": 16.0})
+    assert (study.upper, study.least_settings, dict(study.hold)) == (True, 3, {"size": 16.0})
     (folder / EXPECTATIONS).write_text("mine")
     assert main([*line[:1], "-f", *line[1:]]) == 0
     assert (folder / EXPECTATIONS).read_text() == "mine"
@@ -221,7 +230,7 @@ def test_expectations_are_started_where_there_are_none(folder: Path) -> None:
     assert not (folder / EXPECTATIONS).exists()
 
 
-def test_it_asks_for_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_asks_for_what_is_not_given(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     answers = iter(["run {ranks} ./a {size}", "", "8,16"])
     asked: list[str] = []
 
@@ -234,6 +243,9 @@ def test_it_asks_for_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["init", "-q"]) == 0
     assert load(Path(FILE)).measure == {"ranks": "1,2,4,8", "size": "8,16"}
     assert asked[1] == "values of ranks [1,2,4,8]: "
+    monkeypatch.setattr("builtins.input", lambda _: "run {ranks} './a")
+    assert main(["init", "-f"]) == 2
+    assert "is not a command: No closing quotation" in capsys.readouterr().err
 
 
 def test_the_file_in_the_documents_is_read(tmp_path: Path) -> None:

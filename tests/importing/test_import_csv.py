@@ -290,6 +290,7 @@ def test_decimal_mark_is_found_or_left_open() -> None:
     assert decimal_mark(["1,5", "2"], ";") == ","
     assert decimal_mark(["1,234,567"], ";") == "."
     assert decimal_mark(["1,234"], ";") is None
+    assert decimal_mark(["0,522", "4,106"], ";") == ","
     assert decimal_mark(["1,234"], ",") == "."
 
 

@@ -218,3 +218,7 @@ def test_the_front_is_printed_on_one_sheet(driven: Any) -> None:
     box = driven.locator("#front").bounding_box()
     assert 200 < box["height"] <= 1047
     assert box["width"] <= 718
+    # A table that is wider than the sheet would be cut off.
+    driven.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    widest = "Math.max(...[...document.querySelectorAll('table')].map(each => each.getBoundingClientRect().right))"
+    assert driven.evaluate(widest) <= 718

@@ -45,6 +45,8 @@ def test_two_values_of_a_parameter_are_no_growth_law(tmp_path: Path, capsys: pyt
     assert "two values of size (12, 24): no growth law in size; measure a third" in said
     assert "0.00518 / ranks" in said
     assert "time (s)" in said
+    # The line to try next asks for nothing that two values cannot answer.
+    assert "--ranks 32 --size 24" in said
 
 
 def test_plain_values_have_their_unit() -> None:

@@ -266,7 +266,8 @@ def test_the_front_recommends_a_rank_count_and_says_where_it_comes_from(
     assert not (efficiency[at + 1 :] >= 0.5).any()
     assert found.core_hours == pytest.approx(found.ranks * asked.total.value[0, at] / 3600)
     page = " ".join(" ".join(Page(render(context)).texts).split())
-    assert "parallel efficiency of" in page
+    assert " efficiency of " in page
+    assert "parallel efficiency of" not in page  # which is a factor of it, in the table below
     assert "50%" in page
     assert "2026-01-02 by A <b>" in page
     # A higher demand never recommends more ranks; one that nothing meets is said.

@@ -174,11 +174,11 @@ def test_sentences_that_differ_in_numbers_are_said_once() -> None:
     said = {
         "the interval spans a factor of 51.2, more than 4": ["a"],
         "too few": ["b"],
-        "the interval spans a factor of 1.3e+04, more than 4": ["c_2"],
+        "the interval spans a factor of 13,000, more than 4": ["c_2"],
         "the interval spans a factor of 9, more than 4": ["d"],
     }
     assert merged(said) == {
-        "the interval spans a factor of 9 to 1.3e+04, more than 4": ["a", "c_2", "d"],
+        "the interval spans a factor of 9 to 13,000, more than 4": ["a", "c_2", "d"],
         "too few": ["b"],
     }
     assert merged({"l2 of 3": [], "l3 of 3": []}) == {"l2 of 3": [], "l3 of 3": []}

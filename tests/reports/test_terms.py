@@ -135,3 +135,23 @@ def test_what_rounding_leaves_of_zero_is_zero(file: Path) -> None:
     )
     rows = dataclasses.replace(said, terms=dataclasses.replace(said.terms, blocking=blocking)).rows()
     assert [(row["value"], row["lower"], row["upper"]) for row in rows if row["term"] == "bf_mem"] == [(0, 0, 0.1)] * 2
+
+
+def test_no_interval_of_a_share_ends_beyond_what_a_share_can_be(file: Path) -> None:
+    model = Model.load(file)
+    terms = sweep(model, to=48).breakdown.terms
+    assert terms is not None
+    blocking = terms.blocking
+    wide = dataclasses.replace(
+        terms, blocking=dataclasses.replace(blocking, lower=blocking.lower - 2, upper=blocking.upper + 13_700)
+    )
+    assert np.array_equal(wide.shown_blocking.value, blocking.value)
+    assert wide.shown_blocking.lower.min() == 0
+    assert (wide.shown_blocking.upper == 1).all()
+    # Stalls of other causes are a part of some values, which stay what they are.
+    other = dataclasses.replace(wide, blocking=dataclasses.replace(wide.blocking, value=blocking.value + 7))
+    assert np.array_equal(other.shown_blocking.upper, other.blocking.value)
+    narrow = dataclasses.replace(
+        terms, blocking=dataclasses.replace(blocking, lower=blocking.value, upper=blocking.value)
+    )
+    assert np.array_equal(narrow.shown_blocking.upper, blocking.value)

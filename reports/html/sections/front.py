@@ -55,7 +55,7 @@ def _recommended(context: Context) -> dict[str, str] | None:
             return None
         return {
             "what": "No rank count",
-            "why": f"of those predicted has a parallel efficiency of {percent(context.threshold)} or more.",
+            "why": f"of those predicted has an efficiency of {percent(context.threshold)} or more.",
         }
     scale, unit = (1.0, "core-hours") if found.core_hours >= 0.01 else (3600.0, "core-seconds")
     cost = f"{value(found.seconds, 'time')} and {hours(found.core_hours * scale)} {unit} a run"
@@ -63,9 +63,9 @@ def _recommended(context: Context) -> dict[str, str] | None:
         cost += f" ({hours(found.target_hours * scale)} at {context.sweep.places()[-1]})"
     share, there = percent(found.threshold), percent(found.efficiency)
     why = (
-        f"is the largest number predicted here, and its parallel efficiency of {there} is above {share}"
+        f"is the largest number predicted here, and its efficiency of {there} is above {share}"
         if found.last
-        else f"is the most with a parallel efficiency of at least {share} ({there} there)"
+        else f"is the most with an efficiency of at least {share} ({there} there)"
     )
     return {"what": place(RANKS, found.ranks), "why": f"{why}: {cost}."}
 

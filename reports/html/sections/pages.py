@@ -109,11 +109,11 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
     if terms is None:
         return found
     for at, kernel in enumerate(terms.kernels):
-        cpi, factor = terms.cpi, terms.blocking
+        cpi, factor = terms.cpi, terms.shown_blocking
         found.setdefault(kernel, dict(EMPTY))["resource"] = {
             "cpi": f"{cpi.value[at, -1]:.3g}",
             "factor": f"{factor.value[at, -1]:.3g}",
-            "interval": f"{max(factor.lower[at, -1], 0.0):.3g} to {factor.upper[at, -1]:.3g}",
+            "interval": f"{factor.lower[at, -1]:.3g} to {factor.upper[at, -1]:.3g}",
             "clock": f"{terms.clock.value[at, -1] / 1e9:.3g} GHz",
             "evidence": terms.method[at],
         }

@@ -77,7 +77,7 @@ def _figures(sweep: Sweep, kernels: Sequence[str]) -> list[Figure]:
     made = []
     if found is not None and kernels:
         rows = [found.kernels.index(kernel) for kernel in kernels]
-        for term, said in ((CPI, found.cpi), (BLOCKING, found.blocking), (CLOCK, found.clock)):
+        for term, said in ((CPI, found.cpi), (BLOCKING, found.shown_blocking), (CLOCK, found.clock)):
             same = term == CLOCK and np.allclose(said.value[rows], said.value[rows[:1]], equal_nan=True)
             made.append(_figure(sweep, term, said, rows[:1] if same else rows, ["clock"] if same else kernels))
     if held is not None and np.nanmax(held.value, initial=0.0) > 0:
