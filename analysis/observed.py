@@ -27,6 +27,14 @@ def observe(
 ) -> dict[str, Any]:
     """Plain data for the model's extras, under ``diagnosis``.
 
+    Entries: ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``minimum_wait`` (kernel to cycles
+    an instruction that its loads and stores may wait where they would least), ``counted``
+    (:class:`ranksight.analysis.diagnosis.counted.Counted`), ``balance``
+    (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``teams``
+    (:func:`ranksight.analysis.diagnosis.teams.observe_teams`), ``waits``
+    (:func:`ranksight.analysis.diagnosis.waits.observe_waits`), ``exchanges``
+    (:func:`ranksight.analysis.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
+
     Parameters
     ----------
     series : Series
@@ -35,17 +43,6 @@ def observe(
         The machine measured.
     machine : Machine or None
         The same at the clock of the runs.
-
-    Returns
-    -------
-    dict
-        ``ceilings`` (:class:`ranksight.analysis.diagnosis.ceilings.Ceilings`), ``minimum_wait`` (kernel to cycles an
-        instruction that its loads and stores may wait where they would least), ``counted``
-        (:class:`ranksight.analysis.diagnosis.counted.Counted`), ``balance``
-        (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``teams``
-        (:func:`ranksight.analysis.diagnosis.teams.observe_teams`), ``waits``
-        (:func:`ranksight.analysis.diagnosis.waits.observe_waits`), ``exchanges``
-        (:func:`ranksight.analysis.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
     """
     found: dict[str, Any] = {}
     if platform is not None:

@@ -18,8 +18,8 @@ from ranksight.analysis.planning.cost import LEVEL, Cost
 from ranksight.analysis.planning.goal import goal
 from ranksight.analysis.planning.values import Rule
 from ranksight.core.errors import RanksightError
+from ranksight.model.assembly import model_of
 from ranksight.model.fitted_model import Model
-from ranksight.model.learning import model_of
 from ranksight.model.series.reducing import Series
 
 SHARES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 1.0)

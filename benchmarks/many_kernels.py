@@ -99,7 +99,7 @@ def _sent(names: np.ndarray, ranks: int, size: int, seconds: float) -> pd.DataFr
 
 def lost(experiment: Experiment) -> list[str]:
     """Kernels that are folded though they have :data:`LARGE` of a metric's total at some configuration."""
-    folded = select(experiment).folded
+    folded = select(experiment).kernels
     found: set[str] = set()
     for run in experiment.runs:
         table = experiment.table(run, "counters")

@@ -303,7 +303,7 @@ def _speed(settings: Settings) -> str:
     from ranksight.analysis.diagnosis import diagnosing
     from ranksight.analysis.diagnosis.ceilings import Ceilings
     from ranksight.model.application.bulk_synchronous import Application
-    from ranksight.model.learning import model_of
+    from ranksight.model.assembly import model_of
     from ranksight.model.resource.blocking import fit_resources
     from ranksight.model.resource.equation import Machine
     from ranksight.platforms import load

@@ -150,7 +150,8 @@ _NEW = "experiment"
 class Import:
     """An experiment under construction, in a temporary folder until :meth:`finish`; removed if that is never called.
 
-    Use it as a context manager.
+    Use it as a context manager. Raises InputError when something is at `place` and `force` is not given, or it is not
+    an experiment.
 
     Parameters
     ----------
@@ -176,11 +177,6 @@ class Import:
         What the readings imported so far note, each once, in order.
     unlike : tuple of Path or None
         Two files that became repetitions of one configuration although their names differ in more than numbers.
-
-    Raises
-    ------
-    InputError
-        When something is at `place` and `force` is not given, or it is not an experiment.
     """
 
     def __init__(
@@ -226,11 +222,7 @@ class Import:
         self._staging.__exit__()
 
     def add(
-        self,
-        readings: Iterable[Reading],
-        reader: str,
-        path: Path,
-        watch: Callable[[int, int], None] | None = None,
+        self, readings: Iterable[Reading], reader: str, path: Path, watch: Callable[[int, int], None] | None = None
     ) -> int:
         """Store the readings of one file and return the number of runs; store none if one of them is wrong.
 

@@ -138,8 +138,7 @@ def _value(term: str, configuration: Mapping[str, float]) -> float:
     wanted = "ranks" if side else name
     if wanted not in configuration:
         raise InputError(
-            f"the command needs {{{wanted}}} and has no value for it",
-            f"give --{wanted} VALUES, or write the value out",
+            f"the command needs {{{wanted}}} and has no value for it", f"give --{wanted} VALUES, or write the value out"
         )
     value = float(configuration[wanted])
     return float(dims_create(int(value), int(name[-1]))["xyz".index(side)]) if side else value
@@ -157,7 +156,9 @@ def program_index(words: Sequence[str]) -> int:
         if known:
             hint = "load the site's MPI module, or: pip install 'ranksight[mpi]'"
             raise InputError(f"the launcher {words[0]} is not found", hint)
-        raise InputError(f"{words[0]} is not a program that can be run", "check its path, and that it is executable")
+        whole = len(words) == 1 and len(words[0].split()) > 1
+        remedy = "write the command without quotes around it" if whole else "check its path, and that it is executable"
+        raise InputError(f"{words[0]} is not a program that can be run", remedy)
     if not known and is_starter(words[0]):
         at = _next_program(words, 1, STARTERS[Path(words[0]).name])
         if at is not None and launcher_of(words[at]):

@@ -143,14 +143,10 @@ Watcher = Callable[[Run, str], None]
 def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, what: None) -> Outcome:
     """Measure what `experiment` still lacks of `plan`.
 
-    Raises
-    ------
-    InputError
-        When the folder cannot be written, another campaign is measuring into it, or one that was killed left processes
-        that cannot be ended from here; when the program or its launcher cannot be used
-        (:mod:`ranksight.campaign.preflight`).
-    ToolError
-        When the program sees another number of ranks than it is launched on.
+    Raises InputError when the folder cannot be written, another campaign is measuring into it, or one that was killed
+    left processes that cannot be ended from here; when the program or its launcher cannot be used
+    (:mod:`ranksight.campaign.preflight`); ToolError when the program sees another number of ranks than it is launched
+    on.
     """
     with alone(experiment.path), _workplace(experiment, plan) as work:
         missing = [launch for run, launch, _ in plan.runs() if run.id not in experiment]

@@ -46,12 +46,8 @@ even add up to less."""
 class Holder:
     """A timer that seems to hold the others.
 
-    Attributes
-    ----------
-    certain : bool
-        Whether its name says that it is the whole.
-    times : float
-        Time of all others over its own, the median of the runs.
+    `certain`: whether its name says that it is the whole. `times`: time of all others over its own, the median of the
+    runs.
     """
 
     kernel: str

@@ -27,6 +27,7 @@ from ranksight.core.linking import (
     mpi_library,
     mpi_of_launcher,
     start_each_other,
+    without_mpi,
 )
 from ranksight.core.log import log
 
@@ -38,6 +39,10 @@ _SOURCE = Path(__file__).with_name("world.c")
 def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) -> None:
     """Refuse commands whose runs would fail, or succeed and be wrong.
 
+    Raises InputError when the program is missing or not executable, or uses another MPI than the launcher or none; when
+    the launcher does not start because the home folder or the folder for temporary files is missing; ToolError when the
+    program cannot initialise MPI, or sees another number of ranks than it was launched on.
+
     Parameters
     ----------
     launches : iterable of Launch
@@ -48,14 +53,6 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
         Whether to start the program when its libraries do not show which MPI it uses.
     record : str
         Name of the file that names the processes while they run.
-
-    Raises
-    ------
-    InputError
-        When the program is missing or not executable, or uses another MPI than the launcher; when the launcher does not
-        start because the home folder or the folder for temporary files is missing.
-    ToolError
-        When the program sees another number of ranks than it was launched on.
     """
     seen: dict[tuple[str, str], Launch] = {}
     for launch in sorted(launches, key=lambda each: (each.ranks == 1, each.ranks)):
@@ -68,6 +65,12 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
             raise InputError(
                 f"{launch.program} is not a program that can be run",
                 "check its path, and that it is built and executable",
+            )
+        if launch.launcher and launch.ranks > 1 and without_mpi(launch.program):
+            raise InputError(
+                f"{launch.program} is linked with no MPI library: each of {launch.ranks} processes would be a program "
+                "of one rank",
+                "measure the program that is built with MPI",
             )
         library = mpi_library(linked(launch.program) or {})
         if not library:
@@ -82,7 +85,7 @@ def check(launches: Iterable[Launch], folder: Path, start: bool, record: str) ->
             )
         if start and launch.ranks > 1 and not is_abi(library):
             start = False  # once is enough
-            _start(launch, folder, record, family or library)
+            _start(launch, folder, record, f"{family}, {library}" if family else library)
 
 
 def _check_environment(launcher: str) -> None:
@@ -122,11 +125,17 @@ def _start(launch: Launch, folder: Path, record: str, library: str) -> None:
                 return
             preload = ":".join(filter(None, (str(preloaded), os.environ.get("LD_PRELOAD", ""))))
             command = launch.wrap(("env", f"LD_PRELOAD={preload}", f"RANKSIGHT_WORLD={place}"))
-            supervising.run(command, place / "output.txt", dict(os.environ), place / record, PATIENCE)
+            status, _ = supervising.run(command, place / "output.txt", dict(os.environ), place / record, PATIENCE)
             sizes = {int(file.read_text()) for file in place.glob("world.*[0-9]")}
+            begun = any(place.glob("begun.*[0-9]"))
     except (OSError, ValueError):
         return  # the run itself shows what is wrong
     log("the program sees a world of %s ranks, %d were asked for", sorted(sizes), launch.ranks)
+    if begun and not sizes and status:
+        raise ToolError(
+            f"'{' '.join(launch.command)}' ends with status {status} while it initialises MPI",
+            f"use the launcher of the program's MPI ({library})",
+        )
     if sizes and launch.ranks not in sizes:
         seen = " or ".join(map(str, sorted(sizes)))
         remedy = f"use the launcher of the program's MPI ({library})"

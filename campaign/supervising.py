@@ -49,7 +49,8 @@ def run(
 ) -> tuple[int, float]:
     """Run a command to its end, standard output and error into a file.
 
-    All that it started has ended when this raises, or when the command failed.
+    All that it started has ended when this raises, or when the command failed. Raises OSError when the command cannot
+    be started; TimeoutError when it took longer than `timeout`.
 
     Parameters
     ----------
@@ -68,13 +69,6 @@ def run(
     -------
     tuple of int and float
         Exit status (below 0: the signal that killed it) and wall time in seconds.
-
-    Raises
-    ------
-    OSError
-        When the command cannot be started.
-    TimeoutError
-        When it took longer than `timeout`.
     """
     job = next((name for name in ("SLURM_JOB_ID", *JOBS) if environment.get(name)), "-")
     ours, theirs = socket.socketpair()

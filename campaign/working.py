@@ -24,6 +24,8 @@ OUTPUT = "output-prepare.txt"
 class Workplace:
     """The work folders of one campaign; a context manager that removes the prepared case at its end.
 
+    Raises InputError when `case` is not a folder, or `root` is inside it.
+
     Parameters
     ----------
     case : Path or None
@@ -34,11 +36,6 @@ class Workplace:
         Name of the file that names the processes while they run.
     timeout : float or None
         Seconds that a preparation may take.
-
-    Raises
-    ------
-    InputError
-        When `case` is not a folder, or `root` is inside it.
     """
 
     def __init__(self, case: Path | None, root: Path, record: str, timeout: float | None) -> None:
@@ -61,12 +58,8 @@ class Workplace:
     def place(self, launch: Launch, folder: Path, name: str) -> Path:
         """Make the work folder `name` in `folder` for one execution.
 
-        Raises
-        ------
-        ToolError
-            When the preparation failed; what it printed is in `folder` then.
-        InputError
-            When something cannot be copied.
+        Raises ToolError when the preparation failed; what it printed is in `folder` then; InputError when something
+        cannot be copied.
         """
         source = self.case
         if launch.prepare:

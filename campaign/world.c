@@ -1,6 +1,6 @@
 /*
- * Preloaded for the check before a campaign: writes the size of MPI_COMM_WORLD into a file of each process when MPI is
- * initialised, and ends the program there. It needs no mpi.h: handles of the MPIs are known, calls are looked up.
+ * Preloaded for the check before a campaign: marks each process that begins to initialise MPI with a file, writes the
+ * size of MPI_COMM_WORLD into another when it is initialised, and ends the program there. It needs no mpi.h: handles of the MPIs are known, calls are looked up.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,20 +18,23 @@ static void *world(void) {
     return object != NULL ? object : (void *)0x44000000L;
 }
 
-static void report(void) {
+static void note(const char *kind, int value) {
     const char *folder = getenv("RANKSIGHT_WORLD");
+    char name[4096];
+    if (folder == NULL) return;
+    snprintf(name, sizeof name, "%s/%s.%ld", folder, kind, (long)getpid());
+    FILE *file = fopen(name, "w");
+    if (file != NULL) {
+        fprintf(file, "%d\n", value);
+        fclose(file);
+    }
+}
+
+static void report(void) {
     int (*size_of)(void *, int *) = (int (*)(void *, int *))named("PMPI_Comm_size");
     int (*finalize)(void) = (int (*)(void))named("PMPI_Finalize");
     int size = 0;
-    char name[4096];
-    if (folder != NULL && size_of != NULL && size_of(world(), &size) == 0) {
-        snprintf(name, sizeof name, "%s/world.%ld", folder, (long)getpid());
-        FILE *file = fopen(name, "w");
-        if (file != NULL) {
-            fprintf(file, "%d\n", size);
-            fclose(file);
-        }
-    }
+    if (size_of != NULL && size_of(world(), &size) == 0) note("world", size);
     if (finalize != NULL) finalize();
     _exit(0);
 }
@@ -41,6 +44,7 @@ static void report(void) {
     int name declared {                                          \
         int(*init) declared = (int(*) declared)named(real);      \
         if (init == NULL) _exit(1);                              \
+        note("begun", 0);                                        \
         init passed;                                             \
         report();                                                \
         return 0;                                                \

@@ -57,17 +57,9 @@ def adapt(
 ) -> dict[str, Collector]:
     """The collectors, on a platform and with some kernels split.
 
-    Parameters
-    ----------
-    kernels : sequence of str
-        To be split.
-    named : bool
-        Whether the user named the collectors: what they cannot do is then an error, otherwise a message to `say`.
-
-    Raises
-    ------
-    InputError
-        When none of the collectors can do what is asked, or one that was named cannot.
+    `kernels`: to be split. `named`: whether the user named the collectors: what they cannot do is then an error,
+    otherwise a message to `say`. Raises InputError when none of the collectors can do what is asked, or one that was
+    named cannot.
     """
     found = dict(collectors)
     report = say if callable(say) else _silent
@@ -151,10 +143,7 @@ def _finds_loops(collector: Collector) -> bool:
 def measure_parts(experiment: Experiment, plan: Plan, watch: Watcher) -> Outcome:
     """Measure a plan some of whose collectors split kernels: first those that find loops, then those that use them.
 
-    Raises
-    ------
-    InputError
-        As :func:`ranksight.campaign.measure`.
+    Raises InputError as :func:`ranksight.campaign.measure`.
     """
     splitters = {
         name for name, each in plan.collectors.items() if hasattr(each, "spans") and isinstance(each, Splitting)

@@ -23,6 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     batch = parser.add_argument_group("batch systems")
     batch.add_argument("--emit", metavar="NAME", help="write job scripts for slurm, pbs or flux; nothing is run")
     batch.add_argument("--submit", metavar="NAME", help="write job scripts, submit them and follow the jobs (slurm)")
+    configure_jobs(batch)
+
+
+def configure_jobs(batch: argparse._ActionsContainer) -> None:
+    """Declare what is asked of each job; the project file may hold these options, without ``--job-``."""
     batch.add_argument("--job-time", type=int, default=60, metavar="MINUTES", help="time limit of a job (default: 60)")
     batch.add_argument(
         "--job-ranks-per-node",
@@ -35,11 +40,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--job-at-once", type=int, metavar="N", help="largest number of tasks of a job that run at the same time"
     )
     batch.add_argument(
-        "--job-shared", action="store_true", help="do not request whole nodes; other jobs may then disturb the times"
+        "--job-shared",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="do not request whole nodes; other jobs may then disturb the times",
     )
     batch.add_argument(
         "--job-each-repetition",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
+        default=False,
         help="make each repetition a task of its own, which may run later and on other nodes",
     )
     several(batch, "--job-setup", "LINE", "shell line at the start of every job, such as 'module load openmpi'")

@@ -25,13 +25,9 @@ _RELEVANT = 0.01
 def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quiet: bool) -> int:
     """Carry ``measure --distant`` out; 1 when a run failed.
 
-    Raises
-    ------
-    InputError
-        When the workload is not given as one value of each parameter, or is the original one.
-    InsufficientError
-        When the original workload has no phases, no smaller workload exists, or no phase's instructions are constant:
-        the regression through the rank counts measured is kept then.
+    Raises InputError when the workload is not given as one value of each parameter, or is the original one;
+    InsufficientError when the original workload has no phases, no smaller workload exists, or no phase's instructions
+    are constant: the regression through the rank counts measured is kept then.
     """
     from ranksight.analysis.phases.analysis import analyse
     from ranksight.analysis.phases.distant import settled

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ranksight.cli._lines import shell_line
 from ranksight.core.errors import UsageError, meant
 
 SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
@@ -118,9 +119,47 @@ class Parser(argparse.ArgumentParser):
             at += 1 + (count if isinstance(count, int) and not equals else 0)
         return min(at, len(words))
 
+    def separated(self, words: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The words before ``--``, and the command behind it.
+
+        Raises UsageError where there is a command and no ``--`` before it.
+        """
+        if "--" in words:
+            at = words.index("--")
+            return list(words[:at]), list(words[at + 1 :])
+        if (at := self.first(words)) < len(words):
+            line = shell_line(*self.prog.split(), *words[:at], "--", *words[at:])
+            raise UsageError(f"{self.prog}: '--' is missing before the command", f"write: {line}")
+        return list(words), []
+
+    def parted(self, words: Sequence[str]) -> tuple[list[str], list[tuple[str, str | None]]]:
+        """The words of a line without the options that are not declared, and these with their values, in any order.
+
+        The value of such an option is the word behind it; None where that is an option, or the end.
+        """
+        known, own, others = set(self.options()), list[str](), list[tuple[str, str | None]]()
+        rest = iter(enumerate(words, start=1))
+        for after, word in rest:
+            name, equals, text = word.partition("=")
+            if not name.startswith("--") or len(name) < 3 or name in known:
+                own.append(word)
+            elif equals:
+                others.append((name, text))
+            elif after < len(words) and not words[after].startswith("--"):
+                others.append((name, next(rest)[1]))
+            else:
+                others.append((name, None))
+        return own, others
+
     def error(self, message: str) -> NoReturn:
         remedy = f"'{self.prog} --help' lists what it takes"
         if message.startswith(UNKNOWN):
             word = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]
-            remedy = f"{meant(word, self.options())} {remedy}".strip()
+            near = f"write -{word};" if re.match("-[a-z]{2}", word) else meant(word, self.options())
+            remedy = f"{near} {remedy}".strip()
+        elif found := re.fullmatch(r"argument (\S*?(--[\w-]+)): invalid (int|float) value: (.*)", message):
+            kind = "a whole number" if found[3] == "int" else "a number"
+            message = f"{found[2]} {found[4]} is not {kind}"
+            takes = next(each for each in self._actions if found[2] in each.option_strings)
+            remedy = f"it takes {takes.metavar}: {takes.help}"
         raise UsageError(f"{self.prog}: {message}", remedy)

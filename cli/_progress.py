@@ -113,10 +113,7 @@ def _left(seconds: float) -> str:
 class Runs(Progress):
     """Shows every run of a campaign (:data:`ranksight.campaign.measuring.Watcher`).
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        All of the campaign.
+    `runs`: all of the campaign.
     """
 
     def __init__(self, runs: Sequence[Run], quiet: bool) -> None:

@@ -10,11 +10,12 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli._values import WRITE, values
-from ranksight.core.errors import InputError, nearest
+from ranksight.core.errors import InputError, UsageError, nearest
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
 FILE = "ranksight.toml"
 REMEDY = "'ranksight init --force' writes a new one"
-TEXTS = ("command", "experiment", "platform", "expectations")
-LISTS = ("collectors", "kernels")
+TEXTS = ("command", "experiment", "platform", "expectations", "baseline")
+LISTS = ("collectors", "kernels", "history")
 TABLES = ("measure", "target", "jobs")
-JOBS = ("time", "ranks-per-node", "option", "setup")
+FLAGS = ("shared", "each-repetition")
+JOBS = ("time", "ranks-per-node", "option", "at-once", "setup", *FLAGS)
+"""Options of ``measure --emit``, without ``--job-``; :data:`FLAGS` are true or false."""
 MEASURE = ("reps", "timeout", "workdir", "prepare", "application")
 """Options of ``measure`` that its table may hold; every other key is a parameter of the command."""
 
@@ -44,23 +47,27 @@ class Project:
         Values of the parameters, and options of ``measure``.
     target : mapping of str to str
         Values of the parameters where predictions are wanted.
-    jobs : mapping of str to str or sequence of str
+    jobs : mapping of str to str, bool or sequence of str
         Options of ``measure --emit``, without ``--job-``.
     collectors, kernels : sequence of str
         What to measure with, and the kernels that predictions show; all when empty.
-    platform, expectations : str
-        Empty without.
+    history : sequence of str
+        Experiments to follow, as names or patterns such as ``nightly/*.exp``.
+    platform, expectations, baseline : str
+        Machine, file of expectations, and earlier experiment to compare with; empty without.
     """
 
     command: str
     experiment: str
     measure: Mapping[str, str] = field(default_factory=dict)
     target: Mapping[str, str] = field(default_factory=dict)
-    jobs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    jobs: Mapping[str, str | bool | Sequence[str]] = field(default_factory=dict)
     collectors: Sequence[str] = ()
     kernels: Sequence[str] = ()
+    history: Sequence[str] = ("*.exp",)
     platform: str = ""
     expectations: str = ""
+    baseline: str = ""
 
     @property
     def model(self) -> str:
@@ -97,7 +104,8 @@ def load(path: Path) -> Project:
             raise InputError(f"{path}: {key} is not a line of text", f'write {key} = "..."')
         given[key] = found
     for key in LISTS:
-        given[key] = _texts(path, key, content.get(key, []))
+        if key in content:
+            given[key] = _texts(path, key, content[key])
     for key in TABLES:
         table = content.get(key, {})
         if not isinstance(table, dict):
@@ -127,7 +135,11 @@ def _texts(path: Path, key: str, found: object) -> tuple[str, ...]:
 
 
 def _entry(path: Path, key: str, value: object) -> Any:
-    """A value of a table as an option takes it: numbers and their lists as text, texts as they are."""
+    """A value of a table as an option takes it: numbers and their lists as text, texts and flags as they are."""
+    if key.partition(".")[2] in FLAGS and key.startswith("jobs."):
+        if not isinstance(value, bool):
+            raise InputError(f"{path}: {key} is neither true nor false", f"write {key.split('.')[1]} = true")
+        return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return in_full(value)
     if isinstance(value, str):
@@ -155,12 +167,12 @@ def completed(verb: str, given: Sequence[str], parser: Parser, path: Path | None
     for name, value in options:
         if not taken & parser.names_of(name):
             # Joined, as a value may begin with a dash.
-            added.append(f"{name}={value}")
+            added.append(f"{name}={value}" if value else name)
     return [*added, *words, *last]
 
 
 Added = tuple[Sequence[str], Sequence[tuple[str, str]], Sequence[str]]
-"""Arguments, options with their values, and words at the end of the line."""
+"""Arguments, options with their values (flags have none), and words at the end of the line."""
 
 
 def _measure(project: Project) -> Added:
@@ -168,8 +180,39 @@ def _measure(project: Project) -> Added:
     options += [("--platform", project.platform)] * bool(project.platform)
     options += [("--collector", name) for name in project.collectors]
     for name, found in project.jobs.items():
-        options += [(f"--job-{name}", text) for text in ([found] if isinstance(found, str) else found)]
+        several = [""] * found if isinstance(found, bool) else [found] if isinstance(found, str) else found
+        options += [(f"--job-{name}", text) for text in several]
     return (), options, ("--", *shlex.split(project.command))
+
+
+def _check(project: Project) -> Added:
+    expected = [project.expectations] if project.expectations else []
+    return (*expected, project.experiment), [("--baseline", project.baseline)] * bool(project.baseline), ()
+
+
+def _compare(project: Project) -> Added:
+    if not project.baseline:
+        raise UsageError(
+            f"ranksight compare: {FILE} names no experiment to compare {project.experiment} with",
+            f'write baseline = "before.exp" into it, or: ranksight compare BEFORE {project.experiment}',
+        )
+    return (project.baseline, project.experiment), [], ()
+
+
+def _history(project: Project) -> Added:
+    found = list(dict.fromkeys(path for named in project.history for path in sorted(glob(named)) or [named]))
+    if len(found) < 2:
+        raise UsageError(
+            f"ranksight history: the experiments {', '.join(project.history)} of {FILE} are {len(found)}, "
+            "a history needs two",
+            'measure more, or write history = ["nightly/*.exp"] into it',
+        )
+    return found, [], ()
+
+
+def experiment_here() -> Path | None:
+    """The experiment that the project file of this folder names; None without the file."""
+    return Path(load(Path(FILE)).experiment) if Path(FILE).is_file() else None
 
 
 def _target(project: Project) -> list[tuple[str, str]]:
@@ -191,5 +234,8 @@ _ADDED: Mapping[str, Callable[[Project], Added]] = {
     "diagnose": lambda project: ((project.model,), _target(project), ()),
     "plan": lambda project: ((project.experiment,), _target(project), ()),
     "report": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
-    "check": lambda project: ((*([project.expectations] if project.expectations else []), project.experiment), [], ()),
+    "check": _check,
+    "compare": _compare,
+    "history": _history,
+    "phases": lambda project: ((project.experiment,), [each for each in _target(project) if each[0] == "--ranks"], ()),
 }

@@ -44,6 +44,8 @@ def _part(part: str, text: str) -> list[float]:
     elif (given := _RANGE.fullmatch(part)) is not None:
         first, last = _number(given[1]), _number(given[2])
         how, step = given[3] or ":", _number(given[4]) if given[4] else 1.0
+    elif re.fullmatch(r"0\d+", part):
+        raise ValueError(f"{inside} begins with 0: a thousand is written 1000")
     elif re.fullmatch(_END, part) or part.lstrip("+-").lower() in ("nan", "inf", "infinity"):
         if not math.isfinite(number := _number(part)) or abs(number) >= 1e300:
             raise ValueError(f"{inside} is not finite")
@@ -72,32 +74,23 @@ def _number(text: str) -> float:
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the line; every other option ``--NAME VALUE[,VALUE]`` sets a parameter of the model.
+    """Parse the line; every other option ``--NAME VALUE[,VALUE]``, wherever it is, sets a parameter of the model.
 
     Raises UsageError when an option lacks its value or the value is not a list of numbers.
     """
-    args, rest = parser.parse_known_args(list(arguments))
+    own, others = parser.parted(arguments)
     asked: dict[str, list[float]] = {}
-    at = 0
-    while at < len(rest):
-        word = rest[at]
-        if not word.startswith("--") or len(word) < 3:
+    for option, text in others:
+        name = option[2:]
+        if text is None:
             raise UsageError(
-                f"{parser.prog}: {word!r} is not understood", f"'{parser.prog} --help' lists what it takes"
+                f"{parser.prog}: {option} needs a value",
+                meant(option, parser.options()) or f"such as {option} 1024 or {option} 1024,2048",
             )
-        name, equals, text = word[2:].partition("=")
-        if not equals:
-            if at + 1 >= len(rest):
-                raise UsageError(
-                    f"{parser.prog}: --{name} needs a value",
-                    meant(f"--{name}", parser.options()) or f"such as --{name} 1024 or --{name} 1024,2048",
-                )
-            at += 1
-            text = rest[at]
         if name in asked:
-            raise UsageError(f"{parser.prog}: --{name} is given twice", f"give several values as --{name} A,B")
+            raise UsageError(f"{parser.prog}: {option} is given twice", f"give several values as {option} A,B")
         asked[name] = _numbers(parser.prog, name, text, parser.options())
-        at += 1
+    args = parser.parse_args(own)
     args.asked = asked
     return args
 

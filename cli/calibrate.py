@@ -94,6 +94,8 @@ def configure(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Calibrate, write the platform file, and print what was found with what speaks against it."""
+    if not args.seconds > 0:
+        raise UsageError(f"ranksight calibrate: --seconds {args.seconds:g} measures nothing", "give seconds above 0")
     if args.list:
         return _list(args.format)
     output = args.output or Path(f"{_clean(system.node()) or 'node'}.toml")

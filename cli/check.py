@@ -61,6 +61,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     from ranksight.cli._values import parse as with_parameters
 
     chosen = with_parameters(parser, arguments)
+    chosen.paths.sort(key=Path.is_dir)  # an experiment is a folder; either may be named first
     if len(chosen.paths) > 2 or (len(chosen.paths) == 1 and chosen.baseline is None):
         what = "nothing is expected" if len(chosen.paths) == 1 else f"{len(chosen.paths)} paths are given"
         raise UsageError(

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from ranksight.cli._parser import Parser
+from ranksight.cli._project import experiment_here
 from ranksight.core.errors import UsageError, meant
 from ranksight.core.files import check_output, write_output
 
@@ -32,7 +33,7 @@ def configure(parser: Parser) -> None:
         nargs="?",
         type=Path,
         metavar="EXPERIMENT|MODEL",
-        help="folder of an experiment, or file of 'ranksight fit'",
+        help="folder of an experiment, or file of 'ranksight fit' (default: the project file's experiment)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
     parser.add_metrics()
@@ -50,8 +51,11 @@ def run(args: argparse.Namespace) -> int:
         rows = [[name, text] for name, (text, _) in FORMATS.items()]
         show(Table([Column("format", "word"), Column("holds", "text")], rows))
         return 0
-    if args.form is None or args.source is None:
+    source = args.source or experiment_here()
+    if args.form is None or source is None:
         raise UsageError("ranksight export: a format and what to export are needed", "ranksight export csv EXPERIMENT")
+    if args.form not in FORMATS and str(source) in FORMATS:
+        args.form, source = str(source), Path(args.form)
     if args.form not in FORMATS:
         remedy = f"{meant(args.form, FORMATS)} 'ranksight export --list-formats' names all".strip()
         raise UsageError(f"ranksight export: no format is named {args.form!r}", remedy)
@@ -61,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"ranksight export: {args.form} is not text", "name a file with -o")
     metrics = tuple(args.metric)
     experiment, model = None, None
-    if args.source.is_dir():
+    if source.is_dir():
         from ranksight.core.experiment import read
 
-        experiment = read(args.source)
+        experiment = read(source)
     else:
         from ranksight.model.fitted_model import Model
 
-        model = Model.load(args.source)
+        model = Model.load(source)
     written = FORMATS[args.form][1](Exported(experiment, model, metrics))
     if args.output is None:
         sys.stdout.write(str(written))

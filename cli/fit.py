@@ -320,7 +320,7 @@ def _print(
             "model": str(output),
             "warnings": [model.extras["left_out"]] if "left_out" in model.extras else [],
             "parameters": list(model.parameters),
-            **({"folded": model.extras["folded"]} if model.selection.folded else {}),
+            **({"folded": model.extras["folded"]} if model.selection.kernels else {}),
             "functions": rows,
             **({} if checked is None else {"verification": checked}),
         }

@@ -383,10 +383,7 @@ def _listed(values: list[float]) -> str:
 class Skips:
     """Passes over what cannot be read and says so at once; with `strict` the first error ends the import.
 
-    Parameters
-    ----------
-    refused : sequence of InputError
-        What was passed over before.
+    `refused`: what was passed over before.
     """
 
     def __init__(self, strict: bool, refused: Iterable[InputError] = ()) -> None:

@@ -4,8 +4,8 @@
   ranksight init
 
 Without a command on the line it asks. Afterwards 'ranksight measure', 'fit', 'predict', 'diagnose', 'plan', 'report'
-and 'check' use the file where they are given nothing to work on; options on the line replace the file's. It is made to
-be edited (docs/project.md).
+and the others use the file where they are given nothing to work on; options on the line replace the file's. It is made
+to be edited (docs/project.md). So is expectations.toml, which it writes for 'check' where no such file is.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ranksight.campaign.launching import Template
+from ranksight.cli import _batch
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser, several
 from ranksight.cli._project import FILE, JOBS, Project
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, write_output
+from ranksight.core.units import in_full
 
+EXPECTATIONS = "expectations.toml"
+"""File of expectations, written where none is named and none is there."""
 FARTHER = 16
 """Times the most ranks measured that are the target where none is named."""
 
@@ -38,7 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     several(parser, "--collector", "NAME", "collector to measure with")
     parser.add_argument("--platform", default="", metavar="NAME|FILE", help="machine that is measured, by name or file")
     several(parser, "--kernel", "NAME", "kernel to predict")
-    parser.add_argument("--expectations", default="", metavar="FILE", help="file of expectations for 'check'")
+    parser.add_argument(
+        "--expectations",
+        metavar="FILE",
+        help=f"file of expectations for 'check' (default: {EXPECTATIONS}, written where it is not)",
+    )
     parser.add_argument(
         "--target",
         action="append",
@@ -46,12 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=LIST",
         help=f"configurations to predict (default: {FARTHER} times the most ranks, the largest of other parameters)",
     )
-    for name, what in zip(
-        JOBS, ("minutes of a job", "ranks on a node", "directive of jobs", "shell line first"), strict=True
-    ):
-        parser.add_argument(
-            f"--job-{name}", action="append", default=[], metavar="TEXT", help=f"{what}; as in 'measure'"
-        )
+    parser.add_argument("--baseline", default="", metavar="EXPERIMENT", help="earlier experiment to compare with")
+    several(parser, "--history", "PATTERN", "experiments for 'history' (default: *.exp)")
+    _batch.configure_jobs(parser)
     parser.add_argument("--force", action="store_true", help=f"replace {FILE}")
     parser.add_argument("--quiet", action="store_true", help="print only errors")
 
@@ -61,17 +66,20 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
     Raises UsageError when the command lacks ``{ranks}``, or an option is unknown.
     """
-    given = list(arguments)
-    at = given.index("--") if "--" in given else len(given)
-    words = given[at + 1 :]
+    given, words = parser.separated(arguments)
     for name in dict.fromkeys(("ranks", *Template(tuple(words)).parameters)):
         parser.add_argument(f"--{name}", dest=f"parameter_{name}", metavar="LIST")
-    chosen = parser.parse_args(given[:at])
+    chosen = parser.parse_args(given)
     chosen.command = words
     chosen.given = {
         name.removeprefix("parameter_"): text
         for name, text in vars(chosen).items()
         if name.startswith("parameter_") and text is not None
+    }
+    chosen.jobs = {
+        name: str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        for name in JOBS
+        if (value := getattr(chosen, dest := f"job_{name.replace('-', '_')}")) != parser.get_default(dest)
     }
     return chosen
 
@@ -106,23 +114,49 @@ def run(chosen: argparse.Namespace) -> int:
         )
     if chosen.reps is not None:
         measured["reps"] = str(chosen.reps)
-    jobs = {name: getattr(chosen, f"job_{name.replace('-', '_')}") for name in JOBS}
     project = Project(
         command,
         chosen.experiment or f"{_program(template.words)}.exp",
         measured,
         targets,
-        {name: found[0] if len(found) == 1 and name in JOBS[:2] else found for name, found in jobs.items() if found},
+        chosen.jobs,
         chosen.collector,
         chosen.kernel,
+        chosen.history or ("*.exp",),
         chosen.platform,
-        chosen.expectations,
+        chosen.expectations or EXPECTATIONS,
+        chosen.baseline,
     )
     write_output(Path(FILE), project.text())
+    started = chosen.expectations is None and not Path(EXPECTATIONS).exists()
+    if started:
+        write_output(Path(EXPECTATIONS), _expectations({name: values(measured[name]) for name in template.parameters}))
     if not chosen.quiet:
-        show(Text(f"written: {FILE}; 'measure', 'fit', 'predict' and others use it in this folder", hanging=0))
+        files = f"{FILE} and {EXPECTATIONS}" if started else FILE
+        show(Text(f"written: {files}; 'measure', 'fit', 'predict' and others use it in this folder", hanging=0))
         show(next_step(shell_line("ranksight", "measure")))
     return 0
+
+
+def _expectations(grid: Mapping[str, Sequence[float]]) -> str:
+    """A first file of expectations, which asks that no function's work grows with the ranks at a fixed workload."""
+    from ranksight.analysis.expectations.document import LEAST_SETTINGS
+
+    most = [f"{name} = {in_full(max(values))}" for name, values in grid.items() if name != "ranks"]
+    lines = [
+        "# What 'ranksight check' expects of how functions scale; docs/expectations.md explains the file.",
+        "# At a fixed workload the instructions of a rank grow no faster than the logarithm of the ranks.",
+        "# Add [expect.time] where the nodes are idle, and lines for functions that may grow otherwise.",
+        "[expect.instructions]",
+        '"*" = "O(log p)"',
+        *(["", "[hold]", *most] if most else []),
+        "",
+        "[search]",
+        "upper = true",
+        f"least_settings = {min(LEAST_SETTINGS, max(3, len(grid['ranks'])))}"
+        f"  # numbers of ranks that a verdict needs; {LEAST_SETTINGS} are advised",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _program(words: Sequence[str]) -> str:

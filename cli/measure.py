@@ -42,7 +42,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
 from ranksight.cli._document import print_document
-from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, meant
@@ -147,24 +146,21 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
     Raises UsageError when no command is given, it lacks ``{ranks}``, or a parameter has no values.
     """
-    given = list(arguments)
-    if "--" not in given:
-        _separate(parser, given)
-    at = given.index("--") if "--" in given else len(given)
+    given, command = parser.separated(arguments)
     # The commands name the parameters, which are options of the whole line.
     commands = type(parser)(prog=parser.prog, add_help=False)
     _configure_commands(commands)
-    template = _template(given[at + 1 :], commands.parse_known_args(given[:at])[0])
+    template = _template(command, commands.parse_known_args(given)[0])
     for name in dict.fromkeys(("ranks", *template.parameters)):
         try:
-            parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", default=None)
+            parser.add_argument(f"--{name}", dest=f"parameter_{name}", type=_values, metavar="LIST", action="append")
         except argparse.ArgumentError:
             raise UsageError(
                 f"ranksight measure: {{{name}}} cannot be a parameter, --{name} is an option", "give it another name"
             ) from None
-    chosen, rest = parser.parse_known_args(given[:at])
+    chosen, rest = parser.parse_known_args(given)
     if rest:
-        _unknown(parser, rest, given[at + 1 :])
+        _unknown(parser, rest, command)
     chosen.template = _template(template.words, chosen)
     if chosen.list_collectors:
         return chosen
@@ -173,9 +169,11 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
             "ranksight measure: no command is given", "write it after '--': -- mpirun -n {ranks} ./program"
         )
     if "ranks" not in Template(template.words).parameters:
-        raise UsageError(
-            "ranksight measure: the command has no {ranks}", "write it where the launcher takes the number of ranks"
-        )
+        near = [name for name in Template(template.words).parameters if meant(name, ["ranks"])]
+        place = f"in place of {{{near[0]}}}" if near else "where the launcher takes the number of ranks"
+        raise UsageError("ranksight measure: the command has no {ranks}", f"write it {place}")
+    if chosen.timeout is not None and not chosen.timeout > 0:
+        raise UsageError(f"ranksight measure: --timeout {chosen.timeout:g} ends every run", "give seconds above 0")
     if chosen.output is None:
         raise UsageError("ranksight measure: no folder is given", "name one with -o FOLDER")
     if chosen.reps < 1:
@@ -184,22 +182,16 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
         raise UsageError(
             f"ranksight measure: --repetition {chosen.repetition} of {chosen.reps}", "they count from 0 to --reps - 1"
         )
-    chosen.grid = {name: getattr(chosen, f"parameter_{name}") for name in template.parameters}
-    missing = [name for name, listed in chosen.grid.items() if listed is None]
-    if missing:
-        raise UsageError(
-            f"ranksight measure: {{{missing[0]}}} has no values",
-            f"give --{missing[0]} LIST, such as --{missing[0]} 1,2,4",
-        )
+    chosen.grid = {}
+    for name in template.parameters:
+        listed = getattr(chosen, f"parameter_{name}")
+        if listed is None:
+            remedy = f"give --{name} LIST, such as --{name} 1,2,4"
+            raise UsageError(f"ranksight measure: {{{name}}} has no values", remedy)
+        if len(listed) > 1:
+            raise UsageError(f"ranksight measure: --{name} is given twice", f"give several values as --{name} A,B")
+        chosen.grid[name] = listed[0]
     return chosen
-
-
-def _separate(parser: Parser, given: Sequence[str]) -> None:
-    """Say that '--' is missing before the first word that is neither an option nor the value of one."""
-    at = parser.first(given)
-    if at < len(given):
-        line = shell_line("ranksight", "measure", *given[:at], "--", *given[at:])
-        raise UsageError("ranksight measure: '--' is missing before the command", f"write: {line}")
 
 
 def _unknown(parser: Parser, rest: Sequence[str], command: Sequence[str]) -> NoReturn:

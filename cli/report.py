@@ -24,7 +24,7 @@ from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser
 from ranksight.cli._saying import warn
-from ranksight.core.errors import UsageError
+from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output, with_name
 
 if TYPE_CHECKING:
@@ -77,25 +77,13 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
     Raises UsageError when an option lacks its value or the value is not a number.
     """
-    args, rest = parser.parse_known_args(list(arguments))
-    args.target = {}
-    while rest:
-        name, equals, text = rest.pop(0).partition("=")
-        if not name.startswith("--") or len(name) < 3:
-            raise UsageError(
-                f"{parser.prog}: {name!r} is not understood", f"'{parser.prog} --help' lists what it takes"
-            )
-        if not equals:
-            if not rest:
-                raise UsageError(f"{parser.prog}: {name} needs a value", f"such as {name} 1024")
-            text = rest.pop(0)
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if value - value != 0 or name[2:] in args.target:
-            raise UsageError(f"{parser.prog}: {name} {text!r} is not a single number", f"write {name} 1024, once")
-        args.target[name[2:]] = value
+    from ranksight.cli._values import parse as with_parameters
+
+    args = with_parameters(parser, arguments)
+    for name, values in args.asked.items():
+        if len(values) != 1:
+            raise UsageError(f"{parser.prog}: --{name} has {len(values)} values", "a report is of one target")
+    args.target = {name: value for name, (value,) in args.asked.items()}
     return args
 
 
@@ -133,6 +121,14 @@ def _context(args: argparse.Namespace) -> Context:
     platform = load(args.platform) if args.platform is not None else None
     model = Model.load(args.model)
     experiments = tuple(model.view(read(path)) for path in args.experiment)
+    for each in experiments:
+        if each.parameters != model.parameters:
+            raise InputError(
+                f"{each.path} is over {', '.join(each.parameters)}, the model over {', '.join(model.parameters)}",
+                "name the experiment that the model was fitted to, or one of the same program",
+            )
+        if each.application != model.application:
+            warn(f"{each.path} is of {each.application!r}, the model of {model.application!r}")
     if not experiments and (own := experiment_of(model, with_name(args.model))) is not None:
         experiments = (own,)
     along, target = args.along or axis_of(model), args.target

@@ -62,6 +62,9 @@ def calibrate_network(
 ) -> NetworkCalibration:
     """Measure the network between two ranks and fit its parameters.
 
+    Raises InputError when the launcher starts another number of ranks than two, or an argument is senseless; ToolError
+    when compiler or launcher are missing or do not match (said before anything runs), or the program fails.
+
     Parameters
     ----------
     launcher : sequence of str
@@ -73,13 +76,6 @@ def calibrate_network(
         Largest message in bytes.
     mpicc : str, optional
         The MPI compiler; by default ``RANKSIGHT_MPICC`` or ``mpicc``.
-
-    Raises
-    ------
-    InputError
-        When the launcher starts another number of ranks than two, or an argument is senseless.
-    ToolError
-        When compiler or launcher are missing or do not match (said before anything runs), or the program fails.
     """
     if not launcher:
         raise InputError("no launcher is given", "write it after '--': -- mpirun -n 2")
@@ -109,19 +105,9 @@ def calibrate_network(
 def from_timings(paths: Sequence[Path], level: Literal["intra", "inter"]) -> NetworkCalibration:
     """Fit the parameters to timings that exist.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        CSV files (:mod:`ranksight.comm.readers.pingpong`), or experiments into which such were imported.
-    level : {"intra", "inter"}
-        Where they were measured.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be read, or an experiment holds no timings.
-    InsufficientError
-        When there are too few sizes.
+    `paths`: CSV files (:mod:`ranksight.comm.readers.pingpong`), or experiments into which such were imported. `level`
+    ({"intra", "inter"}): where they were measured. Raises InputError when a file cannot be read, or an experiment holds
+    no timings; InsufficientError when there are too few sizes.
     """
     tables = [_stored(path) if path.is_dir() else load([path]) for path in paths]
     timings = pd.concat(tables, ignore_index=True)
@@ -140,12 +126,7 @@ def _stored(folder: Path) -> pd.DataFrame:
 def parse(output: str, command: str) -> NetworkCalibration:
     """Read what the ping-pong program printed; other lines are the launcher's.
 
-    Raises
-    ------
-    InputError
-        When the ranks were not two.
-    ToolError
-        When the output ends early.
+    Raises InputError when the ranks were not two; ToolError when the output ends early.
     """
     facts: dict[str, list[str]] = {}
     rows: list[tuple[str, int, float]] = []
@@ -218,19 +199,10 @@ def check_launcher(using: Compiler, launcher: Sequence[str]) -> None:
     """Raise where the launcher cannot start what the compiler makes.
 
     A program compiled for one MPI and launched by the launcher of another starts as many programs of one rank each, and
-    nothing says so. Launchers that serve any MPI (srun, flux, jsrun, aprun) are let through.
-
-    Parameters
-    ----------
-    using : Compiler
-        The compiler wrapper, as :func:`ranksight.comm.tracer.building.compiler` describes it.
-    launcher : sequence of str
-        The launcher's words; the first is asked for its version.
-
-    Raises
-    ------
-    ToolError
-        When it is not found, or belongs to another MPI, or to another major version of Open MPI.
+    nothing says so. Launchers that serve any MPI (srun, flux, jsrun, aprun) are let through. `using`: the compiler
+    wrapper, as :func:`ranksight.comm.tracer.building.compiler` describes it. `launcher`: the launcher's words; the
+    first is asked for its version. Raises ToolError when it is not found, or belongs to another MPI, or to another
+    major version of Open MPI.
     """
     path = shutil.which(launcher[0])
     if path is None:

@@ -34,12 +34,10 @@ JUMP = 2.0
 def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParameters:
     """Fit L, o_s, o_r, g and G, piecewise over the message size.
 
-    Parameters
-    ----------
-    timings : DataFrame
-        Columns ``op``, ``bytes`` and ``duration``; see the module.
-    quantile : float
-        The quantile of repeated durations that stands for a size; the first quartile by default.
+    `timings`: columns ``op``, ``bytes`` and ``duration``; see the module. `quantile`: the quantile of repeated
+    durations that stands for a size; the first quartile by default. Raises InputError when the table lacks a column, a
+    ping-pong, or holds unknown operations or durations that are not positive; InsufficientError when there are too few
+    sizes for one piece.
 
     Returns
     -------
@@ -47,13 +45,6 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
         With 95 % intervals: of each piece's intercept and slope by bootstrap over sizes, of overheads and gap at the
         smallest size, of the latency from the bootstraps of its three terms. What the timings do not determine is None
         and named in the notes; a latency is never negative.
-
-    Raises
-    ------
-    InputError
-        When the table lacks a column, a ping-pong, or holds unknown operations or durations that are not positive.
-    InsufficientError
-        When there are too few sizes for one piece.
     """
     missing = [name for name in ("op", "bytes", "duration") if name not in timings.columns]
     if missing:

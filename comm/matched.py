@@ -49,16 +49,9 @@ class Waiting:
 def waiting(events: pd.DataFrame) -> Waiting:
     """Seconds that each rank waited, by kernel and operation.
 
-    Parameters
-    ----------
-    events : DataFrame
-        :data:`COLUMNS`, each rank's in the order in which it made them; a row with a peer is a transfer of the call
-        before it (see :func:`ranksight.comm.tracer.events.tabulate_events`).
-
-    Raises
-    ------
-    InputError
-        When a column is missing, a call ends before it begins, or a transfer belongs to no call.
+    `events`: :data:`COLUMNS`, each rank's in the order in which it made them; a row with a peer is a transfer of the
+    call before it (see :func:`ranksight.comm.tracer.events.tabulate_events`). Raises InputError when a column is
+    missing, a call ends before it begins, or a transfer belongs to no call.
     """
     missing = [name for name in COLUMNS if name not in events.columns]
     if missing:

@@ -210,17 +210,8 @@ class NetworkParameters:
     def from_dict(cls, content: object, where: str = "network") -> NetworkParameters:
         """From plain data, as :meth:`to_dict` writes it.
 
-        Parameters
-        ----------
-        content : mapping
-            A table of a platform file.
-        where : str
-            File and table, for messages.
-
-        Raises
-        ------
-        InputError
-            When an entry is missing, unknown, or no sensible value; it names `where`.
+        `content`: a table of a platform file. `where`: file and table, for messages. Raises InputError when an entry is
+        missing, unknown, or no sensible value; it names `where`.
         """
         if not isinstance(content, Mapping) or "transfer" not in content:
             raise InputError(f"{where} has no entry transfer", "calibrate, or write transfer = {from, alpha, beta}")

@@ -66,6 +66,8 @@ class Fit:
 def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400, seed: int = 0) -> Fit:
     """Fit a piecewise linear function to times by size.
 
+    Raises InsufficientError when there are fewer sizes than one piece needs.
+
     Parameters
     ----------
     most : int
@@ -74,11 +76,6 @@ def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400, seed: int =
         Bootstrap replicates: sizes are drawn with replacement within each piece.
     seed : int
         Of the bootstrap, so that the same data give the same intervals.
-
-    Raises
-    ------
-    InsufficientError
-        When there are fewer sizes than one piece needs.
     """
     if len(table) < SMALLEST:
         raise InsufficientError(

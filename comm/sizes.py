@@ -68,17 +68,8 @@ def order_statistics(count: int, quantile: float, confidence: float = 0.95) -> t
 def summarise(timings: pd.DataFrame, quantile: float = QUANTILE) -> SizeTable:
     """Summarise timings of one operation by size.
 
-    Parameters
-    ----------
-    timings : DataFrame
-        ``bytes`` and ``duration`` (s), a row a measurement.
-    quantile : float
-        Which quantile stands for a size.
-
-    Raises
-    ------
-    InputError
-        When a size is negative or a duration is not positive and finite.
+    `timings`: ``bytes`` and ``duration`` (s), a row a measurement. `quantile`: which quantile stands for a size. Raises
+    InputError when a size is negative or a duration is not positive and finite.
     """
     size = timings["bytes"].to_numpy(dtype=float)
     duration = timings["duration"].to_numpy(dtype=float)

@@ -58,6 +58,9 @@ def shares_cores(run: Run, counters: pd.DataFrame | None) -> bool:
 def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataFrame:
     """Split each rank's time in each operation.
 
+    One row a kernel x operation x communicator size (x run) x rank: ``seconds``, ``transfer``, ``waiting``, ``rest``.
+    Raises InputError when a column is missing, times are negative, or a row is reduced over ranks already.
+
     Parameters
     ----------
     messages : DataFrame
@@ -65,17 +68,6 @@ def split(messages: pd.DataFrame, transfer: ArrayLike | None = None) -> pd.DataF
         rows of one rank that differ in size class alone are summed.
     transfer : array_like, optional
         Seconds that each row costs on the network; NaN where the operation has no cost, its own time is then rest.
-
-    Returns
-    -------
-    DataFrame
-        One row a kernel x operation x communicator size (x run) x rank: ``seconds``, ``transfer``, ``waiting``,
-        ``rest``.
-
-    Raises
-    ------
-    InputError
-        When a column is missing, times are negative, or a row is reduced over ranks already.
     """
     missing = [name for name in ("kernel", "rank", "operation", "comm_size", "seconds") if name not in messages.columns]
     if missing:

@@ -23,10 +23,7 @@ VOLUMES = ("comm_size", "size_class", "count", "bytes", "seconds", "peers")
 
 
 def check_values(
-    columns: Mapping[str, Array],
-    kernels: Sequence[Any] | ExtensionArray,
-    ranks: Sequence[int] | Ints,
-    where: str,
+    columns: Mapping[str, Array], kernels: Sequence[Any] | ExtensionArray, ranks: Sequence[int] | Ints, where: str
 ) -> None:
     """Refuse counters that nothing can have measured.
 
@@ -60,15 +57,8 @@ def check_ranks(ranks: NDArray[Any], where: str) -> None:
 def check_messages(table: pd.DataFrame, where: str, ranks: float) -> None:
     """Refuse messages that nobody can have sent; the table has the columns that it must have.
 
-    Parameters
-    ----------
-    ranks : float
-        How many ranks there were.
-
-    Raises
-    ------
-    InputError
-        Naming kernel and rank: a rank that was not there, a volume that is negative, beyond 64 bits or missing.
+    `ranks`: how many ranks there were. Raises InputError naming kernel and rank: a rank that was not there, a volume
+    that is negative, beyond 64 bits or missing.
     """
     if (beyond := numbers(table, "rank", where) >= ranks).any():
         row = table.iloc[int(np.argmax(beyond))]

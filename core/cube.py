@@ -29,15 +29,9 @@ def opened(path: Path) -> Iterator[Any]:
     """Context with pycubexr's parser of an archive; its exceptions become one-line errors.
 
     pycubexr itself would unpack an archive that is compressed as a whole, and parse an anchor of any size: here both
-    are refused.
-
-    Raises
-    ------
-    InputError
-        When the archive is damaged, is compressed as a whole, holds paths that lead out of it, or members or an anchor
-        that inflate beyond the limits of :mod:`ranksight.core.limits`.
-    ToolError
-        When pycubexr is not installed.
+    are refused. Raises InputError when the archive is damaged, is compressed as a whole, holds paths that lead out of
+    it, or members or an anchor that inflate beyond the limits of :mod:`ranksight.core.limits`; ToolError when pycubexr
+    is not installed.
     """
     try:
         import pycubexr
@@ -56,10 +50,7 @@ def opened(path: Path) -> Iterator[Any]:
                 yield cube
         except InputError:
             raise
-        except (
-            Exception,
-            RecursionError,
-        ) as error:  # pycubexr asserts, and lets those of its parts through
+        except (Exception, RecursionError) as error:  # pycubexr asserts, and lets those of its parts through
             raise InputError(
                 f"{path} is not a CUBE4 archive that can be read: {type(error).__name__} {error}"[:400],
                 "the file is damaged: copy it again",

@@ -18,7 +18,7 @@ def meant(name: str, known: Iterable[str]) -> str:
     """``did you mean size?`` where `name` is near to some of those `known`; empty otherwise."""
     # Capitals and signs are what people forget.
     plain = {each.casefold().replace("_", "-"): each for each in known}
-    near = difflib.get_close_matches(name.casefold().replace("_", "-"), plain, n=3, cutoff=0.7)
+    near = difflib.get_close_matches(name.casefold().replace("_", "-"), plain, n=3, cutoff=0.66)
     return f"did you mean {' or '.join(plain[each] for each in near)}?" if near else ""
 
 
@@ -41,12 +41,7 @@ def readable(path: object, remedy: str = "") -> Iterator[None]:
 class RanksightError(Exception):
     """Root of all errors of this package.
 
-    Parameters
-    ----------
-    what : str
-        What was found, and where (file and line where there is one).
-    remedy : str, optional
-        What to do about it.
+    `what`: what was found, and where (file and line where there is one). `remedy`: what to do about it.
     """
 
     exit_code = 1

@@ -26,19 +26,9 @@ PATIENCE = 20
 def executor(jobs: int, dask: str | None = None) -> Iterator[tuple[Executor, int]]:
     """An executor, and how many tasks it works on at a time.
 
-    Parameters
-    ----------
-    jobs : int
-        Processes of this machine; not used with `dask`.
-    dask : str, optional
-        Address of a Dask scheduler, such as ``tcp://node1:8786``. Its workers need this package in the same version.
-
-    Raises
-    ------
-    InputError
-        When the package ``distributed`` is missing or the address is none.
-    ToolError
-        When the scheduler does not answer or has no workers.
+    `jobs`: processes of this machine; not used with `dask`. `dask`: address of a Dask scheduler, such as
+    ``tcp://node1:8786``. Its workers need this package in the same version. Raises InputError when the package
+    ``distributed`` is missing or the address is none; ToolError when the scheduler does not answer or has no workers.
     """
     if dask is None:
         # Imported where processes are started: most commands start none.
@@ -71,12 +61,7 @@ def executor(jobs: int, dask: str | None = None) -> Iterator[tuple[Executor, int
 def reached(dask: str) -> None:
     """Refuse an address where nobody listens at once: a client of Dask would try it again and again.
 
-    Raises
-    ------
-    InputError
-        When it is not an address.
-    ToolError
-        When nothing answers there.
+    Raises InputError when it is not an address; ToolError when nothing answers there.
     """
     try:
         parts = urlsplit(dask if "://" in dask else f"//{dask}")

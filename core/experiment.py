@@ -48,12 +48,8 @@ class Experiment:
 
     Build one with :meth:`create` or :meth:`read`. Runs are added with :meth:`add` and read back as pandas tables with
     :meth:`counters` and :meth:`messages`; tables are loaded when asked for, only the columns that are asked for.
-
-    Attributes
-    ----------
-    synced : bool
-        Whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's yet is
-        to be synced as a whole before it comes to its place, which takes a tenth of the time.
+    `synced`: whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's
+    yet is to be synced as a whole before it comes to its place, which takes a tenth of the time.
     """
 
     synced = True
@@ -72,10 +68,7 @@ class Experiment:
     def create(cls, path: str | os.PathLike[str], application: str, parameters: Sequence[str]) -> Experiment:
         """Make a new, empty experiment at `path`.
 
-        Raises
-        ------
-        InputError
-            When something that is not an empty folder is there already, or the folder cannot be written.
+        Raises InputError when something that is not an empty folder is there already, or the folder cannot be written.
 
         Examples
         --------
@@ -84,7 +77,7 @@ class Experiment:
         """
         path = Path(path)
         if path.exists() and not (path.is_dir() and _is_empty(path)):
-            raise InputError(f"{path} exists already", "name another folder, or give --force to replace it")
+            raise InputError(f"{path} exists already", "name another folder")
         if len(set(parameters)) != len(parameters):
             raise InputError(f"parameters {', '.join(parameters)} name one twice")
         experiment = cls(path, application, parameters)
@@ -106,12 +99,8 @@ class Experiment:
     def correct(self, application: str, parameters: Sequence[str]) -> None:
         """Give an experiment that holds no run yet to another application or other parameters.
 
-        What failed under the old ones is removed.
-
-        Raises
-        ------
-        InputError
-            When there are runs, or the folder cannot be written.
+        What failed under the old ones is removed. Raises InputError when there are runs, or the folder cannot be
+        written.
         """
         if self._runs:
             raise InputError(f"{self.path} holds runs of {self.application}", "name another folder")
@@ -125,18 +114,16 @@ class Experiment:
     def read(cls, path: str | os.PathLike[str]) -> Experiment:
         """Open the experiment at `path`; tables are not loaded yet.
 
-        Raises
-        ------
-        InputError
-            When the folder is not an experiment, is damaged, or was written by a newer version.
+        Raises InputError when the folder is not an experiment, is damaged, or was written by a newer version.
         """
         path = Path(path)
         head = path / "experiment.json"
         if not path.exists():
             recover(path)
         if not head.is_file():
+            other = "it is a file" if path.exists() else "no such folder"
             raise InputError(
-                f"{path} is not an experiment: {'experiment.json is missing' if path.is_dir() else 'no such folder'}",
+                f"{path} is not an experiment: {'experiment.json is missing' if path.is_dir() else other}",
                 "make one with 'ranksight measure' or 'ranksight import'",
             )
         content = read_json(head)
@@ -201,6 +188,8 @@ class Experiment:
     def plot(self, metric: str | None = None, kernel: str | None = None, ax: Any = None) -> Any:
         """Draw measured values over the parameter with most values; the matplotlib axes are returned.
 
+        Raises InputError when nothing measured the metric, or no kernel has the name.
+
         Parameters
         ----------
         metric : str, optional
@@ -209,11 +198,6 @@ class Experiment:
             Of this kernel alone; otherwise of the program.
         ax : matplotlib axes, optional
             Drawn into; otherwise a new figure of pyplot.
-
-        Raises
-        ------
-        InputError
-            When nothing measured the metric, or no kernel has the name.
         """
         return drawn("plot_runs", self, metric=metric, kernel=kernel, ax=ax)
 
@@ -227,6 +211,8 @@ class Experiment:
     ) -> Run:
         """Store a run atomically and return it.
 
+        Raises InputError when a table lacks a column, has a kernel x rank twice, or the run exists already.
+
         Parameters
         ----------
         run : Run
@@ -239,11 +225,6 @@ class Experiment:
             Files to keep unchanged with the tables.
         tables : mapping of str to DataFrame, optional
             Further tables of the collector, stored under ``<name>.parquet``.
-
-        Raises
-        ------
-        InputError
-            When a table lacks a column, has a kernel x rank twice, or the run exists already.
 
         Examples
         --------
@@ -314,11 +295,8 @@ class Experiment:
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """One table of one run (``"counters"``, ``"messages"`` or a collector's own), or None where it has none.
 
-        Raises
-        ------
-        InputError
-            When the file is damaged, holds messages that nobody can have sent, or is larger than
-            :mod:`ranksight.core.limits` allows.
+        Raises InputError when the file is damaged, holds messages that nobody can have sent, or is larger than
+        :mod:`ranksight.core.limits` allows.
         """
         held = self._tables.get((run.id, name))
         if held is None or (columns is not None and not set(columns) <= set(held.columns)):
@@ -341,10 +319,7 @@ class Experiment:
     def arrays(self, run: Run) -> Columns | None:
         """The counters of one run as arrays, which are not to be written to, without pandas; None where it has none.
 
-        Raises
-        ------
-        InputError
-            As :meth:`table`.
+        Raises InputError as :meth:`table`.
         """
         held = self._arrays.get(run.id)
         if held is None and (held := self._read_arrays(run)) is not None:
@@ -383,11 +358,8 @@ class Experiment:
     def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
         """Counters of all runs in one table.
 
-        Returns
-        -------
-        DataFrame
-            ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64
-            column a metric; NaN where a run lacks it.
+        Columns: ``run`` (category: id), ``kernel`` (category), ``rank`` (int32) and one float64 column a metric; NaN
+        where a run lacks it.
 
         Examples
         --------

@@ -107,7 +107,7 @@ def check_output(path: Path, force: bool = False) -> None:
     """
     _check_kind(path)
     if path.exists() and not force:
-        raise InputError(f"{path} exists already", "name another file with -o, or give --force to replace it")
+        raise InputError(f"{path} exists already", "name another file, or give --force to replace it")
     try:
         # Access rights are not enough: the file system may be read-only, or full.
         tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.absolute().parent).close()
@@ -118,7 +118,7 @@ def check_output(path: Path, force: bool = False) -> None:
 def refuse_link(path: Path, kind: str) -> None:
     """InputError where `path`, which a `kind` (``"file"`` or ``"folder"``) is to take the place of, is a link."""
     if path.is_symlink():
-        raise InputError(f"{path} is a link and is not replaced", f"name what it leads to, or another {kind}, with -o")
+        raise InputError(f"{path} is a link and is not replaced", f"name what it leads to, or another {kind}")
 
 
 def _check_kind(path: Path) -> None:
@@ -130,9 +130,7 @@ def _check_kind(path: Path) -> None:
         refuse_link(path, "file")
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode):
-            raise InputError(
-                f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}", "name a file with -o"
-            )
+            raise InputError(f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}", "name a file")
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
@@ -234,16 +232,12 @@ _FRESH = 60.0
 class Staging:
     """A folder ``.NAME-...`` next to `place`, in which its new content is made; a context manager.
 
-    It is locked while it is open, so that :func:`recover` knows what a process that was killed has left.
+    It is locked while it is open, so that :func:`recover` knows what a process that was killed has left. Raises OSError
+    when the folder cannot be made.
 
     Attributes
     ----------
     path : Path
-
-    Raises
-    ------
-    OSError
-        When the folder cannot be made.
     """
 
     def __init__(self, place: Path) -> None:

@@ -43,12 +43,7 @@ LOGARITHMS = ("log", "log2", "ln", "lg", "log10")
 class FormulaError(InputError):
     """Text that is not a formula.
 
-    Attributes
-    ----------
-    plain : str
-        What is wrong, without the place.
-    at : int
-        Offset of the first character that does not fit.
+    `plain`: what is wrong, without the place. `at`: offset of the first character that does not fit.
     """
 
     def __init__(self, what: str, at: int, remedy: str = "") -> None:
@@ -76,12 +71,8 @@ class Token:
 class Tree:
     """A text that was read.
 
-    Attributes
-    ----------
-    root : ast.expr
-        Of ``BinOp``, ``UnaryOp`` (minus), ``Compare``, ``Call``, ``Name`` and ``Constant`` only.
-    places : tuple of (int, Token)
-        Where each word is in the text that was parsed, and the word.
+    `root`: of ``BinOp``, ``UnaryOp`` (minus), ``Compare``, ``Call``, ``Name`` and ``Constant`` only. `places` (tuple of
+    (int, Token)): where each word is in the text that was parsed, and the word.
     """
 
     text: str
@@ -121,6 +112,8 @@ def read_tree(
 ) -> Tree:
     """Read a text.
 
+    Raises FormulaError with the column of what does not fit.
+
     Parameters
     ----------
     functions : collection of str
@@ -131,11 +124,6 @@ def read_tree(
         Whether two operands without a sign between them are a product.
     longest : int
         Characters that it may have.
-
-    Raises
-    ------
-    FormulaError
-        With the column of what does not fit.
     """
     if len(text) > longest:
         raise FormulaError(f"{len(text)} characters, more than {longest}", longest, remedy)
@@ -273,12 +261,7 @@ _REMEDY = "write sums, products, powers, min(a, b) and max(a, b)"
 class Formula:
     """A formula over named numbers.
 
-    Attributes
-    ----------
-    text : str
-        As written.
-    names : tuple of str
-        Names in it, in order of appearance.
+    `text`: as written. `names`: names in it, in order of appearance.
     """
 
     text: str
@@ -311,15 +294,7 @@ class Formula:
 def read_formula(text: str, origin: str) -> Formula:
     """Read a formula.
 
-    Parameters
-    ----------
-    origin : str
-        Where it is, for messages.
-
-    Raises
-    ------
-    InputError
-        When `text` is not a formula.
+    `origin`: where it is, for messages. Raises InputError when `text` is not a formula.
     """
     try:
         tree = read_tree(text, tuple(_FUNCTIONS), _REMEDY)

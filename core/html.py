@@ -17,12 +17,7 @@ def table(
 ) -> str:
     """A table with its caption; rows beyond `most` are counted, not shown.
 
-    Parameters
-    ----------
-    rows : sequence of sequences
-        Cells, written by ``str``.
-    note : str
-        Said below.
+    `rows`: cells, written by ``str``. `note`: said below.
     """
     lines = [f"<table><caption>{_text(caption)}</caption><thead><tr>"]
     lines += [f'<th scope="col">{_text(head)}</th>' for head in heads]

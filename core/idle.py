@@ -17,12 +17,8 @@ def working(run: Run, counters: Columns) -> Mask | None:
     """Which rows of a run's `counters` are not of ranks that did nothing in a kernel that others have; None for all.
 
     Tools that store kernel x rank as a matrix (Cube, spreadsheets) have zeros there, others no row. Both mean the same:
-    a mean over ranks is over those that have the kernel. A kernel without samples may still have run.
-
-    Parameters
-    ----------
-    counters : Columns
-        With all metrics that the run has.
+    a mean over ranks is over those that have the kernel. A kernel without samples may still have run. `counters`: with
+    all metrics that the run has.
     """
     values = counters.values
     if any(run.sampled(name) for name in values) or not any((column == 0).any() for column in values.values()):

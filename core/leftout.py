@@ -42,12 +42,8 @@ NAMED = 3
 def by_object(parts: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The table of a run, or a part of it, with the columns :data:`COLUMNS`.
 
-    Parameters
-    ----------
-    parts : DataFrame
-        ``group`` (``application``: kept, ``mpi``, ``system`` or ``other``), ``object``, ``rank`` and ``value``.
-    metric : str
-        What the values are of.
+    `parts`: ``group`` (``application``: kept, ``mpi``, ``system`` or ``other``), ``object``, ``rank`` and ``value``.
+    `metric`: what the values are of.
     """
     import pandas as pd
 

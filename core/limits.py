@@ -1,5 +1,4 @@
-"""Limits on what is read from files that others wrote: sizes, decompression, nesting, counts and time, in
-one place.
+"""Limits on what is read from files that others wrote: sizes, decompression, nesting, counts and time, in one place.
 
 A file beyond one of them is refused with one line; none of our own and none that a tool writes in practice comes near.
 ``docs/security.md`` lists them for users.

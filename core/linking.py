@@ -24,6 +24,11 @@ _LIBRARIES = (
     (b"MPICH Version", "MPICH"),
 )
 """What ``MPI_Get_library_version`` of each begins with, as the file holds it."""
+_LEADS_TO_MPI = re.compile(rb"mpi_init|\0(?:dlopen|posix_spawnp?|exec[lv]p?e?)\0", re.IGNORECASE)
+"""Names of calls by which a program uses MPI without being linked with it: a library of its own, one that is loaded
+while it runs, another program."""
+_INTERPRETER = re.compile(r"lib(?:python|pypy|julia|R\b|jli|perl|ruby|lua|tcl|octave|guile)")
+"""Libraries of languages whose modules may load MPI."""
 _HYDRA = frozenset({"MPICH", "Intel MPI", "MVAPICH", "MVAPICH2", "MPI ABI"})
 
 
@@ -60,6 +65,19 @@ def _is_elf(path: Path) -> bool:
 def mpi_library(libraries: Mapping[str, str]) -> str:
     """File of the MPI library among `libraries`, empty where there is none."""
     return next((file for name, file in libraries.items() if _MPI_LIBRARY.match(name) and file[0] == "/"), "")
+
+
+def without_mpi(program: str) -> bool:
+    """Whether `program` certainly uses no MPI: neither it nor its libraries are linked with one, and it neither loads
+    one, nor starts another program, nor interprets a language. A static program or a script may be anything."""
+    libraries, path = linked(program), shutil.which(program)
+    if not libraries or path is None or mpi_library(libraries) or any(map(_INTERPRETER.match, libraries)):
+        return False
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return _LEADS_TO_MPI.search(content) is None
+    except (OSError, ValueError):
+        return False
 
 
 def is_abi(library: str) -> bool:

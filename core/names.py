@@ -66,14 +66,8 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
 
     A name that is too long loses its template arguments first, then parameters and what a function returns, then
     enclosing namespaces and classes, as far as it must; what is left is cut in its middle. Names that would become
-    equal keep the part in which they differ, and are numbered where `width` has no room for it.
-
-    Parameters
-    ----------
-    names : iterable of str
-        All that are shown together: distinct is a property of the set.
-    width : int
-        At least 1.
+    equal keep the part in which they differ, and are numbered where `width` has no room for it. `names`: all that are
+    shown together: distinct is a property of the set. `width`: at least 1.
     """
     return dict(_short_names(tuple(dict.fromkeys(names)), max(1, width)))
 

@@ -77,18 +77,9 @@ class Reading:
     def validate(self, where: str) -> None:
         """Raise an error unless the tables are what this class says, whichever reader or collector made them.
 
-        Parameters
-        ----------
-        where : str
-            The file, or what was measured, for messages.
-
-        Raises
-        ------
-        ContractError
-            When a table is of another kind or lacks a column: a fault of the reader.
-        InputError
-            When a kernel has no name, a rank or a value cannot be, or the number of ranks is not a whole number from 1
-            on: a fault of the file.
+        `where`: the file, or what was measured, for messages. Raises ContractError when a table is of another kind or
+        lacks a column: a fault of the reader; InputError when a kernel has no name, a rank or a value cannot be, or the
+        number of ranks is not a whole number from 1 on: a fault of the file.
         """
         _kinds(self, where)
         count = float(self.configuration.get("ranks", 1.0))
@@ -137,13 +128,8 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
     """The `readings` of a file or folder, as long as reading it takes no longer than its size explains.
 
     The seconds are the processor's, and those between two readings do not count. Only the main thread of a process has
-    the limit, for no other can be interrupted.
-
-    Raises
-    ------
-    InputError
-        When a file cannot be opened, or it takes longer than :data:`ranksight.core.limits.READING` and
-        :data:`~ranksight.core.limits.READING_PER_MIB` allow.
+    the limit, for no other can be interrupted. Raises InputError when a file cannot be opened, or it takes longer than
+    :data:`ranksight.core.limits.READING` and :data:`~ranksight.core.limits.READING_PER_MIB` allow.
     """
     timed = threading.current_thread() is threading.main_thread()
     with readable(path):

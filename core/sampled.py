@@ -34,12 +34,8 @@ HANDFUL = 5
 def sampling(counters: pd.DataFrame, worth: Mapping[str, Array | float]) -> pd.DataFrame:
     """The table of a run whose counters are made of samples.
 
-    Parameters
-    ----------
-    counters : DataFrame
-        ``kernel``, ``rank`` and the metrics, in which rows without a sample have zero.
-    worth : mapping of metric to (n,) or float
-        What a sample is worth in each row, above zero, in the metric's unit.
+    `counters`: ``kernel``, ``rank`` and the metrics, in which rows without a sample have zero. `worth` (mapping of
+    metric to (n,) or float): what a sample is worth in each row, above zero, in the metric's unit.
     """
     import pandas as pd
 

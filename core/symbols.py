@@ -138,10 +138,7 @@ def _functions_of(path: str) -> SymbolTable | None:
 def beginning(path: str, address: int, offset: bool = False) -> int | None:
     """Start address of the function around `address` of the file at `path`; None where the file does not hold it.
 
-    Parameters
-    ----------
-    address : int
-        Virtual address, or with `offset` the offset in the file.
+    `address`: virtual address, or with `offset` the offset in the file.
     """
     table = _functions_of(path) if 0 <= address < 1 << 63 else None
     if table is None:

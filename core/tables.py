@@ -84,11 +84,8 @@ def open_table(file: Path) -> pq.ParquetFile:
 def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """A table of a run, or these columns of it; texts that the file holds once for many rows are no larger here.
 
-    Raises
-    ------
-    InputError
-        As :func:`open_table`; when a column is missing, a kernel has no name, a rank cannot be, or its texts would fill
-        the memory.
+    Raises InputError as :func:`open_table`; when a column is missing, a kernel has no name, a rank cannot be, or its
+    texts would fill the memory.
     """
     try:
         with open_table(file) as source:
@@ -129,11 +126,8 @@ def read_table(file: Path, columns: Sequence[str] | None = None) -> pa.Table:
 def read_frame(file: Path, columns: Sequence[str] | None = None, ranks: float = np.inf) -> pd.DataFrame:
     """What :func:`read_table` reads of a run of so many `ranks`, as pandas has it.
 
-    Raises
-    ------
-    InputError
-        As :func:`read_table`; when all of a message table is read, as
-        :func:`ranksight.core.contract.check_messages`.
+    Raises InputError as :func:`read_table`; when all of a message table is read, as
+    :func:`ranksight.core.contract.check_messages`.
     """
     table = read_table(file, columns)
     try:

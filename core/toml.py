@@ -32,7 +32,7 @@ def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
     if len(content) > limits.TOML:
         raise InputError(f"{origin} is larger than {limits.TOML} bytes", remedy)
     try:
-        found = tomllib.loads(content.decode("utf-8"))
+        found = tomllib.loads(content.decode("utf-8-sig"))  # some editors put a mark before the text
     except UnicodeDecodeError as error:
         raise InputError(f"{origin}: byte {error.start} is not UTF-8", remedy) from error
     except tomllib.TOMLDecodeError as error:

@@ -14,6 +14,10 @@ _PIECE = 1 << 18
 def parse(parser: expat.XMLParserType, read: Callable[[int], bytes], where: str, most: int) -> None:
     """Feed `parser` what a file holds.
 
+    Raises InputError when it holds more, or an element's markup is longer than :data:`ranksight.core.limits.LINE`:
+    expat begins a tag, a comment or an instruction again with every piece until it ends; xml.parsers.expat.ExpatError
+    when it is not well-formed.
+
     Parameters
     ----------
     read : callable
@@ -22,14 +26,6 @@ def parse(parser: expat.XMLParserType, read: Callable[[int], bytes], where: str,
         The file, for messages.
     most : int
         Bytes that it may hold.
-
-    Raises
-    ------
-    InputError
-        When it holds more, or an element's markup is longer than :data:`ranksight.core.limits.LINE`: expat begins a
-        tag, a comment or an instruction again with every piece until it ends.
-    xml.parsers.expat.ExpatError
-        When it is not well-formed.
     """
     fed = 0
     while piece := read(min(_PIECE, most - fed + 1)):

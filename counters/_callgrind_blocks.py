@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
 from ranksight.counters._callgrind_sites import Places, positions
 from ranksight.counters._fields import decimals, fields
 from ranksight.counters._growing import Arcs, Names, Table
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 
 _OF_THREE = (b"fn=", b"fl=", b"fi=", b"fe=", b"ob=")
@@ -32,10 +30,7 @@ _NAMED = {
     "fl": (b"fl=", b"fi=", b"fe=", b"cfi=", b"cfl=", b"jfi=", b"jfl="),
     "ob": (b"ob=", b"cob=", b"job="),
 }
-_OF_FOUR = (
-    *(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="),
-    *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="),
-)
+_OF_FOUR = (*(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="), *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="))
 _HEADERS = frozenset(
     ("version", "creator", "pid", "cmd", "part", "desc", "event", "events", "positions", "thread", "summary", "totals")
 )
@@ -61,6 +56,8 @@ class Parser:
         self.names = {"ob": Names(), "fl": Names(), "fn": Names()}
         self.functions: list[tuple[int, int, int]] = []
         """Object, name and file of each function, as indices of names; -1 before its own lines state the file."""
+        self.first: dict[int, int] = {}
+        """By index of a function, the line of its first instruction, where its cost begins in its own file."""
         self.costs = Table(1)
         self.arcs = Arcs(1)
         self.places = Places(1)
@@ -68,6 +65,7 @@ class Parser:
         self._ob, self._fl, self._fn = 0, 0, -1
         self._before = 0
         self._totals = False
+        self._last = {b"instr": 0, b"line": 0}
         self._lines_of = lines_of
         self._wanted: list[bool] = []
 
@@ -154,7 +152,7 @@ class Parser:
         self.header[name] = value
 
     def _lines(
-        self, data: bytes, b: Bytes, starts: Ints, ends: Ints, cost: Bools, kinds: Mapping[bytes, Ints], limit: int
+        self, data: bytes, b: Bytes, starts: Ints, ends: Ints, cost: Mask, kinds: Mapping[bytes, Ints], limit: int
     ) -> int:
         """Take the lines before `limit`, or before one that gives a number a new name; return how many."""
         name = np.full(len(starts), -1, np.int64)
@@ -198,13 +196,15 @@ class Parser:
             target[jumps + 1] = -1
             parsed = self._parse(b, starts, ends, rows)
             sums = self._sums(parsed, target[rows], len(functions) + len(calls))
+            line = self._positions(parsed, rows, b"line")
+            self._begun(functions[1:], fn, rows, line)
             if self._lines_of is not None:
                 exclusive = (target[rows] >= 0) & (target[rows] < len(functions))
                 files = np.where(at_fl[rows] >= 0, name[at_fl[rows]], self._fl)
                 jumping = jumps.tolist() if b"instr" in self.positions else []
                 lines = [data[starts[line] : ends[line]] for line in jumping]
                 before = np.searchsorted(rows, jumps + 1).astype(np.int64) - 1
-                self._sites(parsed, rows, functions[local[rows]], files, exclusive, before, lines)
+                self._sites(parsed, rows, functions[local[rows]], files, line, exclusive, before, lines)
             own = np.flatnonzero(functions >= 0)
             self.costs.add(functions[own], sums[own])
             count = self._counts(b, starts, ends, calls)
@@ -214,7 +214,7 @@ class Parser:
         self._fn = int(functions[-1])
         return n
 
-    def _followed(self, lines: Ints, what: str, cost: Bools) -> None:
+    def _followed(self, lines: Ints, what: str, cost: Mask) -> None:
         """Fail where one of these lines has no line of costs behind it."""
         wrong = lines[(lines + 1 >= len(cost)) | ~cost[np.minimum(lines + 1, len(cost) - 1)]]
         if len(wrong):
@@ -290,7 +290,7 @@ class Parser:
 
     # ---- numbers ----------------------------------------------------------------------------------------------------
 
-    def _counts(self, b: Bytes, starts: Ints, ends: Ints, calls: Ints) -> Floats:
+    def _counts(self, b: Bytes, starts: Ints, ends: Ints, calls: Ints) -> Array:
         """Number of calls on each ``calls=`` line."""
         start = starts[calls] + len(b"calls=")
         length = np.zeros(len(calls), np.int64)
@@ -320,7 +320,7 @@ class Parser:
             self.fail(int(rows[row[at]]), f"{shown!r} is no cost that makes sense")
         return _Parsed(text, row, column, start, length, row[value], column[value], number.astype(np.float64))
 
-    def _sums(self, parsed: _Parsed, target: Ints, targets: int) -> Floats:
+    def _sums(self, parsed: _Parsed, target: Ints, targets: int) -> Array:
         """Sum the costs of each row at its target."""
         columns = len(self.events)
         slot = target[parsed.cost_row]
@@ -331,13 +331,33 @@ class Parser:
 
     # ---- places -----------------------------------------------------------------------------------------------------
 
+    def _positions(self, parsed: _Parsed, rows: Ints, kind: bytes) -> Ints:
+        """Positions of one kind of `rows`; 0 where the file has none, below 0 where one makes no sense."""
+        if kind not in self.positions:
+            return np.zeros(len(rows), np.int64)
+        at = np.flatnonzero(parsed.column == self.positions.index(kind) - len(self.positions))
+        if len(at) != len(rows):
+            missing = np.setdiff1d(np.arange(len(rows)), parsed.row[at])
+            self.fail(int(rows[missing[0]]), "a position is missing")
+        found = positions(parsed.text, parsed.start[at], parsed.length[at], self._last[kind])
+        self._last[kind] = int(found[-1])
+        return found
+
+    def _begun(self, functions: Ints, fn: Ints, rows: Ints, line: Ints) -> None:
+        """Keep where functions begin: at a row right behind their ``fn=`` line, before any code inlined into them."""
+        at = np.minimum(np.searchsorted(rows, fn + 1), len(rows) - 1)
+        begins = (rows[at] == fn + 1) & (line[at] > 0)
+        for function, number in zip(functions[begins].tolist(), line[at[begins]].tolist(), strict=True):
+            self.first.setdefault(function, number)
+
     def _sites(
         self,
         parsed: _Parsed,
         rows: Ints,
         functions: Ints,
         files: Ints,
-        own: Bools,
+        line: Ints,
+        own: Mask,
         before: Ints,
         jumps: Sequence[bytes],
     ) -> None:
@@ -345,19 +365,11 @@ class Parser:
 
         `before` is the index of the row before each of the jumps, whose positions are relative to it; -1 for none.
         """
-        found: dict[bytes, Ints] = {}
-        lasts = {b"instr": self.places.address, b"line": self.places.line}
-        for place, kind in enumerate(self.positions):
-            at = np.flatnonzero(parsed.column == place - len(self.positions))
-            if len(at) != len(rows):
-                missing = np.setdiff1d(np.arange(len(rows)), parsed.row[at])
-                self.fail(int(rows[missing[0]]), "a position is missing")
-            found[kind] = positions(parsed.text, parsed.start[at], parsed.length[at], lasts[kind])
-            wrong = np.flatnonzero(found[kind] < 0)
-            if len(wrong):
-                self.fail(int(rows[wrong[0]]), f"no {kind.decode()} that makes sense")
-        zeros = np.zeros(len(rows), np.int64)
-        address, line = found.get(b"instr", zeros), found.get(b"line", zeros)
+        before_all = self._last[b"instr"]
+        address = self._positions(parsed, rows, b"instr")
+        for kind, found in (("instr", address), ("line", line)):
+            if len(wrong := np.flatnonzero(found < 0)):
+                self.fail(int(rows[wrong[0]]), f"no {kind} that makes sense")
         wanted = np.array(self._wanted, bool)[np.maximum(functions, 0)] & (functions >= 0)
         cost = np.zeros((len(rows), len(self.events)))
         cost[parsed.cost_row, parsed.cost_column] = parsed.cost
@@ -371,11 +383,10 @@ class Parser:
                 if match is None:
                     continue  # without an address: to another function
                 start = int(address[index + 1])
-                last = int(address[index]) if index >= 0 else self.places.address
+                last = int(address[index]) if index >= 0 else before_all
                 word = match[2].decode()
                 end = int(word, 16) if word.startswith("0x") else last + (0 if word == "*" else int(word))
                 self.places.jump(int(functions[index + 1]), start, end)
-        self.places.address, self.places.line = int(address[-1]), int(line[-1])
 
 
 @dataclass(frozen=True)
@@ -389,4 +400,4 @@ class _Parsed:
     length: Ints
     cost_row: Ints
     cost_column: Ints
-    cost: Floats
+    cost: Array

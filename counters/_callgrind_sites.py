@@ -25,12 +25,8 @@ _HEX[list(b"abcdef")] = _HEX[list(b"ABCDEF")] = range(10, 16)
 class Sites:
     """Exclusive cost within functions, by place; and the jumps between places.
 
-    Attributes
-    ----------
-    function, address, file, line : arrays of int, sites
-        Index of the function; address within its object (0 where the file has none); index of the source file; line.
-    jump_function, jump_from, jump_to : arrays of int, jumps
-        Addresses.
+    `function`, `address`, `file`, `line`: index of the function; address within its object (0 where the file has none);
+    index of the source file; line. `jump_function`, `jump_from`, `jump_to`: addresses.
     """
 
     function: Ints
@@ -80,7 +76,6 @@ class Places:
     """Sums of cost by place, and the jumps, while a file is read."""
 
     def __init__(self, columns: int) -> None:
-        self.address, self.line = 0, 0
         self._columns = columns
         self._keys: list[Ints] = []
         self._costs: list[Array] = []

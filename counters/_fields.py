@@ -17,10 +17,7 @@ _SPACE, _NEWLINE, _ZERO = 32, 10, 48
 def fields(text: Bytes) -> tuple[Ints, Ints, Ints, Ints]:
     """Split lines into fields at blanks.
 
-    Parameters
-    ----------
-    text : array of bytes
-        Whole lines, the last one ended too.
+    `text`: whole lines, the last one ended too.
 
     Returns
     -------

@@ -21,16 +21,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.leftout import by_object
 from ranksight.core.symbols import label
 from ranksight.counters.callgrind_profile import Profile
 from ranksight.counters.objects import UNKNOWN, is_address, kernel_name, owner_of
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 _ROUNDS = 4096
 """Calls below each other that shares are followed through; few programs need a hundred."""
 _NOISE = 1e-9
@@ -50,13 +47,13 @@ class Attributed:
         loader's own, which binds symbols while the program runs; ``other``: start-up and what no one is known to have
         called) and ``object`` (its short name); columns as
         `kernels`. Costs of `kernels` and `left_out` add up to the profile's.
-    files : tuple of (str, str)
-        Kernels with the source files that their functions begin in.
+    places : tuple of (str, str, int)
+        Kernels with the source files and lines that their functions begin in (:mod:`ranksight.core.places`).
     """
 
     kernels: pd.DataFrame
     left_out: pd.DataFrame
-    files: tuple[tuple[str, str], ...] = ()
+    places: tuple[tuple[str, str, int], ...] = ()
 
     def rows(self, event: str, metric: str, rank: int) -> pd.DataFrame:
         """Rows of a run's table of what was left out (:mod:`ranksight.core.leftout`): `event` of this process."""
@@ -65,7 +62,7 @@ class Attributed:
         return by_object(pd.concat([kept, left], ignore_index=True).assign(rank=rank), metric)
 
 
-def _fixed_point(step: Callable[[Floats], Floats], start: Floats) -> Floats:
+def _fixed_point(step: Callable[[Array], Array], start: Array) -> Array:
     for _ in range(_ROUNDS):
         after = step(start)
         if np.abs(after - start).max(initial=0.0) < 1e-12:
@@ -74,17 +71,17 @@ def _fixed_point(step: Callable[[Floats], Floats], start: Floats) -> Floats:
     return start
 
 
-def _ratio(part: Floats, whole: Floats) -> Floats:
+def _ratio(part: Array, whole: Array) -> Array:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
-def _sum_at(indices: Ints, values: Floats, count: int) -> Floats:
+def _sum_at(indices: Ints, values: Array, count: int) -> Array:
     sums = np.zeros((count, values.shape[1]))
     np.add.at(sums, indices, values)
     return sums
 
 
-def _shares(profile: Profile, given: Floats, open_: Bools) -> Floats:
+def _shares(profile: Profile, given: Array, open_: Mask) -> Array:
     """The share s of each function (rows) by event (columns, calls first) where `open_`; elsewhere as `given`."""
     inner = open_[profile.callee] & (profile.caller != profile.callee)
     caller, callee = profile.caller[inner], profile.callee[inner]
@@ -92,21 +89,21 @@ def _shares(profile: Profile, given: Floats, open_: Bools) -> Floats:
     whole = _sum_at(callee, weight, len(given))
     start = np.repeat(given[:, None], weight.shape[1], axis=1)
 
-    def step(shares: Floats) -> Floats:
+    def step(shares: Array) -> Array:
         served = _sum_at(callee, weight * shares[caller], len(given))
         return np.where(open_[:, None], _ratio(served, whole), start)
 
     return _fixed_point(step, start)
 
 
-def _kept(profile: Profile, runtime: Bools) -> Floats:
+def _kept(profile: Profile, runtime: Mask) -> Array:
     """The part r of the cost below each run-time function (rows) by event (columns) that is the run time's own."""
     inner = runtime[profile.caller] & (profile.caller != profile.callee)
     caller, callee, cost = profile.caller[inner], profile.callee[inner], profile.arc_cost[inner]
     whole = profile.self_cost + _sum_at(caller, cost, len(runtime))
     below = np.where(runtime[callee], 1.0, 0.0)[:, None]
 
-    def step(kept: Floats) -> Floats:
+    def step(kept: Array) -> Array:
         return _ratio(profile.self_cost + _sum_at(caller, cost * kept[callee] * below, len(runtime)), whole)
 
     return _fixed_point(step, np.ones_like(profile.self_cost))
@@ -167,5 +164,8 @@ def attribute(profile: Profile) -> Attributed:
     left_out = pd.concat(parts).groupby(["group", "object"], sort=True).sum()
     # Of a function that counting began in the profile may name the file of code that was inlined into it.
     begun = ours & called
-    files = tuple(zip(names[begun].tolist(), np.array(profile.files, dtype=object)[begun].tolist(), strict=True))
-    return Attributed(kernels, left_out[(left_out > 0).any(axis=1)], files)
+    rows = zip(names, profile.files, profile.lines, begun, strict=True)
+    places = [(kernel, file, line) for kernel, file, line, own in rows if own]
+    # Of copies that the compiler made of a function, parts that it moved away begin farther down.
+    places.sort(key=lambda place: (place[2] == 0, place[2]))
+    return Attributed(kernels, left_out[(left_out > 0).any(axis=1)], tuple(places))

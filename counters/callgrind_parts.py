@@ -32,17 +32,10 @@ _STUB = {"Ir": 1.0, "Dr": 1.0}
 def read_parts(path: Path) -> pd.DataFrame:
     """What was counted before each MPI call of one process.
 
-    Returns
-    -------
-    DataFrame
-        ``operation`` (without ``MPI_``; the last is ``Finalize``) and a column of floats an event, one row a call, in
-        order. What another function than a call of :data:`ranksight.counters.mpi_calls.CALLS` triggered is added to the
-        next call, and what precedes the return from MPI_Init left out.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read, a line is damaged, or there is no call.
+    Columns: ``operation`` (without ``MPI_``; the last is ``Finalize``) and a column of floats an event, one row a call,
+    in order. What another function than a call of :data:`ranksight.counters.mpi_calls.CALLS` triggered is added to the
+    next call, and what precedes the return from MPI_Init left out. Raises InputError when the file cannot be read, a
+    line is damaged, or there is no call.
     """
     operations: list[str] = []
     rows: list[Array] = []

@@ -20,7 +20,20 @@ from ranksight.counters._callgrind_blocks import Parser
 from ranksight.counters._callgrind_sites import Sites
 
 BLOCK = 2 << 20
-_WITH_NEXT = (b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls=", b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd=")
+_WITH_NEXT = (
+    b"fn=",
+    b"cfn=",
+    b"cfi=",
+    b"cfl=",
+    b"cob=",
+    b"calls=",
+    b"jfn=",
+    b"jfi=",
+    b"jfl=",
+    b"job=",
+    b"jump=",
+    b"jcnd=",
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,8 @@ class Profile:
     functions, objects, files : tuple of str
         Name of each function as written, path of its object file, source file in which it begins (empty where the
         profile has no cost of its own of it).
+    lines : tuple of int
+        Line of each function's first instruction in its file; 0 where it is not known.
     self_cost : array, functions x events
         Exclusive cost.
     caller, callee : arrays of int, arcs
@@ -54,6 +69,7 @@ class Profile:
     functions: tuple[str, ...]
     objects: tuple[str, ...]
     files: tuple[str, ...]
+    lines: tuple[int, ...]
     self_cost: Array
     caller: Ints
     callee: Ints
@@ -71,17 +87,9 @@ class Profile:
 def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: int = BLOCK) -> Profile:
     """Read the callgrind file at `path`.
 
-    Parameters
-    ----------
-    lines_of : callable, optional
-        Called with a function's name and object file; returns whether its cost is wanted by source line.
-    block : int
-        Bytes read at a time.
-
-    Raises
-    ------
-    InputError
-        When it is not a callgrind file, is damaged or cut off; with the line.
+    `lines_of`: called with a function's name and object file; returns whether its cost is wanted by source line.
+    `block`: bytes read at a time. Raises InputError when it is not a callgrind file, is damaged or cut off; with the
+    line.
     """
     parser = Parser(path, lines_of)
     with readable(path), path.open("rb") as file:
@@ -97,6 +105,7 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         tuple(functions[fn] for _, fn, _ in parser.functions),
         tuple(objects[ob] for ob, _, _ in parser.functions),
         tuple(files[fl] if fl >= 0 else "" for _, _, fl in parser.functions),
+        tuple(parser.first.get(at, 0) for at in range(len(parser.functions))),
         parser.costs.rows(len(parser.functions)),
         caller,
         callee,

@@ -308,12 +308,7 @@ CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
 class Checks:
     """Checks of all runs of an import; call it with each reading.
 
-    Attributes
-    ----------
-    platform : Platform or None
-        The machine that was measured.
-    found : dict of str to list of str
-        For each kind of contradiction what was found, a sentence a run.
+    `platform`: the machine that was measured. `found`: for each kind of contradiction what was found, a sentence a run.
     """
 
     platform: Platform | None = None
@@ -354,20 +349,12 @@ AT_IMPORT = ("clock", "overflow")
 def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
     """Warnings of what the runs of an experiment contradict once their machine is named.
 
-    Parameters
-    ----------
-    platform : Platform
-        The machine that was measured.
+    `platform`: the machine that was measured. Raises InputError when the number of threads is none.
 
     Returns
     -------
     list of str
         Without what an import has noted of the runs already.
-
-    Raises
-    ------
-    InputError
-        When the number of threads is none.
     """
     checks = Checks(platform)
     for run in experiment.runs:

@@ -49,6 +49,9 @@ def derive(
 ) -> Derived:
     """Form every metric of `table` whose events are all among `events`.
 
+    A metric is NaN where one of its events is; counts below zero, which differences of sampled events can give, are set
+    to zero.
+
     Parameters
     ----------
     events : mapping of str to array
@@ -58,12 +61,6 @@ def derive(
     periods : mapping of str to array, optional
         How many occurrences a sample of each event stands for, where events were sampled. The error of a metric is
         then that of its events, each by the difference that one standard error either way makes.
-
-    Returns
-    -------
-    Derived
-        A metric is NaN where one of its events is; counts below zero, which differences of sampled events can
-        give, are set to zero.
     """
     given = {fold(name): name for name in events}
     columns: dict[str, Array] = {}

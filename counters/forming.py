@@ -107,17 +107,8 @@ class _Columns:
 def formed(reading: Reading, table: EventTable | None = None, doubtful: bool = True) -> Reading:
     """The reading with the metrics that can be formed from its events.
 
-    Parameters
-    ----------
-    table : EventTable, optional
-        Events of the platform that was measured.
-    doubtful : bool
-        Whether notes say which metrics are left out because tables form them differently.
-
-    Returns
-    -------
-    Reading
-        Metrics that it holds already are left as they are.
+    Metrics that it holds already are left as they are. `table`: events of the platform that was measured. `doubtful`:
+    whether notes say which metrics are left out because tables form them differently.
     """
     counters = reading.counters
     if counters is None:

@@ -211,9 +211,7 @@ class Translated:
 
 
 def translate(
-    columns: Mapping[str, Array],
-    origin: str | Mapping[str, str] = "measured",
-    aliases: Mapping[str, str] | None = None,
+    columns: Mapping[str, Array], origin: str | Mapping[str, str] = "measured", aliases: Mapping[str, str] | None = None
 ) -> Translated:
     """Bring columns under their source's names to the registry's names.
 
@@ -225,10 +223,6 @@ def translate(
         Provenance of all columns, or of each (``"measured"`` where it is not listed).
     aliases : mapping of str to str, optional
         Names that only this source uses, and the metric each of them is.
-
-    Returns
-    -------
-    Translated
     """
     given = {name: origin if isinstance(origin, str) else origin.get(name, "measured") for name in columns}
     claims: dict[str, list[tuple[int, str]]] = {}
@@ -301,10 +295,7 @@ def _form_sums(
 
 
 def _parts(
-    weights: Mapping[str, float],
-    place: Mapping[str, str],
-    columns: Mapping[str, Array],
-    result: Mapping[str, Array],
+    weights: Mapping[str, float], place: Mapping[str, str], columns: Mapping[str, Array], result: Mapping[str, Array]
 ) -> list[tuple[str, float, Array]]:
     found: Sequence[tuple[str, float, Array | None]] = [
         (place.get(name, name), weight, columns[place[name]] if name in place else result.get(name))

@@ -80,9 +80,8 @@ class Samples:
     ----------
     table : DataFrame
         ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel`` (of the
-        other two groups the object file),
-        ``by_name`` (whether a run-time function was given to the application for its name alone), ``samples``,
-        ``period`` (the sum; 0 where the text has no periods).
+        other two groups the object file), ``by_name`` (whether a run-time function was given to the application for its
+        name alone), ``samples``, ``period`` (the sum; 0 where the text has no periods).
     total : int
         Number of samples.
     """
@@ -95,11 +94,10 @@ def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group,
     """Say whom a sample belongs to, from its call chain, innermost frame first.
 
     The first frame that is the application's or MPI's decides. Of run-time functions above it the outermost is the
-    kernel, the one that the application entered; time in the operating system belongs to what entered it. A chain
-    that shows only run-time functions is decided by name: mathematics, memory, strings and sorting serve the
-    application; waiting, polling and loading do not.
-    A library's code without a symbol is nobody's unless a frame of the application says so, or the library is one of
-    `ours`, which serve the application alone.
+    kernel, the one that the application entered; time in the operating system belongs to what entered it. A chain that
+    shows only run-time functions is decided by name: mathematics, memory, strings and sorting serve the application;
+    waiting, polling and loading do not. A library's code without a symbol is nobody's unless a frame of the application
+    says so, or the library is one of `ours`, which serve the application alone.
 
     Returns
     -------
@@ -127,7 +125,8 @@ def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group,
     if entered is None:
         return "other", seat if library is None else library.object, False
     name = kernel_name(*entered)
-    if entered.object.rsplit("/", 1)[-1].startswith(("libm.", "libm-", "libmvec", "libsvml", "libimf", "libquadmath")):
+    file = entered.object.rsplit("/", 1)[-1]
+    if name and file.startswith(("libm.", "libm-", "libmvec", "libsvml", "libimf", "libquadmath")):
         return "application", name, False
     if _SERVES_APPLICATION.match(name):
         return "application", name, True
@@ -137,12 +136,8 @@ def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group,
 def by_object(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
     """What of `samples` became no kernel (:mod:`ranksight.core.leftout`).
 
-    Parameters
-    ----------
-    samples : DataFrame
-        ``group`` and ``kernel`` as :attr:`Samples.table` has them, ``rank`` and ``value``.
-    metric : str
-        What the values are of.
+    `samples`: ``group`` and ``kernel`` as :attr:`Samples.table` has them, ``rank`` and ``value``. `metric`: what the
+    values are of.
     """
     kept = (samples["group"] == "application").to_numpy()
     paths = np.where(kept, "", samples["kernel"].astype(object).replace("", "[unknown]"))
@@ -161,17 +156,8 @@ def _application(frame: Frame, seat: str) -> tuple[Group, str, bool]:
 def read(pieces: Iterable[bytes], source: str) -> Samples:
     """Read the text of ``perf script``.
 
-    Parameters
-    ----------
-    pieces : iterable of bytes
-        The text, in pieces of any size (an open binary file's ``read`` results, a pipe's).
-    source : str
-        What errors call it.
-
-    Raises
-    ------
-    InputError
-        Where a line is no sample; with its number.
+    `pieces`: the text, in pieces of any size (an open binary file's ``read`` results, a pipe's). `source`: what errors
+    call it. Raises InputError where a line is no sample; with its number.
     """
     return _Reader(source).run(pieces)
 

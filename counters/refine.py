@@ -31,24 +31,16 @@ def wanted(kernels: Collection[str], function: str, path: str) -> bool:
 def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.DataFrame:
     """Costs of the parts of `kernels`.
 
+    Columns: ``kernel`` (the part's name), ``parent``, ``visits`` and one column an event. The visits of a loop are its
+    iterations, those of a line how often its first instruction ran; of a rest, the calls of the kernel. NaN where the
+    profile has no addresses. Raises InputError when a kernel is not in the profile or has no source lines.
+
     Parameters
     ----------
     profile : Profile
         Read with ``lines_of`` true for the functions of the kernels; with addresses (``--dump-instr=yes
         --collect-jumps=yes``) for loops.
     by : {"loops", "lines"}
-
-    Returns
-    -------
-    DataFrame
-        ``kernel`` (the part's name), ``parent``, ``visits`` and one column an event. The visits of a loop are its
-        iterations, those of a line how often its first instruction ran; of a rest, the calls of the kernel. NaN
-        where the profile has no addresses.
-
-    Raises
-    ------
-    InputError
-        When a kernel is not in the profile or has no source lines.
     """
     sites = profile.sites
     pairs = zip(profile.functions, profile.objects, strict=True)
@@ -100,12 +92,7 @@ def _parts(profile: Profile, kernel: str, functions: Ints, inside: Mask, by: By)
 def innermost(address: Ints, function: Ints, sites: Sites, functions: Ints) -> Ints:
     """Number of the innermost loop around each address; -1 where there is none.
 
-    Parameters
-    ----------
-    sites : Sites
-        Whose jumps close the loops.
-    functions : array of int
-        Those whose jumps count.
+    `sites`: whose jumps close the loops. `functions`: those whose jumps count.
     """
     heads = _loops(sites, functions)
     loop = np.full(len(address), -1, np.int64)

@@ -16,6 +16,8 @@ from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.registry import Registry
+from ranksight.core.run import INCLUSIVE
+from ranksight.model.application import whole
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.comm_blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
@@ -23,13 +25,11 @@ from ranksight.model.application.fit_application import fit_application, in_word
 from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
-from ranksight.model.application.others import Others, fit_others, overlap
-from ranksight.model.application.sometimes import sometimes
+from ranksight.model.application.others import Others, fit_others, overlap, sometimes
 from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.learning import model_of
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
@@ -95,6 +95,9 @@ def fit(
 ) -> Model:
     """Learn how every metric of every kernel of an experiment grows, and how the program's time follows from that.
 
+    Raises InputError when `experiment` is not one, a name or formula is unknown, or the measurements are too few for
+    any function.
+
     Parameters
     ----------
     metrics : sequence of str, optional
@@ -123,11 +126,6 @@ def fit(
         (:mod:`ranksight.model.series.folding`).
     **settings
         See :class:`Settings`.
-
-    Raises
-    ------
-    InputError
-        When `experiment` is not one, a name or formula is unknown, or the measurements are too few for any function.
 
     Examples
     --------
@@ -169,10 +167,7 @@ def stated_of(
 ) -> tuple[Coordinates | None, WholeUnits | None]:
     """What the user states of the work: parameters computed from those of the runs, and its whole units.
 
-    Raises
-    ------
-    InputError
-        When a formula cannot be used, or both `work` and `units` are given.
+    Raises InputError when a formula cannot be used, or both `work` and `units` are given.
     """
     if work is not None and units is not None:
         raise InputError("--work and --units both state the work", "give the one that the program is written by")
@@ -261,23 +256,16 @@ def assemble(
     sampled = _series(experiment, chosen, how, platform, settings.get("iterations"))
     series = sampled.series
     stated = _stated(experiment, series, volumes)
-    model = model_of(series, experiment.application, **settings)
-    model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
-    insufficient = int((model.fitted.status != 0).sum())
-    log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
-    functions = structured(
-        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
-    )
+    model, functions = _functions(experiment, series, domains, stated, **settings)
     steps = None if units is None else _staircase(units, series, how, **settings)
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     reductions = [_reductions(series, how).get(name, "") for name in ("time", "cycles")]
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, *reductions, **settings
     )
-    if counting is not None:
-        application = replace(application, clock_spread=counting.spread)
-    if any(run.inclusive("time") for run in experiment.runs) and (WHOLE, "time") in functions.rows:
-        application = replace(application, nested=True)
+    nested = any(run.inclusive("time") for run in experiment.runs) and (WHOLE, "time") in functions.rows
+    spread = 0.0 if counting is None else counting.spread
+    application = replace(application, clock_spread=spread, nested=nested)
     log("the program's time: %s", in_words(application))
     times = "" if counting is None else counting.remark()
     whole_units = indivisible(experiment) if units is None else ""
@@ -287,7 +275,7 @@ def assemble(
         "units": None if steps is None else steps.to_dict(),
         "left_out": warning(experiment),
         "turnover": changing,
-        "folded": selection.to_dict() if selection.folded else None,
+        "folded": selection.to_dict() if selection.kernels else None,
         "clock": None if counting is None else counting.to_dict(),
         "notes": [text for text in (times, remark, whole_units, overlap(series), sometimes(series)) if text],
         "application": application.to_dict() if application.known else None,
@@ -296,6 +284,19 @@ def assemble(
     }
     model = replace(model, extras={**model.extras, **{name: value for name, value in extras.items() if value}})
     return _completed(model, functions, application, experiment, sampled), series
+
+
+def _functions(
+    experiment: Experiment, series: Series, domains: Domains | None, stated: Stated | None, **settings: Any
+) -> tuple[Model, Functions]:
+    """The model of the functions alone, and these with what is known of their structure."""
+    model = model_of(series, experiment.application, **settings)
+    model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
+    insufficient = int((model.fitted.status != 0).sum())
+    log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
+    return model, structured(
+        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
+    )
 
 
 def _series(
@@ -324,6 +325,7 @@ def _completed(
     scale, run_to_run = _scale(model, sampled)
     if application.resources is not None and (scale, run_to_run) != (1.0, 0.0):
         application = replace(application, resources=replace(application.resources, scale=scale, run_to_run=run_to_run))
+        model = _with(model, application)
     inside = inside_weights(application, functions, sampled.series)
     if inside is not None:
         weights = application.weights
@@ -449,3 +451,27 @@ def _reductions(series: Series, over_ranks: Reduction | Mapping[str, Reduction] 
         given = over_ranks or {}
         return {name: given.get(name, metric(name).over_ranks) for name in dict.fromkeys(series.metrics)}
     return dict.fromkeys(series.metrics, over_ranks)
+
+
+def model_of(series: Series, application: str, over_repetitions: str = "auto", **settings: Any) -> Model:
+    """Make a model of series; for the settings see :func:`ranksight.model.fitting.fit_series.fit_series`."""
+    fitted = fit_varied(series, over_repetitions=over_repetitions, **settings)
+    located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
+    said = fitted.at_training(series.points)
+    names, kernels = (np.array(each, dtype=object) for each in (series.metrics, series.kernels))
+    shares = np.zeros(len(series))
+    common: dict[str, whole.Correlation] = {}
+    for name in dict.fromkeys(series.metrics):
+        rows = np.flatnonzero((names == name) & (kernels != WHOLE))
+        if not len(rows):
+            continue
+        size = np.where(np.isfinite(located[rows]), np.abs(located[rows]), 0.0)
+        # Timers that contain each other are parts of the program, and of no sum.
+        program = np.flatnonzero((names == name) & (kernels == WHOLE))
+        nested = series.provenance.get(name, "").startswith(INCLUSIVE) and len(program) > 0
+        total = np.nan_to_num(located[program[0]]) if nested else size.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
+            noise = whole.correlation(located[rows] / said[rows] - 1, said[rows])
+        common[name] = whole.Correlation(noise)
+    return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

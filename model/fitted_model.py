@@ -120,6 +120,9 @@ class Model:
     ) -> Any:
         """Draw the program's predicted time along a parameter, with its interval; the matplotlib axes are returned.
 
+        Raises InputError when a parameter is unknown, a value is not above 0, or the experiment varies other
+        parameters.
+
         Parameters
         ----------
         along : str, optional
@@ -132,11 +135,6 @@ class Model:
             Whose measured times are drawn as points.
         ax : matplotlib axes, optional
             Drawn into; otherwise a new figure of pyplot.
-
-        Raises
-        ------
-        InputError
-            When a parameter is unknown, a value is not above 0, or the experiment varies other parameters.
         """
         return drawn("plot_model", self, along=along, to=to, at=at, experiment=experiment, ax=ax)
 
@@ -154,6 +152,8 @@ class Model:
     ) -> Prediction:
         """Predict at all combinations of the values given, such as ``predict(ranks=[1024, 2048], size=256)``.
 
+        Raises InputError when a parameter, kernel or metric is unknown or a value is missing.
+
         Parameters
         ----------
         at : mapping of str to float or sequence of float, optional
@@ -165,11 +165,6 @@ class Model:
         **values : float or sequence of float
             A value or several for every parameter of the model; one that took a single value in the measurements may
             be left out.
-
-        Raises
-        ------
-        InputError
-            When a parameter, kernel or metric is unknown or a value is missing.
 
         Examples
         --------
@@ -183,12 +178,8 @@ class Model:
         """Return what bounds each kernel at all combinations of the values given, how it scales and what would help.
 
         ``model.diagnose(ranks=[64, 1024], size=24).verdicts()``; parameters are given as to :meth:`predict`. See
-        :class:`ranksight.analysis.diagnosis.diagnosing.Diagnosis` for its tables.
-
-        Raises
-        ------
-        InputError
-            When a parameter is unknown, a value is missing or no number of ranks, or no kernel has a time.
+        :class:`ranksight.analysis.diagnosis.diagnosing.Diagnosis` for its tables. Raises InputError when a parameter is
+        unknown, a value is missing or no number of ranks, or no kernel has a time.
 
         Examples
         --------
@@ -239,7 +230,7 @@ class Model:
     @cached_property
     def selection(self) -> Selection:
         """Which of the experiment's kernels are one in the model."""
-        return Selection.from_dict(self.extras.get("folded"))
+        return Selection.from_dict(self.extras.get("folded", {}))
 
     def along_ties(self, points: Array) -> Array:
         """The points (k, m) with parameters that varied with others only where those have them."""
@@ -390,17 +381,14 @@ class Model:
     ) -> Model:
         """The same model with ranks placed in another way than they were measured.
 
+        Raises InputError when the model knows no domains, from neither a platform nor memory traffic, or no network.
+
         Parameters
         ----------
         placement : str, optional
             ``compact`` or ``scattered`` (:class:`ranksight.model.sharing.domains.Domains`).
         distribution : str, optional
             ``block`` or ``cyclic``: how ranks are dealt out to nodes (:class:`ranksight.comm.costs.fabric.Fabric`).
-
-        Raises
-        ------
-        InputError
-            When the model knows no domains, from neither a platform nor memory traffic, or no network.
         """
         if placement is None and ranks_per_node is None and distribution is None:
             return self
@@ -411,16 +399,14 @@ class Model:
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Model:
         """The same model where collectives are done by stated algorithms, in the runs and in what is predicted.
 
+        Raises InputError when an operation or algorithm is unknown, it lists the known ones; or when the model has no
+        network.
+
         Parameters
         ----------
         algorithms : mapping of str to str
             By operation, such as ``{"allreduce": "ring"}``; :func:`ranksight.comm.costs.selection.algorithms_of` names
             those of an operation.
-
-        Raises
-        ------
-        InputError
-            When an operation or algorithm is unknown, it lists the known ones; or when the model has no network.
         """
         if not algorithms:
             return self
@@ -438,15 +424,12 @@ class Model:
     def messages(self, *, level: float = 0.9, **values: float | Sequence[float]) -> tuple[MessageTable, ...]:
         """Who sends what to whom, at all combinations of the values given, such as ``messages(ranks=4096)``.
 
+        Raises InputError as :meth:`predict`, and when the model was fitted to no traces of messages.
+
         Returns
         -------
         tuple of MessageTable
             One for each combination; see :meth:`~ranksight.model.messages.table.MessageTable.by_class`.
-
-        Raises
-        ------
-        InputError
-            As :meth:`predict`, and when the model was fitted to no traces of messages.
         """
         held = None if self.equation.communication is None else self.equation.communication.messages
         if held is None:
@@ -552,16 +535,13 @@ class Model:
     def load(cls, path: str | os.PathLike[str], kernels: Collection[str] | None = None) -> Model:
         """Read a model from its file; see :func:`ranksight.model.modelfile.read`.
 
+        Raises InputError when the file is not a model, is damaged, or was written by an older or a newer version.
+
         Parameters
         ----------
         kernels : collection of str, optional
             The kernels that will be asked for: where they do not depend on others, few more are read
             (:mod:`ranksight.model.selecting`). A model that is read so knows nothing of the whole program.
-
-        Raises
-        ------
-        InputError
-            When the file is not a model, is damaged, or was written by an older or a newer version.
         """
         content: Mapping[str, Any] = read(Path(path))
         try:

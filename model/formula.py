@@ -14,10 +14,7 @@ from ranksight.core.formula import Formula
 def check_names(formula: Formula, known: Sequence[str], what: str, constant: bool = False) -> None:
     """Refuse a formula of other names than those `known`, or of none unless a `constant` makes sense.
 
-    Raises
-    ------
-    InputError
-        Saying of `what`, and of which parameters it may be.
+    Raises InputError saying of `what`, and of which parameters it may be.
     """
     unknown = [name for name in formula.names if name not in known]
     if unknown or not (formula.names or constant):
@@ -30,10 +27,7 @@ def check_names(formula: Formula, known: Sequence[str], what: str, constant: boo
 def evaluate(formula: Formula, points: Array, parameters: Sequence[str], what: str, least: float = 0.0) -> Array:
     """Values of a formula at `points` (k, m) of the `parameters`: above zero, and `least` or more.
 
-    Raises
-    ------
-    InputError
-        Saying of `what`, and where it is not so.
+    Raises InputError saying of `what`, and where it is not so.
     """
     columns = {name: points[:, at] for at, name in enumerate(parameters)}
     value = np.broadcast_to(formula(columns), len(points)).astype(np.float64)

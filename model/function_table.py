@@ -21,14 +21,10 @@ NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a para
 def function_table(model: Model) -> pd.DataFrame:
     """The functions of a model, one row each.
 
-    Returns
-    -------
-    DataFrame
-        One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (of
-        the kernel in the measured total of the metric), ``error`` (relative, of configurations left out), ``r2``
-        (adjusted; NaN for a constant), ``scatter`` (relative, of a repetition; NaN where nothing was repeated),
-        ``points`` (configurations behind it), ``source`` (where the numbers come from), ``status`` (``ok`` or
-        ``insufficient``), ``reason``.
+    One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (of the
+    kernel in the measured total of the metric), ``error`` (relative, of configurations left out), ``r2`` (adjusted; NaN
+    for a constant), ``scatter`` (relative, of a repetition; NaN where nothing was repeated), ``points`` (configurations
+    behind it), ``source`` (where the numbers come from), ``status`` (``ok`` or ``insufficient``), ``reason``.
     """
     import pandas as pd
 

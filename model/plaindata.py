@@ -51,11 +51,8 @@ def rounded(numbers: ArrayLike, digits: int) -> Array:
 def from_gaps(content: Any) -> Array:
     """Numbers from :func:`with_gaps`'s nested lists, NaN where one is missing.
 
-    Raises
-    ------
-    TypeError, ValueError, OverflowError
-        Where it holds another thing than numbers, rows of unequal length, or more than a number may be: to be called
-        within :func:`reading`.
+    Raises TypeError, ValueError or OverflowError where it holds another thing than numbers, rows of unequal length, or
+    more than a number may be: to be called within :func:`reading`.
     """
     return np.array(content, dtype=np.float64)  # numpy reads None as NaN
 
@@ -96,6 +93,20 @@ class Stored:
         return True
 
 
+class Row(Stored):
+    """A :class:`Stored` whose values a file has in order, without their names."""
+
+    def to_dict(self) -> list[Any]:  # type: ignore[override]
+        """The fields in order."""
+        return [plain(getattr(self, name)) for name in _fields(type(self))]
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+        with reading(f"'{cls.__name__.lower()}'"):
+            return super().from_dict(dict(zip(_fields(cls), content, strict=True)))
+
+
 _FIELDS: dict[Any, dict[str, tuple[Any, bool]]] = {}
 
 
@@ -118,16 +129,16 @@ def plain(value: Any) -> Any:
         return {name: plain(each) for name, each in value.items()}
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, frozenset):
+        return sorted(value)
     return [plain(each) for each in value] if isinstance(value, tuple) else listed(value)
 
 
 def built(given: Any, kind: Any) -> Any:
     """What :func:`plain` made of a value of type `kind`.
 
-    Raises
-    ------
-    ValueError, TypeError, LookupError, msgspec.ValidationError, InputError
-        Where it is another thing: to be called within :func:`reading`.
+    Raises ValueError, TypeError, LookupError, msgspec.ValidationError or InputError where it is another thing: to be
+    called within :func:`reading`.
     """
     if (alias := getattr(get_origin(kind), "__value__", None)) is not None:  # a type statement, as numpy 2.5's NDArray
         return built(given, alias[get_args(kind)])
@@ -136,10 +147,13 @@ def built(given: Any, kind: Any) -> Any:
         return None if given is None and NoneType in parts else built(given, parts[0])
     if get_origin(kind) is np.ndarray:
         return _array(given, np.dtype(get_args(parts[1])[0]))
-    if get_origin(kind) is tuple and hasattr(parts[0], "from_dict"):
-        return tuple(parts[0].from_dict(each) for each in given)
+    if get_origin(kind) is tuple and _composed(kind):
+        each = [parts[0]] * len(given) if parts[-1] is Ellipsis else parts
+        return tuple(built(one, of) for one, of in zip(given, each, strict=True))
     if hasattr(kind, "from_dict"):
         return given if isinstance(given, kind) else kind.from_dict(given)
+    if is_dataclass(kind) and isinstance(given, kind):  # type: ignore[arg-type]
+        return given
     if kind is int and isinstance(given, float) and given.is_integer():
         return int(given)
     if kind is float:
@@ -147,6 +161,12 @@ def built(given: Any, kind: Any) -> Any:
     if get_origin(kind) is tuple and set(parts) <= {float, ...}:
         return msgspec.convert([_number(each) for each in given], kind)
     return msgspec.convert(listed(given), kind)
+
+
+def _composed(kind: Any) -> bool:
+    """Whether values of a type hold arrays or what is built by its own type."""
+    own = hasattr(kind, "from_dict") or is_dataclass(kind) or get_origin(kind) is np.ndarray
+    return own or any(_composed(part) for part in get_args(kind))
 
 
 def _number(given: Any) -> Any:

@@ -26,10 +26,7 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
     """The content of a model's file with the rows of some kernels, and of the few that answers are relative to; all of
     it where a kernel is unknown, or depends on others.
 
-    Parameters
-    ----------
-    content : mapping
-        From :func:`ranksight.model.modelfile.read`.
+    `content` (mapping): from :func:`ranksight.model.modelfile.read`.
     """
     fitted, extras = content["fitted"], content.get("extras", {})
     application = extras.get("application", {})

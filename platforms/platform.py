@@ -27,12 +27,8 @@ def _value(text: str, unit: str = "", least: float = 0.0, optional: bool = False
 class Source:
     """Where a value comes from.
 
-    Attributes
-    ----------
-    text : str
-        Manual, measurement, paper, or what it was estimated from.
-    estimate : bool
-        True when the value was inferred, not read from a source or measured on the machine.
+    `text`: manual, measurement, paper, or what it was estimated from. `estimate`: true when the value was inferred, not
+    read from a source or measured on the machine.
     """
 
     text: str
@@ -88,11 +84,9 @@ class Cache:
 class Memory:
     """Main memory as one ccNUMA domain sees it.
 
-    Attributes
-    ----------
-    scaling : mapping of str to tuple of (int, float)
-        Measured bandwidth in B/s of 1 and more cores of a domain, by kernel (``read``, ``write``, ``update``, ``copy``,
-        ``triad``), with bytes counted as the program moves them (no write-allocate transfers).
+    `scaling` (mapping of str to tuple of (int, float)): measured bandwidth in B/s of 1 and more cores of a domain, by
+    kernel (``read``, ``write``, ``update``, ``copy``, ``triad``), with bytes counted as the program moves them (no
+    write-allocate transfers).
     """
 
     latency: float = _value("load-to-use latency, local domain, idle", "s")
@@ -177,12 +171,8 @@ class Platform:
 
         Interpolated between the measured points of ``memory.scaling[kernel]``, constant beyond the last. Where that
         kernel was not measured ``min(cores * bandwidth_core, bandwidth_domain)``: linear until the domain saturates
-        (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009).
-
-        Parameters
-        ----------
-        kernel : str
-            ``read``, or ``update`` for as many reads as writes; the others count no write-allocate transfers.
+        (Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009). `kernel`:
+        ``read``, or ``update`` for as many reads as writes; the others count no write-allocate transfers.
         """
         if cores < 1:
             raise InputError(f"bandwidth of {cores} cores was asked for", "ask for one core or more")

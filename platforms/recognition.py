@@ -17,12 +17,7 @@ def described(model: str, layout: Layout) -> Platform | None:
 
     The processor's name and its number of cores must agree: a core design (``Neoverse V2``) is in several machines, and
     a virtual machine has a part of one. How many sockets and domains they form is a node's own affair, see
-    :func:`options`.
-
-    Parameters
-    ----------
-    model : str
-        As the system names the processor: :attr:`ranksight.platforms.topology.Topology.model`.
+    :func:`options`. `model`: as the system names the processor: :attr:`ranksight.platforms.topology.Topology.model`.
 
     Returns
     -------
@@ -60,12 +55,8 @@ def related(events: str) -> tuple[str, ...]:
 def nearest_description(model: str, layout: Layout, events: str) -> Platform:
     """The described machine that stands in for a node: of the same processor, else of its architecture, else generic.
 
-    Parameters
-    ----------
-    model : str
-        As the system names the processor.
-    events : str
-        Name of the node's table of hardware events; empty where none is known.
+    `model`: as the system names the processor. `events`: name of the node's table of hardware events; empty where none
+    is known.
     """
     same = described(model, layout)
     if same is not None:

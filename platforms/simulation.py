@@ -16,12 +16,8 @@ from ranksight.platforms.platform import Cache, Platform
 class SimulatedCache:
     """One cache level for a simulator.
 
-    Attributes
-    ----------
-    level, size, ways, line : int
-        Level, capacity in bytes, associativity, line size in bytes; ``size / (ways * line)`` is a power of two.
-    note : str
-        How it differs from the machine's; empty where it does not.
+    `level`, `size`, `ways`, `line`: level, capacity in bytes, associativity, line size in bytes; ``size / (ways *
+    line)`` is a power of two. `note`: how it differs from the machine's; empty where it does not.
     """
 
     level: int
@@ -39,16 +35,8 @@ class SimulatedCache:
 def simulated_caches(platform: Platform, active: int = 1) -> tuple[SimulatedCache, ...]:
     """The levels of a platform as a simulator accepts them, level 1 first.
 
-    Parameters
-    ----------
-    active : int
-        Cores that work under each shared cache at a time; each gets its share of the capacity, for a simulator that
-        runs every process with a cache of its own.
-
-    Raises
-    ------
-    InputError
-        When `active` is below one.
+    `active`: cores that work under each shared cache at a time; each gets its share of the capacity, for a simulator
+    that runs every process with a cache of its own. Raises InputError when `active` is below one.
     """
     if active < 1:
         raise InputError(f"{active} active cores", "one core or more works under a cache")

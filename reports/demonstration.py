@@ -21,10 +21,7 @@ NOTABLE = 0.1
 def validation_blocks(validation: Validation, cores: int) -> list[Block]:
     """Predicted and measured counts, cache levels and computing time of each configuration, and a reason per miss.
 
-    Parameters
-    ----------
-    cores : int
-        Of the machine that the runs were made on: more ranks share them.
+    `cores`: of the machine that the runs were made on: more ranks share them.
     """
     said: list[Block] = ["", "Predicted against measured, at configurations that were not trained on"]
     counts, levels, timed = validation.requirements(), validation.cache_levels(), validation.compute()

@@ -45,10 +45,7 @@ POINTS = 6
 def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
     """The whole diagnosis.
 
-    Parameters
-    ----------
-    most : int
-        Kernels and rows listed of each table.
+    `most`: kernels and rows listed of each table.
     """
     said: list[Block] = []
     table = found.verdicts()

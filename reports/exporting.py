@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.core.arrays import Array
-from ranksight.core.errors import InputError, ToolError
+from ranksight.core.errors import InputError, ToolError, nearest
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
 from ranksight.core.names import call_path
@@ -40,10 +40,7 @@ UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}
 class Exported:
     """What is exported: an experiment, or a model, never both.
 
-    Attributes
-    ----------
-    metrics : sequence of str
-        Only these; all when empty.
+    `metrics`: only these; all when empty.
     """
 
     experiment: Experiment | None
@@ -60,11 +57,8 @@ class Exported:
 def tidy(series: Series) -> pd.DataFrame:
     """Measured values, one row each.
 
-    Returns
-    -------
-    DataFrame
-        One column a parameter, then ``kernel``, ``metric``, ``repetition`` (from 0), ``value`` (reduced over ranks in
-        the metric's own way) and ``unit`` (``s``, ``B``, ``Hz`` or empty for counts).
+    One column a parameter, then ``kernel``, ``metric``, ``repetition`` (from 0), ``value`` (reduced over ranks in the
+    metric's own way) and ``unit`` (``s``, ``B``, ``Hz`` or empty for counts).
     """
     import pandas as pd
 
@@ -167,21 +161,13 @@ def _medians(series: Series, row: int) -> Iterator[tuple[int, float]]:
 def to_xarray(experiment: Experiment, metrics: Sequence[str] | None = None) -> xarray.Dataset:
     """Measured values as an xarray data set, one variable a metric.
 
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        Only these.
+    `metrics`: only these. Raises ToolError when xarray is not installed.
 
     Returns
     -------
     Dataset
         Dimensions ``kernel``, one a parameter, and ``repetition``; NaN at configurations that were not measured. Values
         are reduced over ranks in each metric's own way; ``units`` and ``long_name`` describe them.
-
-    Raises
-    ------
-    ToolError
-        When xarray is not installed.
     """
     xarray = _package("xarray")
     series = series_from_experiment(experiment, list(metrics) if metrics else None)
@@ -256,19 +242,14 @@ def _literal(nodes: dict[str, Any], names: Sequence[str]) -> list[Any]:
 def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **configuration: float) -> GraphFrame:
     """One configuration of an experiment as a GraphFrame of Hatchet.
 
+    Raises ToolError when Hatchet is not installed; InputError when the configuration was not measured.
+
     Parameters
     ----------
     metrics : sequence of str, optional
         Only these.
     **configuration
         A value for each parameter: ``to_hatchet(experiment, ranks=8, size=24)``.
-
-    Raises
-    ------
-    ToolError
-        When Hatchet is not installed.
-    InputError
-        When the configuration was not measured.
     """
     hatchet = _package("hatchet")
     asked = {name: float(value) for name, value in configuration.items()}
@@ -318,6 +299,9 @@ def latex_table(what: Exported) -> str:
     """A table of LaTeX (package booktabs, and amsmath for cases): a model's functions, or an experiment's medians."""
     if what.model is not None:
         rows = [row for row in functions(what.model) if row["status"] == "ok" and row["formula"] != "none"]
+        for name in what.metrics:
+            if name not in what.model.fitted.metrics:
+                raise InputError(f"the model has no metric {name!r}", nearest(name, what.model.fitted.metrics))
         rows = [row for row in rows if not what.metrics or row["metric"] in what.metrics]
         if not rows:
             raise InputError(

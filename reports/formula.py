@@ -69,10 +69,7 @@ class Notation:
 def readable(text: str, unit: str | None = None) -> str:
     """`text` with numbers of three digits, powers as signs and negative powers as divisors.
 
-    Parameters
-    ----------
-    unit : str, optional
-        SI unit of the value: a function that is a number, alone or in every case, is written with it.
+    `unit`: SI unit of the value: a function that is a number, alone or in every case, is written with it.
     """
     return write(text, PLAIN, unit)
 

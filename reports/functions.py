@@ -44,10 +44,7 @@ COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", 
 def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[str, Any]]:
     """A row a function, as documents for machines hold it; a number that is not known is NaN.
 
-    Parameters
-    ----------
-    chosen : sequence of int, optional
-        The functions wanted; all of them when not given.
+    `chosen`: the functions wanted; all of them when not given.
     """
     fitted = model.fitted
     which = range(len(fitted)) if chosen is None else chosen
@@ -119,10 +116,7 @@ def shown(model: Model) -> list[int]:
 def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
     """A table for each metric, the largest kernels first; what is not predicted follows, by its reason.
 
-    Parameters
-    ----------
-    checked : mapping, optional
-        What functions without the largest configuration said there.
+    `checked` (mapping): what functions without the largest configuration said there.
     """
     rows = functions(model, shown(model))
     found: list[Block] = []

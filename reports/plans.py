@@ -63,12 +63,8 @@ def hours(value: float) -> str:
 def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list[Block]:
     """The plan: what is known at the target and what is hoped for, what was weighed, and the runs in their order.
 
-    Parameters
-    ----------
-    crowded : bool
-        Whether the targets have more ranks than the machine that the runs were made on has cores.
-    sharing : bool
-        Whether planned runs have.
+    `crowded`: whether the targets have more ranks than the machine that the runs were made on has cores. `sharing`:
+    whether planned runs have.
     """
     goal, count = choice.goal, len(choice.candidates.points)
     said = _known(choice)

@@ -120,9 +120,7 @@ def terms(prediction: Prediction) -> list[Block]:
     described = {row["kernel"] for row in rows}
     largest = [kernel for kernel in by_time(prediction) if kernel in described][:LARGEST]
     found = equation_terms.tables(
-        [row for row in rows if tuple(row["configuration"].items()) in kept],
-        largest,
-        prediction.answers.said.level,
+        [row for row in rows if tuple(row["configuration"].items()) in kept], largest, prediction.answers.said.level
     )
     return ["", Text("terms of the equation; --terms lists all", style="bold"), *found]
 

@@ -30,12 +30,7 @@ parameters: twice the side of a domain is eight times the work."""
 class Beyond:
     """The nearest value beyond the target at which the data no longer support an answer.
 
-    Attributes
-    ----------
-    value : float
-        Of the parameter.
-    low, high : float
-        Ends of the interval there; NaN where there is none.
+    `value`: of the parameter. `low` and `high`: ends of the interval there; NaN where there is none.
     """
 
     value: float
@@ -149,6 +144,8 @@ def sweep(
 ) -> Sweep:
     """Ask a model along one parameter.
 
+    Raises InputError when a parameter is unknown or a value is not positive.
+
     Parameters
     ----------
     along : str, optional
@@ -159,11 +156,6 @@ def sweep(
         Values of the other parameters; each one's largest measured value when not given.
     count : int
         Values between the smallest measured one and the target, in addition to the measured ones.
-
-    Raises
-    ------
-    InputError
-        When a parameter is unknown or a value is not positive.
     """
     along = axis_of(model) if along is None else along
     unknown = [name for name in (along, *(at or {})) if name not in model.parameters]

@@ -66,10 +66,7 @@ class Column:
 class Table:
     """Rows of text under heads; columns that are empty in all rows are not shown.
 
-    Parameters
-    ----------
-    head : bool
-        Whether heads are printed.
+    `head`: whether heads are printed.
     """
 
     columns: Sequence[Column]
@@ -82,12 +79,8 @@ class Table:
 class Text:
     """A paragraph: wrapped, its further lines indented.
 
-    Parameters
-    ----------
-    indent : int
-        Of all lines.
-    hanging : int
-        Of the further lines, on top; below 0 the text stays one line, as a command has to.
+    `indent`: of all lines. `hanging`: of the further lines, on top; below 0 the text stays one line, as a command has
+    to.
     """
 
     text: str

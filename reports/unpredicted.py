@@ -16,12 +16,7 @@ from ranksight.reports.sweep import Sweep, place
 class Unpredicted:
     """One metric of one kernel that has no answer at the target.
 
-    Attributes
-    ----------
-    share : float
-        Of the kernel in the measured total of the metric.
-    remedy : str
-        Which measurement would help.
+    `share`: of the kernel in the measured total of the metric. `remedy`: which measurement would help.
     """
 
     kernel: str

@@ -29,12 +29,9 @@ COMPUTE = "compute_cpu_time"
 class Validation:
     """Predictions and measurements side by side.
 
-    Attributes
-    ----------
-    table : DataFrame
-        One row a configuration, kernel and metric: the parameters, ``kernel``, ``metric``, ``predicted``, ``lower``,
-        ``upper``, ``measured``, ``error`` (relative), ``inside`` (the interval holds), ``share`` of the kernel in the
-        measured total, ``status`` and ``reason`` (why data are insufficient; empty otherwise).
+    `table`: one row a configuration, kernel and metric: the parameters, ``kernel``, ``metric``, ``predicted``,
+    ``lower``, ``upper``, ``measured``, ``error`` (relative), ``inside`` (the interval holds), ``share`` of the kernel
+    in the measured total, ``status`` and ``reason`` (why data are insufficient; empty otherwise).
     """
 
     table: pd.DataFrame

@@ -72,10 +72,8 @@ def check_reader(reader: Reader, sample: str | os.PathLike[str], by_name: bool =
 def read_or_error(reader: Reader, path: str | os.PathLike[str]) -> str:
     """The message of the error that reading a file raises; empty where the readings are valid.
 
-    Raises
-    ------
-    AssertionError
-        When an exception is not an InputError, or a ContractError, or does not name the file, or has several lines.
+    Raises AssertionError when an exception is not an InputError, or a ContractError, or does not name the file, or has
+    several lines.
     """
     path = Path(path)
     try:

@@ -38,10 +38,7 @@ SCATTER = 0.03
 class Subject:
     """What is compared: a model, with the values that it was made of where they are known.
 
-    Attributes
-    ----------
-    runs : tuple of Run
-        What it was measured by; empty of a model.
+    `runs`: what it was measured by; empty of a model.
     """
 
     name: str
@@ -105,10 +102,7 @@ class Comparison:
     def slower(self, percent: float, least: float = 0.01) -> list[tuple[str, int, float]]:
         """Kernels whose time grew by more than `percent`, beyond the noise: kernel, configuration, growth in percent.
 
-        Parameters
-        ----------
-        least : float
-            Share of the program's time that a kernel must have on one side.
+        `least`: share of the program's time that a kernel must have on one side.
         """
         found = []
         whole = np.fmax(self.before.of(WHOLE, self.timer), self.after.of(WHOLE, self.timer))
@@ -143,6 +137,8 @@ def compare(
 ) -> Comparison:
     """Compare two subjects.
 
+    Raises InputError when the two have other parameters, no metric or no configuration in common.
+
     Parameters
     ----------
     points : (k, m), optional
@@ -153,11 +149,6 @@ def compare(
         Probability of intervals; ``1 - level`` is the accepted share of false ones among the changes reported.
     names : mapping of str to str, optional
         What kernels of the first are called in the second, where it is not the same.
-
-    Raises
-    ------
-    InputError
-        When the two have other parameters, no metric or no configuration in common.
     """
     _check_parameters(before, after)
     common = common_points(before.model.training, after.model.training)

@@ -42,12 +42,8 @@ class Crossover:
 class Onset:
     """From which scale on a kernel's change matters.
 
-    Attributes
-    ----------
-    at : float
-        Ranks from which on it is :data:`WEIGHS` of the program's time, and more than noise.
-    part : float
-        What it is of the program's time at the largest scale asked, positive when slower.
+    `at`: ranks from which on it is :data:`WEIGHS` of the program's time, and more than noise. `part`: what it is of the
+    program's time at the largest scale asked, positive when slower.
     """
 
     kernel: str
@@ -63,10 +59,7 @@ def axis(low: float, high: float) -> Array:
 def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Crossover]:
     """Where the program and its kernels become faster on the other side.
 
-    Parameters
-    ----------
-    before, after : Side
-        Predicted at `values` (k,) of one parameter, the others fixed.
+    `before` and `after`: predicted at `values` (k,) of one parameter, the others fixed.
     """
     found = []
     for kernel, ratio, error in _ratios(before, after, timer):

@@ -77,12 +77,8 @@ def measured_side(name: str, series: Series, points: Array, scatter: float) -> S
 
     The standard error of a mean over n repetitions of relative deviation d is ``sqrt(d^2 / n + scatter^2)``; d is
     pooled over the configurations of a series, and of all times where a series was never repeated. A value of m samples
-    has a standard error of ``1 / sqrt(m)`` in addition (:mod:`ranksight.core.sampled`).
-
-    Parameters
-    ----------
-    scatter : float
-        Relative standard deviation of times between jobs, which repetitions within one do not show.
+    has a standard error of ``1 / sqrt(m)`` in addition (:mod:`ranksight.core.sampled`). `scatter`: relative standard
+    deviation of times between jobs, which repetitions within one do not show.
     """
     places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
     index = [places[tuple(point)] for point in points.tolist()]

@@ -42,13 +42,10 @@ def table(
     `busiest` are configurations and the ranks that have most of an uneven kernel there, whose late arrival is reported
     with it; `layout` is another one of the ranks in words and the seconds that it saves, `memory` of :func:`memory`.
 
-    Returns
-    -------
-    DataFrame
-        ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``team imbalance``,
-        ``serialisation``, ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``,
-        ``outside``), ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last
-        configuration; NaN where unknown), ``text``.
+    Columns: ``kind`` (``growth``, ``undivided work``, ``imbalance``, ``serial section``, ``team imbalance``,
+    ``serialisation``, ``late arrival``, ``saturation``, ``memory``, ``decomposition``, ``kernel``, ``network``,
+    ``outside``), ``kernel`` (empty where it is the program's), ``saves`` (part of the program's time at the last
+    configuration; NaN where unknown), ``text``.
     """
     total, ranks = float(evidence.total[-1]), int(evidence.ranks[-1])
     rows = growing(scaling, ranks)

@@ -32,12 +32,9 @@ HEAVY = 0.01
 def observe_balance(experiment: Experiment) -> dict[str, Any]:
     """Largest over mean of what ranks do, of each kernel at each configuration with several ranks.
 
-    Returns
-    -------
-    dict
-        ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (that measured it),
-        ``ratio`` (a number or None for each configuration), ``having`` (ranks that have the kernel, likewise) and
-        ``busiest`` (the rank that did most, likewise). Empty where no run has several ranks.
+    Entries: ``configurations`` (a list of values of the parameters) and ``kernels``: name to ``metric`` (that measured
+    it), ``ratio`` (a number or None for each configuration), ``having`` (ranks that have the kernel, likewise) and
+    ``busiest`` (the rank that did most, likewise). Empty where no run has several ranks.
     """
     tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
     for run in experiment.runs:
@@ -97,14 +94,11 @@ def _ratios(parts: list[pd.DataFrame], name: str) -> list[tuple[str, float, int,
 def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
     """Balance of each kernel, the one that costs most first.
 
-    Returns
-    -------
-    DataFrame
-        ``kernel``, ``ranks`` (of the measured configuration with most ranks), ``ratio`` (largest over mean there),
-        ``before`` (the same at the one with fewest), ``ahead`` (largest over mean as predicted at the last
-        configuration asked for; NaN where it is not), ``having`` (ranks that have the kernel where it was measured),
-        ``busiest`` (rank), ``metric`` (that measured it), ``lost`` (part of the program's predicted time there that
-        ranks wait for the busiest rank of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
+    Columns: ``kernel``, ``ranks`` (of the measured configuration with most ranks), ``ratio`` (largest over mean there),
+    ``before`` (the same at the one with fewest), ``ahead`` (largest over mean as predicted at the last configuration
+    asked for; NaN where it is not), ``having`` (ranks that have the kernel where it was measured), ``busiest`` (rank),
+    ``metric`` (that measured it), ``lost`` (part of the program's predicted time there that ranks wait for the busiest
+    rank of them), ``named`` (whether it is uneven and costs more than :data:`HEAVY`).
     """
     import pandas as pd
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +31,7 @@ from ranksight.analysis.diagnosis.execution import execution
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
 from ranksight.core.arrays import Array
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, nearest
 from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.equation_terms import TERMS, EquationTerms
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
@@ -287,6 +286,9 @@ class Diagnosis:
 def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequence[str] | None = None) -> Diagnosis:
     """Diagnose `model` at `points` (k, m).
 
+    Raises InputError when the model has no kernel's time or not the kernels named, or a configuration has no whole
+    number of ranks from 1 on.
+
     Parameters
     ----------
     points : (k, m)
@@ -294,12 +296,6 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
         Probability of intervals.
     kernels : sequence of str, optional
         Kernels whose verdicts are reported; all when not given.
-
-    Raises
-    ------
-    InputError
-        When the model has no kernel's time or not the kernels named, or a configuration has no whole number of ranks
-        from 1 on.
     """
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
     if "time" not in model.fitted.metrics:
@@ -310,8 +306,7 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
     evidence = gather(model, points, level)
     for name in kernels or ():
         if name not in evidence.kernels:
-            near = difflib.get_close_matches(name, evidence.kernels, n=3) or list(evidence.kernels[:8])
-            raise InputError(f"the model has no time of a kernel {name!r}", f"it has: {', '.join(near)}")
+            raise InputError(f"the model has no time of a kernel {name!r}", nearest(name, evidence.kernels))
     return Diagnosis(model.application, evidence, causes_of(evidence), model, level, tuple(kernels or ()))
 
 

@@ -28,13 +28,10 @@ HALF = 0.5
 def table(line: Evidence, strong: bool) -> pd.DataFrame:
     """Efficiencies at each rank count of `line`, relative to its first.
 
-    Returns
-    -------
-    DataFrame
-        ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``outside`` (part of the time that is
-        kernels and messages), ``computation_scaling`` (NaN where they are unknown),
-        ``instruction_scaling``, ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a
-        model knows one clock), ``ipc``.
+    Columns: ``ranks``, ``global``, ``parallel``, ``load_balance``, ``communication``, ``outside`` (part of the time
+    that is kernels and messages), ``computation_scaling`` (NaN where they are unknown), ``instruction_scaling``,
+    ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a model knows one clock),
+    ``ipc``.
     """
     mine = line.apart
     computing, imbalance = line.mean[mine].sum(axis=0), line.lost[mine].sum(axis=0)

@@ -1,10 +1,9 @@
 """Communication where its time was measured: BF_comm over configurations, and the papers' fitted forms.
 
 BF_comm is the measured time of communication over the modelled one (:mod:`ranksight.model.application.comm_blocking`).
-What one call of an operation took is fitted, apart from any network, by ``t = a s + b`` (point-to-point) and
-``t = a log2 P + b s + c`` (collectives), of the least over ranks, which waits for nobody
-(:mod:`ranksight.comm.costs.fitted`). Runs whose ranks shared cores give neither: the scheduler's waiting is in their
-times.
+What one call of an operation took is fitted, apart from any network, by ``t = a s + b`` (point-to-point) and ``t = a
+log2 P + b s + c`` (collectives), of the least over ranks, which waits for nobody (:mod:`ranksight.comm.costs.fitted`).
+Runs whose ranks shared cores give neither: the scheduler's waiting is in their times.
 """
 
 from __future__ import annotations
@@ -36,10 +35,7 @@ KEYS = ["operation", "comm_size", "size_class"]
 def observe_exchanges(experiment: Experiment) -> dict[str, Any]:
     """What messages took at the configurations measured with several ranks, none of which shared a core.
 
-    Returns
-    -------
-    dict
-        ``fitted``: a row an operation of :data:`FITTED`, where operations were timed.
+    Entries: ``fitted``: a row an operation of :data:`FITTED`, where operations were timed.
     """
     calls: list[pd.DataFrame] = []
     for run in experiment.runs:

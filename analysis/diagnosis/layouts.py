@@ -36,17 +36,10 @@ def layouts(grid: Cartesian, ranks: int, cubic: bool = True) -> pd.DataFrame:
 
     A pair of neighbours exchanges two messages, and a cut through the domain is one plane of it sent either way.
 
-    Parameters
-    ----------
-    cubic : bool
-        Whether the domain has equal sides; else what a rank has of it does, as the program lays them out.
-
-    Returns
-    -------
-    DataFrame
-        ``layout`` (tuple), ``default`` (whether ``MPI_Dims_create`` gives it), ``directions`` (with messages),
-        ``messages`` (a rank sends, on average), ``volume`` (planes of the domain sent, both ways, over the ranks, a
-        plane of a cube of its size being 1); the fewest messages first.
+    Columns: ``layout`` (tuple), ``default`` (whether ``MPI_Dims_create`` gives it), ``directions`` (with messages),
+    ``messages`` (a rank sends, on average), ``volume`` (planes of the domain sent, both ways, over the ranks, a plane
+    of a cube of its size being 1); the fewest messages first. `cubic`: whether the domain has equal sides; else what a
+    rank has of it does, as the program lays them out.
     """
     sides = np.ones(grid.dimensions) if cubic else np.array(grid.extents(ranks), dtype=np.float64)
     planes = np.prod(sides) ** (1 / grid.dimensions) / sides

@@ -26,12 +26,9 @@ MOST = 40
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     """Pairs of kernels with the same CPI and different blocking by memory, at the first configuration asked for.
 
-    Returns
-    -------
-    DataFrame
-        ``kernel`` (more memory stalls) and ``other``; ``cpi``, ``other_cpi``; ``bf_mem``, ``other_bf_mem``;
-        ``held``, ``other_held`` (share of their computing that L2, L3 and memory stall); ``gain`` (how much more of
-        its time ``kernel`` saves than ``other`` with these twice as fast); those that differ most first.
+    Columns: ``kernel`` (more memory stalls) and ``other``; ``cpi``, ``other_cpi``; ``bf_mem``, ``other_bf_mem``;
+    ``held``, ``other_held`` (share of their computing that L2, L3 and memory stall); ``gain`` (how much more of its
+    time ``kernel`` saves than ``other`` with these twice as fast); those that differ most first.
     """
     columns = ["kernel", "other", "cpi", "other_cpi", "bf_mem", "other_bf_mem", "held", "other_held", "gain"]
     computing = evidence.computing[:, 0]

@@ -28,11 +28,8 @@ LIGHT = 0.01
 def rankings(line: Evidence) -> pd.DataFrame:
     """Kernels by time at each rank count of `line`.
 
-    Returns
-    -------
-    DataFrame
-        ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall), ``share``; kernels whose time has
-        no bounds are left out.
+    Columns: ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall), ``share``; kernels whose
+    time has no bounds are left out.
     """
     mine = line.apart
     times = np.where(mine[:, None] & line.bounded, line.whole, np.nan)
@@ -55,13 +52,10 @@ def rankings(line: Evidence) -> pd.DataFrame:
 def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     """Where one kernel overtakes another along `line`.
 
-    Returns
-    -------
-    DataFrame
-        ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper`` with probability `level` (NaN where
-        the line ends before it is that sure); ``largest`` (whether it becomes the largest of all there) and ``share``
-        (of the time there), those that become the largest first. Where the time of one of them is known within its
-        interval alone, it is reported only if the line ends with the order sure.
+    Columns: ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper`` with probability `level` (NaN
+    where the line ends before it is that sure); ``largest`` (whether it becomes the largest of all there) and ``share``
+    (of the time there), those that become the largest first. Where the time of one of them is known within its interval
+    alone, it is reported only if the line ends with the order sure.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
     kept = line.apart

@@ -26,14 +26,11 @@ LEVELS = ("L2", "L3", "memory")
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     """One row a configuration, kernel and level whose bytes and bandwidth are known.
 
-    Returns
-    -------
-    DataFrame
-        One column a parameter, ``kernel``, ``level``; ``operations`` (``flops`` or ``instructions``), ``intensity``
-        (operations a byte), ``performance`` (operations a second of a rank), ``bandwidth`` (B/s of a rank),
-        ``ceiling`` (operations a second that the level allows), ``fraction`` (performance over ceiling), ``nearest``
-        (whether no other level's roof is nearer), ``peak`` (operations a second that the rank's cores can do at most;
-        NaN where the processor is not known).
+    One column a parameter, ``kernel``, ``level``; ``operations`` (``flops`` or ``instructions``), ``intensity``
+    (operations a byte), ``performance`` (operations a second of a rank), ``bandwidth`` (B/s of a rank), ``ceiling``
+    (operations a second that the level allows), ``fraction`` (performance over ceiling), ``nearest`` (whether no other
+    level's roof is nearer), ``peak`` (operations a second that the rank's cores can do at most; NaN where the processor
+    is not known).
     """
     count, k = evidence.computing.shape
     flops = np.isfinite(evidence.flops) & (evidence.flops > 0)

@@ -31,12 +31,9 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
     """Kernels that fill their memory domain with fewer ranks than it has cores, with the other parameters as at
     `target` (m,) and no more ranks to a domain than there.
 
-    Returns
-    -------
-    DataFrame
-        ``kernel`` (empty where the whole program was measured alone), ``ranks`` (fewest that fill the domain, times
-        their threads), ``cores`` (of the domain), ``share`` (of the program's time with these), the
-        largest kernel first.
+    Columns: ``kernel`` (empty where the whole program was measured alone), ``ranks`` (fewest that fill the domain,
+    times their threads), ``cores`` (of the domain), ``share`` (of the program's time with these), the largest kernel
+    first.
     """
     equation, names = model.equation, model.parameters
     domains = equation.sharing.domains if equation.sharing is not None else None

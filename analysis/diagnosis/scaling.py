@@ -51,6 +51,15 @@ def steps(ranks: Array) -> Array:
 def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = None) -> pd.DataFrame:
     """How each kernel scales along `line`, whose points differ in ranks alone and rise.
 
+    Columns: ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where,
+    NaN where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
+    the most ranks over that at ``at`` where it grows, over its least elsewhere); ``bound`` (whether the data do not
+    suffice for the time, and ``growth`` is the least that it may be); ``efficiency`` (of the ideal at the most ranks:
+    work kept in weak, divided in strong scaling); ``share`` (of the time at the most ranks); ``named`` (whether it
+    grows, matters, and its instructions, where counted, grow with it, so that scatter of times alone names nothing),
+    ``by`` (``time``, or ``instructions`` where the data suffice for these and not for the time: the kernel is then
+    taken to keep its time per instruction); the largest first.
+
     Parameters
     ----------
     strong : bool
@@ -60,19 +69,6 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     since : (K,), optional
         The fewest ranks that each kernel was seen at: with fewer there is none, and nothing to have grown from;
         infinite where it was seen at one number of ranks, which does not determine others.
-
-    Returns
-    -------
-    DataFrame
-        ``kernel``; ``verdict`` (``scales``, ``saturates``, ``grows`` or ``undecided``); ``at`` (ranks from where, NaN
-        where it scales); ``first``, ``last`` (s at the fewest ranks that have it and at the most); ``growth`` (time at
-        the most ranks over that at ``at`` where it grows, over its least elsewhere); ``bound`` (whether the data do not
-        suffice for the time, and ``growth`` is the least that it may be); ``efficiency`` (of the ideal at
-        the most ranks: work kept in weak, divided in strong scaling);
-        ``share`` (of the time at the most ranks); ``named`` (whether it grows, matters, and its instructions,
-        where counted, grow with it, so that scatter of times alone names nothing), ``by`` (``time``, or
-        ``instructions`` where the data suffice for these and not for the time: the kernel is then taken to keep its
-        time per instruction); the largest first.
     """
     times, ranks, by = _curves(line)
     count, k = times.shape

@@ -26,11 +26,8 @@ COLUMNS = ["kernel", "ranks", "threads", "ratio", "thread", "metric", "lost", "n
 def observe_teams(experiment: Experiment) -> dict[str, Any]:
     """Largest over mean of what the threads of a rank do, of each kernel at the run with most threads in all.
 
-    Returns
-    -------
-    dict
-        ``ranks``, ``threads``, and ``kernels``: name to ``metric``, ``ratio`` (mean over ranks) and ``thread`` (that
-        does most on most ranks). Empty where no run has rows of several threads.
+    Entries: ``ranks``, ``threads``, and ``kernels``: name to ``metric``, ``ratio`` (mean over ranks) and ``thread``
+    (that does most on most ranks). Empty where no run has rows of several threads.
     """
     best: tuple[int, int, pd.DataFrame] | None = None
     for run in experiment.runs:
@@ -59,13 +56,10 @@ def observe_teams(experiment: Experiment) -> dict[str, Any]:
 def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
     """Balance of the threads of each kernel, the one that costs most first.
 
-    Returns
-    -------
-    DataFrame
-        ``kernel``, ``ranks`` and ``threads`` (of the run), ``ratio`` (largest over mean thread), ``thread`` (that does
-        most), ``metric``, ``lost`` (part of the program's predicted time at the last configuration that the others wait
-        for it), ``named`` (whether the team is uneven and costs more than
-        :data:`ranksight.analysis.diagnosis.balance.HEAVY`).
+    Columns: ``kernel``, ``ranks`` and ``threads`` (of the run), ``ratio`` (largest over mean thread), ``thread`` (that
+    does most), ``metric``, ``lost`` (part of the program's predicted time at the last configuration that the others
+    wait for it), ``named`` (whether the team is uneven and costs more than
+    :data:`ranksight.analysis.diagnosis.balance.HEAVY`).
     """
     import pandas as pd
 

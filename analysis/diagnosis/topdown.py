@@ -31,10 +31,7 @@ LEVELS = (*FIRST, *SECOND, *THIRD)
 class Sides:
     """Memory and core bound as linear functions of the other levels.
 
-    Attributes
-    ----------
-    coefficients : (8, 2)
-        Of one, :data:`FIRST` and :data:`THIRD`, for memory and core bound.
+    `coefficients` (8, 2): of one, :data:`FIRST` and :data:`THIRD`, for memory and core bound.
     """
 
     coefficients: Array
@@ -77,10 +74,7 @@ def _of(fractions: Mapping[str, Array], name: str) -> Array:
 def memory_bound(fractions: Mapping[str, Array]) -> Array:
     """Memory bound of n kernels, NaN where it is unknown: as measured, otherwise inferred from kernels where it was.
 
-    Parameters
-    ----------
-    fractions : mapping of str to (n,)
-        Every level; NaN where it was not measured.
+    `fractions` (mapping of str to (n,)): every level; NaN where it was not measured.
     """
     measured = np.clip(_of(fractions, SECOND[0]), 0.0, 1.0)
     given = np.isfinite(_matrix(fractions)).all(axis=1)

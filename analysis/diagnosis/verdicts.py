@@ -27,18 +27,14 @@ REST_UNKNOWN = "loads by level or stalls would show the rest"
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     """Verdicts of all kernels at all configurations, the largest kernels of each configuration first.
 
-    Returns
-    -------
-    DataFrame
-        One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, computing's
-        interval), ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the
-        other, NaN where messages or imbalance lead), ``level`` (that stalls the kernel most, where memory does);
-        the shares of the kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``,
-        ``unknown`` and for each ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads
-        in flight at the level), ``bandwidth_used`` (part of a rank's bandwidth of the level; of memory's where none
-        stalls it); ``change`` and ``saves`` (what helps most, and the part of the kernel's time that it saves),
-        ``saves_<change>`` for each change;
-        ``reason`` (why undecided or not predicted), ``evidence`` (the source of the parts).
+    One column a parameter, then ``kernel``; ``time``, ``lower``, ``upper`` (s a rank on the wall, computing's
+    interval), ``share`` (of the program's time); ``verdict``, ``chance`` (of the verdict's side against the other, NaN
+    where messages or imbalance lead), ``level`` (that stalls the kernel most, where memory does); the shares of the
+    kernel's time ``compute``, ``L2``, ``L3``, ``memory``, ``communication``, ``imbalance``, ``unknown`` and for each
+    ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads in flight at the level),
+    ``bandwidth_used`` (part of a rank's bandwidth of the level; of memory's where none stalls it); ``change`` and
+    ``saves`` (what helps most, and the part of the kernel's time that it saves), ``saves_<change>`` for each change;
+    ``reason`` (why undecided or not predicted), ``evidence`` (the source of the parts).
     """
     count, k = evidence.computing.shape
     whole = evidence.whole

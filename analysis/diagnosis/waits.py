@@ -51,16 +51,12 @@ HEAVY = 0.01
 def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
     """Waiting of each kernel's operations at each configuration with several ranks.
 
-    Returns
-    -------
-    list of dict
-        ``configuration`` (values of the parameters), ``kernel``, ``operation``, ``collective``, ``ranks``, ``calls`` (a
-        rank), ``seconds`` and ``least`` (mean and least over ranks of the time in it), ``waiting`` (mean beyond the
-        least, or that of an event trace), ``most`` (of a rank), ``order`` (rank correlation of the time with the
-        rank's number, mean over repetitions), ``score`` and ``trials`` (its sum in standard deviations, and
-        repetitions), ``part`` (of the run's wall time that ranks wait in it), ``late`` (the rank that waits least in
-        every one of several repetitions; -1 where it changes, as it does by jitter), ``shared`` (whether ranks shared
-        cores).
+    Entries: ``configuration`` (values of the parameters), ``kernel``, ``operation``, ``collective``, ``ranks``,
+    ``calls`` (a rank), ``seconds`` and ``least`` (mean and least over ranks of the time in it), ``waiting`` (mean
+    beyond the least, or that of an event trace), ``most`` (of a rank), ``order`` (rank correlation of the time with the
+    rank's number, mean over repetitions), ``score`` and ``trials`` (its sum in standard deviations, and repetitions),
+    ``part`` (of the run's wall time that ranks wait in it), ``late`` (the rank that waits least in every one of several
+    repetitions; -1 where it changes, as it does by jitter), ``shared`` (whether ranks shared cores).
     """
     runs: dict[tuple[float, ...], list[tuple[pd.DataFrame, float, bool]]] = {}
     traced: dict[tuple[float, ...], list[pd.Series[float]]] = {}

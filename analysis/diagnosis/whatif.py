@@ -25,10 +25,7 @@ TEXT = {
 def savings(causes: Causes, computing: Array, whole: Array) -> Array:
     """Part of each kernel's time that each of :data:`CHANGES` saves, (5, K, k).
 
-    Parameters
-    ----------
-    computing, whole : (K, k)
-        Seconds of the mean rank's computing, and of all parts.
+    `computing` and `whole` (K, k): seconds of the mean rank's computing, and of all parts.
     """
     share = causes.share
     busy = np.divide(computing, whole, out=np.zeros_like(whole), where=whole > 0)

@@ -44,6 +44,8 @@ def status_quo(
 ) -> tuple[dict[Key, Expectation], dict[Key, str]]:
     """Expectations from an earlier experiment, and why others could not be had.
 
+    Raises InputError when the experiments share no function, or vary other parameters.
+
     Parameters
     ----------
     study : Study
@@ -59,11 +61,6 @@ def status_quo(
     -------
     expectations : mapping of (function, metric) to Expectation
     missing : mapping of (function, metric) to str
-
-    Raises
-    ------
-    InputError
-        When the experiments share no function, or vary other parameters.
     """
     names = [name for name in dict.fromkeys(now.metrics) if name in earlier.metrics()]
     if not names:

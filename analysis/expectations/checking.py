@@ -78,6 +78,8 @@ def check(
 ) -> Result:
     """Check an experiment.
 
+    Raises InputError for unknown functions, metrics or parameters, and contradictions.
+
     Parameters
     ----------
     study : Study
@@ -88,11 +90,6 @@ def check(
         The status quo, for functions without an expectation.
     metrics : sequence of str, optional
         Only these; with a baseline all time and requirement metrics when not given.
-
-    Raises
-    ------
-    InputError
-        For unknown functions, metrics or parameters, and contradictions.
     """
     if "p" not in (*study.symbols, *experiment.parameters) and "ranks" in experiment.parameters:
         study = study.with_symbol("p", "ranks")
@@ -123,13 +120,7 @@ def check(
         findings.sort(key=lambda each: order[each.function, each.metric])
     rules = tuple(check_rule(rule, models, at, how, wanted) for rule in wanted.rules)
     return Result(
-        experiment.application,
-        series.parameters,
-        series.points,
-        at,
-        with_litmus(findings, wanted),
-        rules,
-        wanted.short,
+        experiment.application, series.parameters, series.points, at, with_litmus(findings, wanted), rules, wanted.short
     )
 
 

@@ -107,12 +107,8 @@ def costs(model: Model, expected: Fitted, targets: Array, answer: Forecast) -> t
 def doubled(model: Model, expected: Fitted, delta: Growth) -> Cost | None:
     """The first configuration, from the largest measured one on, where the function is twice of what was expected.
 
-    Parameters
-    ----------
-    expected : Fitted
-        From :func:`fit_expected`.
-    delta : Growth
-        Divergence; the parameter along which it grows fastest is followed, the others stay at their largest.
+    `expected`: from :func:`fit_expected`. `delta`: divergence; the parameter along which it grows fastest is followed,
+    the others stay at their largest.
     """
     rising = [(order, name) for name, order in delta.orders if order > NONE]
     if not rising:

@@ -133,9 +133,7 @@ class Study:
         names = {symbol: parameter}
         expectations = tuple(
             replace(
-                each,
-                growth=each.growth.renamed(names),
-                limit=None if each.limit is None else each.limit.renamed(names),
+                each, growth=each.growth.renamed(names), limit=None if each.limit is None else each.limit.renamed(names)
             )
             for each in self.expectations
         )

@@ -37,10 +37,7 @@ _REMEDY = "write it like O(p^0.5 log p)"
 def growth(text: str) -> Growth:
     """Read an expectation.
 
-    Raises
-    ------
-    FormulaError
-        With the column of what does not fit.
+    Raises FormulaError with the column of what does not fit.
 
     Examples
     --------

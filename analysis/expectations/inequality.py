@@ -28,12 +28,7 @@ Sum = tuple[tuple[str, float], ...]
 class Inequality:
     """``smaller <= larger``, each a sum of functions with factors.
 
-    Attributes
-    ----------
-    smaller, larger : tuple of (str, float)
-        Functions and their factors.
-    text : str
-        As it was written.
+    `smaller` and `larger` (tuple of (str, float)): functions and their factors. `text`: as it was written.
     """
 
     smaller: Sum

@@ -84,7 +84,12 @@ class Finding:
         """``total``, ``approximate``, ``none``, ``insufficient``, or ``slower``: outside of the limit and accepted."""
         if self.status != "ok" or self.match is None:
             return "insufficient"
-        return "slower" if self.upper and self.match.rank == "none" and not self.match.exceeds else self.match.rank
+        return "slower" if self.match.rank == "none" and not outside(self.match, self.upper) else self.match.rank
+
+
+def outside(found: Match, upper: bool) -> bool:
+    """Whether a match is outside of the limit; of an upper bound only what grows faster is."""
+    return found.rank == "none" and (found.exceeds or not upper)
 
 
 def judge(function: str, metric: str, expectation: Expectation, model: Model, study: Study) -> Finding:
@@ -96,11 +101,11 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
         return replace(known, reason=weakness(model, study))
     limit = limit_of(expectation.growth, expectation.limit)
     result = _match(model, 0, expectation.growth, limit)
-    outside = result.rank == "none"
+    violated = outside(result, study.upper)
     agreeing = sum(
         weight
         for weight, hypothesis in model.alternatives()
-        if (_match(model, hypothesis, expectation.growth, limit).rank == "none") == outside
+        if outside(_match(model, hypothesis, expectation.growth, limit), study.upper) == violated
     )
     known = replace(
         known,
@@ -113,7 +118,7 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
     )
     reason = weakness(model, study)
     if not reason and agreeing < AGREEMENT:
-        reason = _disagreement(model, expectation.growth, limit, outside, study)
+        reason = _disagreement(model, expectation.growth, limit, violated, study)
     return replace(known, status="insufficient", reason=reason) if reason else known
 
 
@@ -138,12 +143,13 @@ def weakness(model: Model, study: Study) -> str:
     return ""
 
 
-def _disagreement(model: Model, expected: Growth, limit: Growth, outside: bool, study: Study) -> str:
+def _disagreement(model: Model, expected: Growth, limit: Growth, violated: bool, study: Study) -> str:
     mine = _match(model, 0, expected, limit).found.renamed(study.short)
     rivals = [(weight, _match(model, hypothesis, expected, limit)) for weight, hypothesis in model.alternatives()]
-    other = max((each for each in rivals if (each[1].rank == "none") != outside), key=lambda each: each[0])
+    rivals = [each for each in rivals if outside(each[1], study.upper) != violated]
+    other = max(rivals, key=lambda each: each[0])
     theirs = other[1].found.renamed(study.short)
-    where = ("outside", "inside") if outside else ("inside", "outside")
+    where = ("outside", "inside") if violated else ("inside", "outside")
     more = "more repetitions" if model.fitted.noisy[model.row] else "a larger configuration"
     both = f"{mine} {where[0]} and {theirs} {where[1]} the limit"
     return f"{both} explain the measurements about as well; {more} would decide"

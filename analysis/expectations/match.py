@@ -52,10 +52,7 @@ def limit_of(expected: Growth, stated: Growth | None = None) -> Growth:
 def match(found: Growth, expected: Growth, limit: Growth) -> Match:
     """Hold a growth against an expectation.
 
-    Parameters
-    ----------
-    found, expected, limit : Growth
-        G, E and D.
+    `found`, `expected`, `limit`: G, E and D.
     """
     delta = found / expected
     above = [name for name, order in delta.orders if order > limit[name]]

@@ -19,16 +19,8 @@ from ranksight.model.series.reduction import NAMES
 def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None = None) -> Series:
     """The series that a study speaks of, over the parameters that vary.
 
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        Those of the study when not given.
-
-    Raises
-    ------
-    InputError
-        When a metric or a parameter is unknown (the nearest are named), a value to hold was not measured, or a
-        parameter varies that no expectation names and nothing holds.
+    `metrics`: those of the study when not given. Raises InputError when a metric or a parameter is unknown (the nearest
+    are named), a value to hold was not measured, or a parameter varies that no expectation names and nothing holds.
     """
     wanted = tuple(dict.fromkeys(metrics or _metrics(study)))
     present = experiment.metrics()

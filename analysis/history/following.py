@@ -189,6 +189,8 @@ def history(
 ) -> History:
     """Values of all kernels over `experiments`, which are in their order in time, and where they change.
 
+    Raises InputError when there are fewer than two, they have other parameters, or no configuration is common to all.
+
     Parameters
     ----------
     experiments : sequence of (name, Experiment)
@@ -199,11 +201,6 @@ def history(
     predict : callable, optional
         The program's time at `target` by an experiment: value, ends of the 90 % interval and, where the data are
         insufficient, the reason.
-
-    Raises
-    ------
-    InputError
-        When there are fewer than two, they have other parameters, or no configuration is common to all.
     """
     if len(experiments) < 2:
         raise InputError("a history needs two experiments or more", "name their folders")

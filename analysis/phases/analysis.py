@@ -111,6 +111,10 @@ def analyse(
 ) -> Analysis:
     """Find the phases of an experiment and learn how they change with the ranks.
 
+    Raises InputError when the experiment has no parameter ``ranks``, or no such workload; InsufficientError without
+    event traces, with one rank count, where nothing repeats, one phase is all there is, or phases of different rank
+    counts are not those of one program.
+
     Parameters
     ----------
     experiment : Experiment
@@ -126,14 +130,6 @@ def analyse(
         time where not and loads were simulated between calls.
     rule : str, optional
         Rank counts that the program admits, of :data:`ranksight.analysis.phases.weights.RULES`.
-
-    Raises
-    ------
-    InputError
-        When the experiment has no parameter ``ranks``, or no such workload.
-    InsufficientError
-        Without event traces, with one rank count, where nothing repeats, one phase is all there is, or phases of
-        different rank counts are not those of one program.
     """
     given = _calls(experiment)
     chosen = _original(given, workload)

@@ -94,12 +94,8 @@ def traced(experiment: Experiment) -> dict[tuple[float, ...], list[Run]]:
 def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
     """Calls of one configuration from its traced `runs`; times are medians over repetitions that make the same calls.
 
-    Raises
-    ------
-    InputError
-        When a trace lacks a column or a rank.
-    InsufficientError
-        When a trace was cut off at its bound, or holds no call that communicates.
+    Raises InputError when a trace lacks a column or a rank; InsufficientError when a trace was cut off at its bound, or
+    holds no call that communicates.
     """
     tables, notes = [], list[str]()
     for run in runs:
@@ -148,10 +144,7 @@ def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd
     ranks = calls["rank"].to_numpy()
     held, stated = len(np.unique(ranks)), run.configuration["ranks"]
     if held != stated:
-        raise InputError(
-            f"the event trace of run {run.id} holds {held} of {stated:g} ranks",
-            "measure the run again",
-        )
+        raise InputError(f"the event trace of run {run.id} holds {held} of {stated:g} ranks", "measure the run again")
     starts = np.concatenate([[True], ranks[1:] != ranks[:-1]])
     if "begin" in calls and "end" in calls:
         begin, end = calls["begin"].to_numpy(dtype=float), calls["end"].to_numpy(dtype=float)

@@ -26,12 +26,8 @@ _MOST_RANKS = 1 << 24
 def settled(cpi: ArrayLike, tolerance: float = SAME) -> bool:
     """Whether the cycles per instruction of runs at growing rank counts have fallen, and stopped.
 
-    A plateau at the start does not count: there every access still misses the caches.
-
-    Parameters
-    ----------
-    cpi : (m,)
-        In the order of growing rank counts.
+    A plateau at the start does not count: there every access still misses the caches. `cpi` (m,): in the order of
+    growing rank counts.
     """
     values = np.asarray(cpi, dtype=np.float64)
     if len(values) < 2:
@@ -114,12 +110,8 @@ def distant_point(
 ) -> DistantPoint:
     """Choose among runs of the smaller workload, and look up what it stands for.
 
-    Parameters
-    ----------
-    ranks, instructions, times, cpi : (m,)
-        Of each run, in the order of growing rank counts; instructions and seconds of one rank in one occurrence.
-    table : InstructionTable
-        Of the original workload.
+    `ranks`, `instructions`, `times`, `cpi` (m,): of each run, in the order of growing rank counts; instructions and
+    seconds of one rank in one occurrence. `table`: of the original workload.
 
     Raises
     ------

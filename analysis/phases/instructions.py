@@ -123,11 +123,8 @@ class InstructionTable:
     def frame(self, targets: ArrayLike) -> pd.DataFrame:
         """Measured rows, then predicted ones at `targets`.
 
-        Returns
-        -------
-        DataFrame
-            ``part`` (``measured`` or ``predicted``), ``instructions``, ``ranks``, ``weight``, ``displacement``,
-            ``total``.
+        Columns: ``part`` (``measured`` or ``predicted``), ``instructions``, ``ranks``, ``weight``, ``displacement``,
+        ``total``.
         """
         p = np.asarray(targets, dtype=np.float64)
         measured = pd.DataFrame(

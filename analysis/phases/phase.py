@@ -125,6 +125,8 @@ def build_phase(
 ) -> Phase:
     """Learn a phase from the rows of :func:`ranksight.analysis.phases.table.phase_table`.
 
+    Raises InsufficientError when the phase was seen at one number of ranks only.
+
     Parameters
     ----------
     number, body, share
@@ -135,11 +137,6 @@ def build_phase(
         Of this phase, with a smaller workload; empty without one.
     rule : str, optional
         Rank counts that the program admits.
-
-    Raises
-    ------
-    InsufficientError
-        When the phase was seen at one number of ranks only.
     """
     ranks = np.sort(rows["ranks"].unique())
     weights = rows.groupby("ranks")["weight"].median().to_numpy()
@@ -226,16 +223,8 @@ def instruction_groups(instructions: ArrayLike) -> Index:
     """Group of each rank, 0 for those with most instructions.
 
     A group reaches from its largest count down to :data:`SIMILARITY` times that, so any two of its ranks are similar.
-
-    Parameters
-    ----------
-    instructions : (n,)
-        Of each rank, in one occurrence of the phase; finite, not negative.
-
-    Raises
-    ------
-    InputError
-        When a count is out of range.
+    `instructions` (n,): of each rank, in one occurrence of the phase; finite, not negative. Raises InputError when a
+    count is out of range.
     """
     counts = np.asarray(instructions, dtype=np.float64)
     if not (np.isfinite(counts).all() and (counts >= 0).all()):

@@ -35,23 +35,12 @@ def simulated_cycles(table: pd.DataFrame, machine: Machine) -> pd.Series:
 def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine: Machine) -> pd.DataFrame:
     """One row for each configuration, phase and rank.
 
-    Parameters
-    ----------
-    clock : {"measured", "simulated"}
-        Whether ``computation`` is time measured, or that of :func:`simulated_cycles` at the machine's clock; of a
-        trace with floating-point operations only, one of them per cycle.
-
-    Returns
-    -------
-    DataFrame
-        ``point`` (index of the configuration), ``ranks``, ``phase`` (-1: unrelated calls), ``rank``, ``weight``
-        (occurrences), and means of one occurrence: ``computation`` and ``communication`` (s), ``cycles``, and those of
-        :data:`ranksight.analysis.phases.calls.COUNTED` that are known.
-
-    Raises
-    ------
-    InsufficientError
-        When simulated time is asked for where loads were not simulated.
+    Columns: ``point`` (index of the configuration), ``ranks``, ``phase`` (-1: unrelated calls), ``rank``, ``weight``
+    (occurrences), and means of one occurrence: ``computation`` and ``communication`` (s), ``cycles``, and those of
+    :data:`ranksight.analysis.phases.calls.COUNTED` that are known. `clock` ({"measured", "simulated"}): whether
+    ``computation`` is time measured, or that of :func:`simulated_cycles` at the machine's clock; of a trace with
+    floating-point operations only, one of them per cycle. Raises InsufficientError when simulated time is asked for
+    where loads were not simulated.
     """
     parts = []
     for point, (calls, table) in enumerate(zip(given, related.labelled, strict=True)):

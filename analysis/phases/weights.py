@@ -72,12 +72,8 @@ def admissible(rule: str, largest: float, count: int = 1 << 16) -> Array:
 class Weight(Stored):
     """A phase's weight as a line.
 
-    Attributes
-    ----------
-    rule : str
-        Of :data:`RULES`; what the line's variable is.
-    r2 : float
-        Coefficient of determination over the measured rank counts; 1 for a weight that does not change.
+    `rule`: of :data:`RULES`; what the line's variable is. `r2`: coefficient of determination over the measured rank
+    counts; 1 for a weight that does not change.
     """
 
     intercept: float
@@ -123,6 +119,9 @@ def line(x: Array, y: Array) -> tuple[float, float, float]:
 def fit_weight(ranks: ArrayLike, weights: ArrayLike, rule: str | None = None) -> Weight:
     """Learn a phase's weight.
 
+    Raises InsufficientError with fewer than two rank counts; InputError when `rule` does not admit a rank count
+    measured.
+
     Parameters
     ----------
     ranks, weights : (m,)
@@ -130,13 +129,6 @@ def fit_weight(ranks: ArrayLike, weights: ArrayLike, rule: str | None = None) ->
     rule : str, optional
         Which rank counts the program admits. When not given, the plain line is taken where it is exact, and else the
         line with the largest R2 among the rules that admit every rank count measured.
-
-    Raises
-    ------
-    InsufficientError
-        With fewer than two rank counts.
-    InputError
-        When `rule` does not admit a rank count measured.
     """
     p, y = np.asarray(ranks, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     if len(np.unique(p)) < 2:

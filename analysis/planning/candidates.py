@@ -72,6 +72,8 @@ def candidates(
     """All configurations under the rules, without those at or beyond a target; and each target inside of the range
     measured, as one run shows it best.
 
+    Raises InputError when a rule or limit names no parameter, or nothing is left to measure.
+
     Parameters
     ----------
     measured : (n, m)
@@ -84,11 +86,6 @@ def candidates(
     held : float, optional
         Ranks that the machine holds; none above it, nor above the largest measured, are considered unless `limits`
         names a largest.
-
-    Raises
-    ------
-    InputError
-        When a rule or limit names no parameter, or nothing is left to measure.
     """
     rules, limits = dict(rules or {}), dict(limits or {})
     for name in (*rules, *limits):

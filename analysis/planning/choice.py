@@ -112,6 +112,8 @@ def choose_runs(
 ) -> Choice:
     """Choose runs.
 
+    Raises InsufficientError when no candidate's cost is known, or none is within the budget.
+
     Parameters
     ----------
     budget : float, optional
@@ -122,11 +124,6 @@ def choose_runs(
         Of each run.
     worlds : int
         Outcomes drawn for every series.
-
-    Raises
-    ------
-    InsufficientError
-        When no candidate's cost is known, or none is within the budget.
     """
     price = cost.of(candidates.points, repetitions)
     target_cost = float(np.sum(cost.of(goal.targets, repetitions).core_hours))

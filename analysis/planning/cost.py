@@ -97,15 +97,8 @@ class Cost:
 def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
     """How to cost runs of the program that a model is of.
 
-    Parameters
-    ----------
-    experiment : Experiment, optional
-        Its runs' wall times are used where they are known.
-
-    Raises
-    ------
-    InsufficientError
-        When neither the experiment nor the model knows how long anything takes.
+    `experiment`: its runs' wall times are used where they are known. Raises InsufficientError when neither the
+    experiment nor the model knows how long anything takes.
     """
     ranks = model.parameters.index("ranks") if "ranks" in model.parameters else None
     measured = None if experiment is None else _of_runs(experiment, ranks)

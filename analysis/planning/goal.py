@@ -88,14 +88,9 @@ class Goal:
     def width(self, ratio: Array | float = 1.0, form: Array | None = None) -> Array:
         """Half-width (..., t) of the goal's interval, in logarithms, once those of its series are narrower.
 
-        Distances to the ends add as the engine adds them (:func:`ranksight.model.application.whole.together`).
-
-        Parameters
-        ----------
-        ratio : (..., g, t)
-            Width of each series' interval in the present one.
-        form : (..., g, t), optional
-            Share of its variance that is of the form then; as at present when not given.
+        Distances to the ends add as the engine adds them (:func:`ranksight.model.application.whole.together`). `ratio`
+        (..., g, t): width of each series' interval in the present one. `form` (..., g, t): share of its variance that
+        is of the form then; as at present when not given.
         """
         share, present = (np.concatenate([getattr(each, name) for each in self.sources]) for name in ("share", "form"))
         form = present if form is None else form
@@ -113,6 +108,8 @@ def goal(
 ) -> Goal:
     """The goal of narrowing one metric, of the whole program or of one kernel.
 
+    Raises InputError when the model has no such metric or kernel, or the metric has no total over kernels.
+
     Parameters
     ----------
     targets : (t, m)
@@ -122,11 +119,6 @@ def goal(
         The whole program when not given.
     level : float
         Probability of the intervals.
-
-    Raises
-    ------
-    InputError
-        When the model has no such metric or kernel, or the metric has no total over kernels.
     """
     held = tuple(dict.fromkeys(model.fitted.metrics))
     name = metric_name or next((each for each in ("time", "wall_time") if each in held), held[0])

@@ -32,10 +32,7 @@ _RANGE = re.compile(rf"({_NUMBER})\s*\.\.\s*({_NUMBER})(?:\s*:\s*({_NUMBER}))?")
 class Rule:
     """The values that a parameter may take.
 
-    Attributes
-    ----------
-    text : str
-        As written, or as found in the values measured.
+    `text`: as written, or as found in the values measured.
     """
 
     text: str
@@ -44,15 +41,7 @@ class Rule:
     def values(self, low: float, high: float, whole: bool = True) -> Array:
         """All values of the rule between `low` and `high` (both included), ascending.
 
-        Parameters
-        ----------
-        whole : bool
-            Only whole numbers, as ranks are.
-
-        Raises
-        ------
-        InputError
-            When the rule cannot be read.
+        `whole`: only whole numbers, as ranks are. Raises InputError when the rule cannot be read.
         """
         parts = [_alternative(part.strip(), self.text, low, high) for part in _split(self.text)]
         found = np.unique(np.concatenate(parts))

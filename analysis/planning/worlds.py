@@ -22,12 +22,8 @@ HELD = 100_000
 class Worlds:
     """Outcomes drawn from a belief, and what is believed in each after the runs chosen so far.
 
-    Parameters
-    ----------
-    belief : Belief
-        Its last `targets` points are the targets, the others candidates.
-    worlds : int
-        Outcomes drawn for every series.
+    `belief`: its last `targets` points are the targets, the others candidates. `worlds`: outcomes drawn for every
+    series.
     """
 
     def __init__(self, belief: Belief, targets: int, worlds: int = 48, seed: int = 0) -> None:

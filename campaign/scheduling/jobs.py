@@ -152,26 +152,13 @@ def _plain(value: float) -> str:
 
 
 def write_scripts(
-    jobs: Sequence[Job],
-    gather: Sequence[str],
-    folder: Path,
-    cwd: Path,
-    request: Request,
-    scheduler: Scheduler,
+    jobs: Sequence[Job], gather: Sequence[str], folder: Path, cwd: Path, request: Request, scheduler: Scheduler
 ) -> list[Path]:
     """Write one script a job, ``gather.sh`` and ``submit.sh`` into `folder`; give the scripts of the jobs.
 
-    Parameters
-    ----------
-    gather : words
-        The command that joins the parts; their folders are put behind it.
-    cwd : Path
-        Where the user gave the command, as programs and files may be named from there.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be written, or its name cannot stand in a script's directive.
+    `gather`: the command that joins the parts; their folders are put behind it. `cwd`: where the user gave the command,
+    as programs and files may be named from there. Raises InputError when the folder cannot be written, or its name
+    cannot stand in a script's directive.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

@@ -26,6 +26,8 @@ def cost(
 ) -> Array:
     """Seconds of one call of an operation.
 
+    Raises InputError when the operation, selector or algorithm is unknown, or a value is not a rank count or size.
+
     Parameters
     ----------
     operation : str
@@ -39,11 +41,6 @@ def cost(
         Links and placement; bare parameters are a flat network.
     choice : str, Selector or mapping
         A selector, its name, or algorithms by operation where the rest is Open MPI's.
-
-    Raises
-    ------
-    InputError
-        When the operation, selector or algorithm is unknown, or a value is not a rank count or size.
     """
     fabric = Fabric.flat(network) if isinstance(network, NetworkParameters) else network
     if isinstance(choice, str):

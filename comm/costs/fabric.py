@@ -57,17 +57,8 @@ class Fabric:
     def from_dict(cls, content: Mapping[str, object], ranks_per_node: int, where: str = "network") -> Fabric:
         """From a platform's ``[network]`` table with its ``intra`` and ``inter``.
 
-        Parameters
-        ----------
-        content : mapping
-            Plain data; other entries, such as ``collectives``, are ignored.
-        where : str
-            File and table, for messages.
-
-        Raises
-        ------
-        InputError
-            When a table is malformed, or there is none.
+        `content`: plain data; other entries, such as ``collectives``, are ignored. `where`: file and table, for
+        messages. Raises InputError when a table is malformed, or there is none.
         """
         known = {level: content[level] for level in ("intra", "inter") if level in content}
         links = {level: NetworkParameters.from_dict(table, f"{where}.{level}") for level, table in known.items()}

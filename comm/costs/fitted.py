@@ -63,17 +63,9 @@ def fit_point_to_point(size: ArrayLike, seconds: ArrayLike) -> FittedCost:
 def fit_collective(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> FittedCost:
     """Fit ``t = a log2 P + b s + c`` by least squares with no coefficient negative.
 
-    Parameters
-    ----------
-    ranks, size, seconds : array_like
-        One value a measurement: ranks of the communicator, bytes, seconds of one call.
-
-    Raises
-    ------
-    InputError
-        When the lengths differ or a value is not finite.
-    InsufficientError
-        When the measurements do not determine the coefficients (too few, or ranks or sizes that do not vary).
+    `ranks`, `size`, `seconds`: one value a measurement: ranks of the communicator, bytes, seconds of one call. Raises
+    InputError when the lengths differ or a value is not finite; InsufficientError when the measurements do not
+    determine the coefficients (too few, or ranks or sizes that do not vary).
     """
     return _fit(("log2 P", "s", "1"), ranks, size, seconds)
 
@@ -81,14 +73,8 @@ def fit_collective(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> Fit
 def fit_identifiable(ranks: ArrayLike, size: ArrayLike, seconds: ArrayLike) -> FittedCost:
     """Fit the largest part of ``t = a log2 P + b s + c`` that the measurements determine; see :func:`fit_collective`.
 
-    Without two sizes there is no ``b``, without two numbers of ranks no ``a``; what is left is the constant.
-
-    Raises
-    ------
-    InputError
-        As :func:`fit_collective`.
-    InsufficientError
-        When there is a single measurement.
+    Without two sizes there is no ``b``, without two numbers of ranks no ``a``; what is left is the constant. Raises
+    InputError as :func:`fit_collective`; InsufficientError when there is a single measurement.
     """
     for names in (("log2 P", "s", "1"), ("log2 P", "1"), ("s", "1")):
         try:

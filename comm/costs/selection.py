@@ -109,17 +109,8 @@ def algorithms_of(operation: str) -> tuple[str, ...]:
 def stated(algorithms: Mapping[str, str], where: str) -> dict[str, str]:
     """Algorithms by operation as a user states them, with plain names of operations.
 
-    Parameters
-    ----------
-    algorithms : mapping of str to str
-        ``{"MPI_Allreduce": "ring"}``.
-    where : str
-        Option, or file and table, for messages.
-
-    Raises
-    ------
-    InputError
-        When an operation or an algorithm is not known; it lists those that are.
+    `algorithms` (mapping of str to str): ``{"MPI_Allreduce": "ring"}``. `where`: option, or file and table, for
+    messages. Raises InputError when an operation or an algorithm is not known; it lists those that are.
     """
     found: dict[str, str] = {}
     for operation, kind in algorithms.items():

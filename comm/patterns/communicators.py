@@ -66,10 +66,8 @@ UNKNOWN = CommunicatorSize("unknown")
 def communicator_sizes(seen: Mapping[int, Sequence[int]]) -> list[CommunicatorSize]:
     """Equations whose values are exactly the sizes seen at each number of ranks.
 
-    Parameters
-    ----------
-    seen : mapping of int to sequence of int
-        Sizes at each number of ranks; 0 stands for operations without a communicator.
+    `seen` (mapping of int to sequence of int): sizes at each number of ranks; 0 stands for operations without a
+    communicator.
 
     Returns
     -------

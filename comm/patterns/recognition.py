@@ -79,10 +79,7 @@ def _joined(rules: Iterable[Rule], ranks: int) -> Ints:
 def explain(edge_sets: Sequence[EdgeSet]) -> tuple[Explanation, ...]:
     """All explanations of what was seen, the simplest first; none where no world explains every run.
 
-    Parameters
-    ----------
-    edge_sets : sequence of EdgeSet
-        One for each number of ranks; those without any link say that there is none.
+    `edge_sets`: one for each number of ranks; those without any link say that there is none.
     """
     return _explained(tuple((edges.ranks, edges.codes.tobytes()) for edges in edge_sets))
 

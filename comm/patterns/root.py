@@ -16,12 +16,7 @@ from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, limited
 class Root(Rule):
     """Every other rank names the root, or the root names every other.
 
-    Attributes
-    ----------
-    root : int
-        A rank, counted from the last one where negative.
-    towards : bool
-        Whether the others name the root.
+    `root`: a rank, counted from the last one where negative. `towards`: whether the others name the root.
     """
 
     root: int

@@ -22,12 +22,8 @@ MOST_LINKS = 1 << 25
 class Links:
     """Directed links of a rule at one number of ranks, each once.
 
-    Attributes
-    ----------
-    source, target : (e,) int64
-        Ranks; the target is who the source's operation names: receiver of a send, sender of a receive.
-    round : (e,) int64
-        For rules whose steps grow in number with the ranks the step, from 0; else 0.
+    `source` and `target` (e,) int64: ranks; the target is who the source's operation names: receiver of a send, sender
+    of a receive. `round` (e,) int64: for rules whose steps grow in number with the ranks the step, from 0; else 0.
     """
 
     source: Ints

@@ -16,10 +16,7 @@ from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule, exact_r
 class Transpose(Rule):
     """``destination = (source mod q) q + source div q`` with ``q = sqrt(ranks)``.
 
-    Attributes
-    ----------
-    own : bool
-        Whether ranks on the diagonal send to themselves.
+    `own`: whether ranks on the diagonal send to themselves.
     """
 
     own: bool

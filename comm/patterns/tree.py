@@ -17,10 +17,7 @@ class Tree(Rule):
     """Every rank names its parent, or its children: ``(rank - 1) div 2`` in a binary tree, ``rank`` without its lowest
     set bit in a binomial one.
 
-    Attributes
-    ----------
-    upwards : bool
-        Whether ranks name their parent.
+    `upwards`: whether ranks name their parent.
     """
 
     binomial: bool

@@ -13,10 +13,7 @@ from ranksight.core import limits
 class EventLog:
     """Collects calls; the table has the columns of the tracer's, and what was counted since the call before.
 
-    Parameters
-    ----------
-    counted : str
-        Name of the metric of :meth:`add`'s last argument: ``flops`` or ``instructions``.
+    `counted`: name of the metric of :meth:`add`'s last argument: ``flops`` or ``instructions``.
     """
 
     def __init__(self, counted: str) -> None:

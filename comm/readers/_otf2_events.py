@@ -35,16 +35,13 @@ Event = tuple[int, int, int, tuple[Any, ...]]
 def events(trace: Any, most: float = math.inf) -> Iterator[Event]:
     """All events of the kinds above, in order of time.
 
+    Raises ValueError when there are more: the library may read the same of a damaged archive again and again.
+
     Parameters
     ----------
     trace : otf2.reader.Reader
     most : float
         How many events of any kind there can be.
-
-    Raises
-    ------
-    ValueError
-        When there are more: the library may read the same of a damaged archive again and again.
     """
     import _otf2
     from otf2.events import Metric

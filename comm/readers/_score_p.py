@@ -17,10 +17,8 @@ NOTE = "bytes of bcast, allgather, allreduce and scan are one rank's; Score-P co
 def counts_itself(samples: Iterable[tuple[str, float, float, int]]) -> bool:
     """Whether the rank itself is among those sent to; as in older versions where the samples do not show it.
 
-    Parameters
-    ----------
-    samples : iterable of (str, float, float, int)
-        Operation, bytes sent and received in one call, ranks of its communicator.
+    `samples` (iterable of (str, float, float, int)): operation, bytes sent and received in one call, ranks of its
+    communicator.
 
     Notes
     -----

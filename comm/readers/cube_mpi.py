@@ -36,12 +36,8 @@ class CubeMpi:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read one archive.
 
-        Raises
-        ------
-        InputError
-            When it is not a CUBE4 archive, or has no MPI functions, visits or times.
-        ToolError
-            When pycubexr is not installed.
+        Raises InputError when it is not a CUBE4 archive, or has no MPI functions, visits or times; ToolError when
+        pycubexr is not installed.
         """
         regular_file(path)
         with opened(path) as cube:
@@ -95,10 +91,7 @@ def _read(path: Path, cube: Any) -> Reading:
         configuration={"ranks": float(ranks)},
         messages=tally.table(),
         provenance={"messages": "measured"},
-        notes=(
-            "collectives are taken on all ranks: the profile does not name communicators",
-            _score_p.NOTE,
-        ),
+        notes=("collectives are taken on all ranks: the profile does not name communicators", _score_p.NOTE),
         source=(str(path),),
     )
 

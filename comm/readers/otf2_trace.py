@@ -44,12 +44,8 @@ class Otf2:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read one archive.
 
-        Raises
-        ------
-        InputError
-            When the archive is damaged, lacks a location's events, or its events do not nest.
-        ToolError
-            When the otf2 package is not installed.
+        Raises InputError when the archive is damaged, lacks a location's events, or its events do not nest; ToolError
+        when the otf2 package is not installed.
         """
         anchor = path / "traces.otf2" if path.is_dir() else path
         events = anchor.with_suffix("")

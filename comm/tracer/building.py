@@ -97,15 +97,8 @@ def _run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[
 def compiler(name: str | None = None) -> Compiler:
     """Ask the compiler wrapper what it is.
 
-    Parameters
-    ----------
-    name : str, optional
-        Its path or name; by default the environment variable ``RANKSIGHT_MPICC``, else ``mpicc``.
-
-    Raises
-    ------
-    ToolError
-        When there is none, or it compiles nothing.
+    `name`: its path or name; by default the environment variable ``RANKSIGHT_MPICC``, else ``mpicc``. Raises ToolError
+    when there is none, or it compiles nothing.
     """
     name = name or os.environ.get("RANKSIGHT_MPICC") or "mpicc"
     path = shutil.which(name)
@@ -132,15 +125,8 @@ def _last_line(text: str) -> str:
 def build(using: Compiler, fallback: Path | None = None) -> Path:
     """Path of the tracer for this MPI, built if need be.
 
-    Parameters
-    ----------
-    fallback : Path, optional
-        Where to build when the cache cannot be written; a temporary directory by default.
-
-    Raises
-    ------
-    ToolError
-        When it does not compile, or there is no place for it.
+    `fallback`: where to build when the cache cannot be written; a temporary directory by default. Raises ToolError when
+    it does not compile, or there is no place for it.
     """
     generated = _generate(using)
     ready = _place(using, generated)

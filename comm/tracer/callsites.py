@@ -26,11 +26,8 @@ Array = NDArray[Any]
 def python_name(text: str) -> str:
     """Name of the kernel that is a function of Python, such as ``Grid.exchange (heat.py:24)``.
 
-    Parameters
-    ----------
-    text : str
-        Its qualified name, its file and the line where it begins, between tabs, as the tracer writes them; a name
-        alone where it is no function.
+    `text`: its qualified name, its file and the line where it begins, between tabs, as the tracer writes them; a name
+    alone where it is no function.
     """
     name, file, line = (*text.split("\t"), "", "")[:3]
     if not file:

@@ -23,13 +23,10 @@ def has_events(traces: Sequence[RankTrace]) -> bool:
 def tabulate_events(traces: Sequence[RankTrace]) -> pd.DataFrame:
     """Events of all ranks in the order in which each rank made them.
 
-    Returns
-    -------
-    DataFrame
-        ``rank``, ``thread``, ``kernel``, ``operation``, ``comm_size``, ``begin`` and ``end`` (seconds after the
-        earliest return from MPI_Init, by the machines' monotonic clocks: exact within a machine only), ``bytes``,
-        ``peer`` (rank in MPI_COMM_WORLD, -1 outside it) and ``tag``, both missing for the calls themselves. A transfer
-        follows the call that made it or, for posted receives, completed it; its times are that call's end.
+    Columns: ``rank``, ``thread``, ``kernel``, ``operation``, ``comm_size``, ``begin`` and ``end`` (seconds after the
+    earliest return from MPI_Init, by the machines' monotonic clocks: exact within a machine only), ``bytes``, ``peer``
+    (rank in MPI_COMM_WORLD, -1 outside it) and ``tag``, both missing for the calls themselves. A transfer follows the
+    call that made it or, for posted receives, completed it; its times are that call's end.
     """
     places = CallSites()
     origin = min((trace.head["init_mono"] for trace in traces), default=0)

@@ -17,10 +17,8 @@ def trace_files(folder: Path) -> list[Path]:
 def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace], list[str]]:
     """Read the traces of one run.
 
-    Parameters
-    ----------
-    size : int, optional
-        Number of ranks that were started; by default the number that the ranks themselves saw.
+    `size`: number of ranks that were started; by default the number that the ranks themselves saw. Raises InputError
+    when no rank left a trace, ranks of several programs are mixed, or a file is damaged.
 
     Returns
     -------
@@ -28,11 +26,6 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
         By rank.
     lost : list of str
         What is missing, one phrase.
-
-    Raises
-    ------
-    InputError
-        When no rank left a trace, ranks of several programs are mixed, or a file is damaged.
     """
     files = trace_files(folder)
     empty = [file for file in files if file.stat().st_size == 0]

@@ -88,9 +88,7 @@ def _point_to_point() -> None:
         also = f" {found}rs_probed(@, *{{{message}}}, {{2}});"
         RULES[name] = Rule("w", f"rs_on_comm(@, #{name}, {{2}});{also}")
     RULES["Mrecv"] = Rule(
-        "r",
-        "rs_recv(@, #Mrecv, rs_on, {4});",
-        status.replace("%d", "4") + " rs_group *rs_on = rs_probed_on(*{3});",
+        "r", "rs_recv(@, #Mrecv, rs_on, {4});", status.replace("%d", "4") + " rs_group *rs_on = rs_probed_on(*{3});"
     )
     RULES["Imrecv"] = Rule(
         "r",
@@ -265,9 +263,7 @@ def _files() -> None:
         for suffix, at in (("", 1), ("_all", 1), ("_shared", 1), ("_ordered", 1), ("_at", 2), ("_at_all", 2)):
             name = f"File_{way}{suffix}"
             RULES[name] = Rule(
-                "i",
-                f"rs_on_file(@, #{name}, {{0}}, rs_status_bytes({{{at + 3}}}));",
-                status.replace("%d", str(at + 3)),
+                "i", f"rs_on_file(@, #{name}, {{0}}, rs_status_bytes({{{at + 3}}}));", status.replace("%d", str(at + 3))
             )
             if suffix != "_ordered":
                 name = f"File_i{way}{suffix}"

@@ -70,21 +70,14 @@ def _parameter(text: str) -> Parameter:
 def parse(preprocessed: str) -> dict[str, Prototype]:
     """Find the functions that a preprocessed ``mpi.h`` declares both as ``MPI_X`` and as ``PMPI_X``.
 
-    Parameters
-    ----------
-    preprocessed : str
-        What ``mpicc -E`` gives for ``#include <mpi.h>``.
+    `preprocessed`: what ``mpicc -E`` gives for ``#include <mpi.h>``. Raises ToolError when not even ``MPI_Send`` is
+    there: this is no ``mpi.h``.
 
     Returns
     -------
     dict of str to Prototype
         By name, in the header's order. Functions with a variable number of arguments are left out: they cannot be
         passed on (``MPI_Pcontrol`` alone).
-
-    Raises
-    ------
-    ToolError
-        When not even ``MPI_Send`` is there: this is no ``mpi.h``.
     """
     functions: dict[str, Prototype] = {}
     profiled: set[str] = set()

@@ -32,13 +32,7 @@ def build(folder: Path, *more: str) -> Path | None:
     """Compile the library into `folder`; None where it cannot be built, or not be preloaded for blanks in its path.
 
     Without it the whole process is simulated: the kernels' counts are the same, it takes two to three times as long.
-
-    Parameters
-    ----------
-    folder : Path
-        Searched for headers too.
-    *more : str
-        Names of further sources of this package that go into the same library.
+    `folder`: searched for headers too. `*more`: names of further sources of this package that go into the same library.
     """
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "cc", "gcc", "clang"))), None)
     valgrind = shutil.which("valgrind")

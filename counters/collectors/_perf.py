@@ -119,12 +119,8 @@ def recorded_events(file: Path) -> dict[str, int]:
 def refuse_software(file: Path, wanted: Mapping[str, str]) -> None:
     """Refuse hardware events that the kernel served as a software clock.
 
-    Where there is no PMU, ``perf record -e cycles`` succeeds without a word and records ``cpu-clock``.
-
-    Parameters
-    ----------
-    wanted : mapping of str to str
-        Event as given to perf, and the metric it is for.
+    Where there is no PMU, ``perf record -e cycles`` succeeds without a word and records ``cpu-clock``. `wanted`
+    (mapping of str to str): event as given to perf, and the metric it is for.
 
     Raises
     ------

@@ -24,20 +24,9 @@ _SPAN = re.compile(r"(?P<kernel>.+)@(?P<file>[^@:]+):(?P<first>\d+)-(?P<last>\d+
 def by_line(file: Path, kernels: Collection[str], spans: Sequence[str] = ()) -> pd.DataFrame:
     """Periods of samples whose innermost frame is in one of `kernels`, by source line.
 
-    Parameters
-    ----------
-    spans : sequence of str
-        Loops as :func:`ranksight.counters.refine.split` names them; a line is given to the smallest around it.
-
-    Returns
-    -------
-    DataFrame
-        ``event``, ``kernel`` (``relax@heat.c:120`` or a span's name), ``parent``, ``samples``, ``period``.
-
-    Raises
-    ------
-    ToolError
-        When perf cannot find source lines.
+    Columns: ``event``, ``kernel`` (``relax@heat.c:120`` or a span's name), ``parent``, ``samples``, ``period``.
+    `spans`: loops as :func:`ranksight.counters.refine.split` names them; a line is given to the smallest around it.
+    Raises ToolError when perf cannot find source lines.
     """
     symbols = sorted(_symbols(file, kernels))
     if not symbols:

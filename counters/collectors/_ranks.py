@@ -16,11 +16,8 @@ from ranksight.core.reading import Reading
 def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...]:
     """The launch with a shell line in front of the program on every rank.
 
-    Parameters
-    ----------
-    command : str
-        A POSIX shell command that ends before the program; ``$0`` is `folder`, ``$place`` the same for tools that
-        expand ``%`` in names, ``$rank`` the rank, ``$$`` the process, which becomes the program's.
+    `command`: a POSIX shell command that ends before the program; ``$0`` is `folder`, ``$place`` the same for tools
+    that expand ``%`` in names, ``$rank`` the rank, ``$$`` the process, which becomes the program's.
     """
     place = "'" + str(folder.resolve()).replace("%", "%%").replace("'", "'\\''") + "'"
     line = f'rank={rank_expression()}; place={place}; exec {command} "$@"'
@@ -48,17 +45,9 @@ def refuse_script(launch: Launch) -> None:
 def rank_files(folder: Path, pattern: str, launch: Launch, tool: str, log: str = "") -> dict[int, Path]:
     """Files that the ranks left in `folder`, by rank.
 
-    Parameters
-    ----------
-    pattern : str
-        Regular expression of the whole name, with a group ``rank``.
-    log : str, optional
-        Regular expression of the names of the tool's own logs, quoted where a rank is missing.
-
-    Raises
-    ------
-    ToolError
-        When a rank left none, or two ranks took themselves for the same.
+    `pattern`: regular expression of the whole name, with a group ``rank``. `log`: regular expression of the names of
+    the tool's own logs, quoted where a rank is missing. Raises ToolError when a rank left none, or two ranks took
+    themselves for the same.
     """
     found: dict[int, Path] = {}
     for file in sorted(folder.iterdir()):
@@ -108,15 +97,7 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
 def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:
     """One reading of several runs that counted different events; what several of them count is taken from the first.
 
-    Parameters
-    ----------
-    passes : iterable of Reading
-        With counters of every rank.
-
-    Returns
-    -------
-    Reading or None
-        None without a pass.
+    None without a pass. `passes`: with counters of every rank.
     """
     counters: pd.DataFrame | None = None
     provenance: dict[str, str] = {}

@@ -135,14 +135,14 @@ class Callgrind:
         levels = self.caches()
         line = levels[-1].line
         tables, libraries, unlike = [], [], ("", 0.0)
-        files: list[tuple[str, str]] = []
+        begun: list[tuple[str, str, int]] = []
         for rank in range(launch.ranks):
             small, large = (self._attributed(found[rank]) for found in (first, second))
             table, difference = _join(small, large, line)
             unlike = max(unlike, difference, key=lambda pair: pair[1])
             tables.append(table.reset_index(names="kernel").assign(rank=rank))
             libraries.append(large.rows("Ir", "instructions", rank))
-            files += large.files
+            begun += large.places
         counters = pd.concat(tables, ignore_index=True)
         if counters.empty:
             remedy = "check that it calls MPI_Init, and build it with symbols (no -s, no strip)"
@@ -165,9 +165,7 @@ class Callgrind:
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters[["kernel", "rank", *metrics]],
-            tables={leftout.TABLE: left_out}
-            | places.tables_of((kernel, file, 0) for kernel, file in files)
-            | ({"refined": parents} if self.refine else {}),
+            tables={leftout.TABLE: left_out} | places.tables_of(begun) | ({"refined": parents} if self.refine else {}),
             provenance=dict.fromkeys(metrics, self.simulated),
             notes=tuple(notes),
             source=tuple(file.name for found in (first, second) for file in found.values()),

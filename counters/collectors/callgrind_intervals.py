@@ -35,10 +35,7 @@ metrics of what lies between the call before, or MPI_Init, and this one."""
 class CallgrindIntervals:
     """Simulated counters between MPI calls; see the module.
 
-    Parameters
-    ----------
-    simulation : Callgrind
-        Whose caches are simulated.
+    `simulation`: whose caches are simulated.
     """
 
     simulation: Callgrind = field(default_factory=Callgrind)
@@ -94,12 +91,7 @@ class CallgrindIntervals:
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read both runs of every rank.
 
-        Raises
-        ------
-        ToolError
-            When a rank left nothing.
-        InputError
-            When a file is damaged.
+        Raises ToolError when a rank left nothing; InputError when a file is damaged.
         """
         first, second = (
             rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")

@@ -36,10 +36,7 @@ _PROCESSORS = r"$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/statu
 class Likwid:
     """Performance groups per region and rank; see the module.
 
-    Parameters
-    ----------
-    groups : tuple of str
-        As ``likwid-perfctr -a`` lists them; one run each.
+    `groups`: as ``likwid-perfctr -a`` lists them; one run each.
     """
 
     groups: tuple[str, ...] = ("FLOPS_DP", "L2", "L3")

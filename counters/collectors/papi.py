@@ -33,10 +33,7 @@ _EVENT = re.compile(r"[A-Za-z0-9_:.=-]{1,120}")
 class Papi:
     """Events per region and rank of an instrumented program; see the module.
 
-    Parameters
-    ----------
-    events : tuple of str
-        In addition to cycles and instructions; those that the machine lacks are left out.
+    `events`: in addition to cycles and instructions; those that the machine lacks are left out.
     """
 
     events: tuple[str, ...] = (

@@ -161,6 +161,8 @@ def build(
 ) -> Reading:
     """One reading from columns under their source's names (SI units), one row a kernel x rank.
 
+    Raises InputError when there is no row or no value, a kernel stands twice on a rank, or a number is absurd.
+
     Parameters
     ----------
     path : Path
@@ -179,11 +181,6 @@ def build(
         Further tables of the reading.
     **more
         Further attributes of :class:`ranksight.core.reading.Reading`.
-
-    Raises
-    ------
-    InputError
-        When there is no row or no value, a kernel stands twice on a rank, or a number is absurd.
     """
     if len(kernels) == 0:
         raise InputError(f"{path} holds no measurement", "is the file complete?")
@@ -346,17 +343,8 @@ def head_of(path: Path, size: int = 4096) -> bytes:
 def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
     """One reading of a run from one reading a rank.
 
-    Parameters
-    ----------
-    readings : mapping of int to Reading
-        Each with the counters of a single rank, whatever rank it calls itself.
-    source : Path
-        Where they came from.
-
-    Raises
-    ------
-    InputError
-        When a rank is missing or a file holds several ranks.
+    `readings` (mapping of int to Reading): each with the counters of a single rank, whatever rank it calls itself.
+    `source`: where they came from. Raises InputError when a rank is missing or a file holds several ranks.
     """
     ranks = checked_ranks(readings, str(source))
     tables = []
@@ -396,12 +384,8 @@ def merge_ranks(readings: Mapping[int, Reading], source: Path) -> Reading:
 class FilePerRank:
     """A reader of files that are of one rank each: of one, or of a folder with one a rank, which is one run.
 
-    Attributes
-    ----------
-    is_one : callable
-        Whether a file, with its first bytes, is of the format.
-    read_one : callable
-        The reading of a file, and of its rank where its name holds one.
+    `is_one`: whether a file, with its first bytes, is of the format. `read_one`: the reading of a file, and of its rank
+    where its name holds one.
     """
 
     text: str

@@ -83,12 +83,8 @@ def runs(path: Path, lines: Sequence[str]) -> list[Output]:
     """The runs whose output was appended to one file, in order.
 
     A table of a region, group and kind that was there before belongs to a further run, which begins with the last text
-    between two tables before it: its program's output, or LIKWID's own head.
-
-    Raises
-    ------
-    InputError
-        As :func:`tables`; or where a table comes twice and no text is between.
+    between two tables before it: its program's output, or LIKWID's own head. Raises InputError as :func:`tables`; or
+    where a table comes twice and no text is between.
     """
     blocks = list(tables(path, lines))
     begins, seen, gap = [0], dict[tuple[str | None, int, str], int](), 0

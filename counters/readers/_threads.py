@@ -47,10 +47,6 @@ def reduce_threads(
     columns : mapping of str to ndarray, shape (m,)
     how : mapping of str to {"max", "mean"}
         Columns that are not added: time passes for all threads at once, so a rank's is its slowest thread's.
-
-    Returns
-    -------
-    Reduced
     """
     if len(set(zip(kernels.tolist(), ranks.tolist(), strict=True))) == len(kernels):
         return Reduced(kernels, ranks, dict(columns), None, ())

@@ -84,12 +84,8 @@ class Caliper:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read one profile.
 
-        Raises
-        ------
-        InputError
-            Naming file and line where it is damaged, or holds no metric of regions.
-        ToolError
-            When caliper-reader is needed and not installed.
+        Raises InputError naming file and line where it is damaged, or holds no metric of regions; ToolError when
+        caliper-reader is needed and not installed.
         """
         head = _assemble.head_text(_assemble.head_of(path, 64))
         yield reading(path, _stream(path) if head.startswith("__rec=") or path.suffix == ".cali" else _json(path))
@@ -139,10 +135,7 @@ def _stream(path: Path) -> Source:
 class _Nodes:
     """Checks records before caliper-reader follows their nodes to the root.
 
-    Parameters
-    ----------
-    size : int
-        Characters of the file.
+    `size`: characters of the file.
     """
 
     def __init__(self, size: int) -> None:

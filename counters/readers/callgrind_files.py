@@ -89,11 +89,11 @@ def reading_of(path: Path, profile: callgrind_profile.Profile, tool: str) -> Rea
         rest = found.left_out.groupby(lambda at: whose[at[0]]).sum()
         table = pd.concat([found.kernels, rest])
         first = profile.events[0]
-        tables |= places.tables_of((kernel, file, 0) for kernel, file in found.files)
+        tables |= places.tables_of(found.places)
         tables[TABLE] = found.rows(first, "instructions" if first == "Ir" else first, rank)
     else:
         names = [_kernel(*pair) for pair in zip(profile.functions, profile.objects, strict=True)]
-        tables |= places.tables_of((name, file, 0) for name, file in zip(names, profile.files, strict=True))
+        tables |= places.tables_of(zip(names, profile.files, profile.lines, strict=True))
         table = pd.DataFrame(profile.self_cost, columns=list(profile.events))
         table = table.groupby(np.array(names, dtype=object), sort=True).sum()
     table = table[(table > 0).any(axis=1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,8 +82,7 @@ def read_table(path: Path, columns: Columns, strict: bool = False, outside: bool
     unnamed = "metrics" if not columns.metrics else "parameters" if not (columns.parameters or outside) else ""
     if unnamed:
         raise InputError(
-            f"{path}: no column is named for the {unnamed}",
-            "write --parameter ranks --metric time=COLUMN",
+            f"{path}: no column is named for the {unnamed}", "write --parameter ranks --metric time=COLUMN"
         )
     return _Table(path, columns, strict).readings()
 
@@ -196,7 +196,11 @@ class _Table:
         return scale
 
     def _lumped(self, frame: pd.DataFrame, keys: list[str]) -> None:
-        """Note columns that nobody named and in which rows differ that become repetitions."""
+        """Note columns of numbers that nobody named and in which rows differ that become repetitions.
+
+        Raises InputError for a column of texts that come again from configuration to configuration: as names of kernels
+        they would be added up wrongly, or not at all.
+        """
         read = {*self.columns.names(), ""}
         others = [name for name in self.text.header if name not in read]
         reshaped = self.columns.shape.melt or self.columns.shape.pivot  # rows are no longer those of the file
@@ -208,9 +212,18 @@ class _Table:
         for name in others:
             cell = pd.Series(texts[name], dtype=object).iloc[frame.index].reset_index(drop=True)
             numbers = cell.map(_number_or_none)
+            if cell.groupby(group).nunique().max() == 1:
+                continue
+            if numbers.isna().all() and cell.nunique() <= len(cell) // 2:
+                quoted = shlex.quote(name)
+                raise InputError(
+                    f"{self.path}: rows of one configuration differ in {name!r}",
+                    f"write --kernel {quoted} if it names kernels, --repetition {quoted} if they are repetitions, or "
+                    f"choose rows with --where {shlex.quote(f'{name}={cell[0]}')}",
+                )
             measured = numbers.notna().all() and (numbers % 1 != 0).any()
             most = min(FEW, len(cell) // 2 if measured else FEW)
-            if cell.nunique() <= most and cell.groupby(group).nunique().max() > 1:
+            if cell.nunique() <= most:
                 differ.append(name)
         if differ:
             self.notes.append(

@@ -83,12 +83,8 @@ class Cube:
     def read(self, path: Path) -> Iterator[Reading]:
         """Read one archive.
 
-        Raises
-        ------
-        InputError
-            When it is damaged, holds paths that lead out of it, or none of its metrics can be read.
-        ToolError
-            When pycubexr is not installed.
+        Raises InputError when it is damaged, holds paths that lead out of it, or none of its metrics can be read;
+        ToolError when pycubexr is not installed.
         """
         regular_file(path)
         with opened(path) as cube:
@@ -133,12 +129,7 @@ def _read(path: Path, cube: Any) -> Reading:
         return _assemble.build(path, kernels, flat, columns, notes=notes, tables=tree.defined, distinct=True)
     names = np.repeat(np.array(tree.paths, dtype=object), width)
     reduced = reduce_threads(names, flat, np.tile(locations, len(tree.paths)), columns, {"time": "max"})
-    return _assemble.build_reduced(
-        path,
-        reduced,
-        notes=notes,
-        tables=tree.defined,
-    )
+    return _assemble.build_reduced(path, reduced, notes=notes, tables=tree.defined)
 
 
 def _tree(path: Path, cube: Any) -> _Tree:

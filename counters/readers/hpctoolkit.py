@@ -103,11 +103,7 @@ def _from_store(folder: Path) -> Reading:
         columns,
         {"time": "max"},
     )
-    return _assemble.build_reduced(
-        folder,
-        reduced,
-        origin=origin,
-    )
+    return _assemble.build_reduced(folder, reduced, origin=origin)
 
 
 def _parse(file: Path) -> _Tree:
@@ -211,9 +207,7 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
         {"time": "max"},
     )
     return _assemble.build_reduced(
-        file,
-        reduced,
-        origin={_metric(given)[0]: f"sampled ({given[0]})" for given in own.values()},
+        file, reduced, origin={_metric(given)[0]: f"sampled ({given[0]})" for given in own.values()}
     )
 
 

@@ -73,12 +73,7 @@ def _read(path: Path, rank: int | None) -> Reading:
         notes.append(f"instantaneous values do not add and are left out: {', '.join(sorted(instant))}")
     environment = {key: str(content[key]) for key in ("papi_version", "cpu_info", "max_cpu_rate_mhz") if key in content}
     return _assemble.build_reduced(
-        path,
-        reduced,
-        aliases=_KNOWN,
-        configuration={},
-        notes=notes,
-        environment=environment,
+        path, reduced, aliases=_KNOWN, configuration={}, notes=notes, environment=environment
     )
 
 

@@ -24,7 +24,7 @@ from ranksight.counters.readers._samples import meaning, provenance
 _KEYS = ["kernel", "rank"]
 _SAMPLE = re.compile(
     r"^\s*(?:\S.*?\s+)?(?:\d+/\d+|\d+)\s+(?:\[\d+\]\s+)?(?:\d+\.\d{6,9}:\s+)?(?:\d+\s+)?"
-    r"(?P<event>[A-Za-z][\w.:/=,\-]*?):[ukhHGpPSDW]*:?\s*(?:[0-9a-f]{4,16}\s.*\(.*\))?\s*$",
+    r"(?P<event>[A-Za-z][\w.:/=,\-]*?):[ukhHGpPSDW]*:?\s*(?:[0-9a-f]{4,16}\s.*\(.*\))?\s*$"
 )
 _FRAME = re.compile(r"^\s+[0-9a-f]{4,16} .*\(.*\)\s*$|^.*\s[0-9a-f]{4,16} \S.*\(\S.*\)\s*$", re.MULTILINE)
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.sampled import sampling_of
 from ranksight.model.fitting.fitted import Fitted
@@ -29,8 +29,6 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.wholeunits import WholeUnits
 from ranksight.model.uncertainty import forecast
-
-Array = NDArray[np.float64]
 
 SIMILAR = 0.95
 """Share of their work in which two ranks of a group agree."""
@@ -131,16 +129,13 @@ class Balance(Stored):
         return fine and wanted <= keys and (not self.roles or MOST in self.roles)
 
 
-def groups(work: Array) -> list[NDArray[np.intp]]:
+def groups(work: Array) -> list[Index]:
     """Groups of ranks with similar work, the largest group first.
 
-    Parameters
-    ----------
-    work : (ranks, kernels)
-        Zero where a rank does not call a kernel.
+    `work` (ranks, kernels): zero where a rank does not call a kernel.
     """
     left = np.argsort(work.sum(axis=1), kind="stable")
-    found: list[NDArray[np.intp]] = []
+    found: list[Index] = []
     while len(left):
         # The median of what is left leads: it is of the largest group wherever that holds most of them.
         leader = work[left[len(left) // 2]]
@@ -152,9 +147,9 @@ def groups(work: Array) -> list[NDArray[np.intp]]:
     return sorted(found, key=len, reverse=True)
 
 
-def roles(found: list[NDArray[np.intp]], total: Array) -> dict[str, NDArray[np.intp]]:
+def roles(found: list[Index], total: Array) -> dict[str, Index]:
     """The groups by their roles; a role of one rank is only given to a group of one."""
-    named: dict[str, NDArray[np.intp]] = {MOST: found[0]}
+    named: dict[str, Index] = {MOST: found[0]}
     rest = []
     for group in found[1:]:
         if len(group) == 1 and group[0] == 0:

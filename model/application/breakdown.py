@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.model.application.communication import Exchanged
 from ranksight.model.application.laws import Terms
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
 """What an application's time is made of; ``contention`` is what sharing the bandwidth of memory or a cache adds,

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
@@ -41,8 +41,6 @@ from ranksight.model.structure.functions import Functions, choose, rows_of
 from ranksight.model.structure.staircase import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -223,7 +221,7 @@ class Application(Stored):
                 laws.only(CONSTANT_CPI, imputed, laws.given_parts.forecast())
         return laws
 
-    def _applies(self, name: str, law: Sharing, time: Forecast, points: Array) -> NDArray[np.bool_]:
+    def _applies(self, name: str, law: Sharing, time: Forecast, points: Array) -> Mask:
         """Where a law of shared bandwidth applies (K, k)."""
         answers = np.isfinite(time.value) & ~np.isin(time.status, forecast.INSUFFICIENT)
         if name == BANDWIDTH:
@@ -276,7 +274,7 @@ class Application(Stored):
         status[index], reason[index] = forecast.judged_by_width(factor, status[index], reason[index])
         return replace(said, upper=upper, status=status, reason=reason)
 
-    def by_cache(self, kernels: tuple[str, ...]) -> NDArray[np.bool_]:
+    def by_cache(self, kernels: tuple[str, ...]) -> Mask:
         """Which of `kernels` go by a shared cache."""
         return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
 

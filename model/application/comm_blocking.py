@@ -23,17 +23,14 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
 from ranksight.core import special
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_SCATTER, CONTINUED, REPEATED, UNSEEN
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 POINT_TO_POINT = "point-to-point"
 """Kind of all messages between two ranks, with the operations that end them."""
@@ -65,12 +62,8 @@ def costs_time(operation: str) -> bool:
 class Taken(Stored):
     """What communication took in the program at n configurations, without T_imbalance.
 
-    Attributes
-    ----------
-    points : (n, m)
-        Configurations.
-    logs, errors : (q, n)
-        Logarithms of the seconds of each kind, NaN where there are none, and their standard errors.
+    `points` (n, m): configurations. `logs` and `errors` (q, n): logarithms of the seconds of each kind, NaN where there
+    are none, and their standard errors.
     """
 
     kinds: tuple[str, ...]
@@ -168,17 +161,8 @@ def fit_blocking(
 ) -> Blocking | None:
     """Learn BF_comm.
 
-    Parameters
-    ----------
-    cost : mapping of (kind, way) to (n,)
-        Modelled seconds at the configurations of `taken`.
-    prior : callable
-        Prior weights of the ways of a kind.
-
-    Returns
-    -------
-    Blocking or None
-        None where nothing that was measured is modelled.
+    None where nothing that was measured is modelled. `cost` (mapping of (kind, way) to (n,)): modelled seconds at the
+    configurations of `taken`. `prior`: prior weights of the ways of a kind.
     """
     ranks = parameters.index("ranks")
     varied = [at for at, column in enumerate(taken.points.T) if len(np.unique(column)) > 1 and (column > 0).all()]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ranksight.comm.costs.cost import cost
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from ranksight.comm.costs.fabric import Fabric
 
-Array = NDArray[np.float64]
 Price = Callable[[str, Array, Array], Array]
 """Seconds of one call of an operation at ranks and bytes a call."""
 
@@ -108,12 +108,7 @@ def message_series(experiment: Experiment) -> Series | None:
 class Sent:
     """What is sent at k configurations.
 
-    Attributes
-    ----------
-    counts : Forecast
-        Calls and bytes of each operation, means over ranks.
-    tables : tuple of MessageTable or None
-        Who sends what to whom, where it is known.
+    `counts`: calls and bytes of each operation, means over ranks. `tables`: who sends what to whom, where it is known.
     """
 
     counts: Forecast
@@ -138,7 +133,7 @@ class Exchanged:
 
     times: Forecast
     factor: Forecast
-    measured: NDArray[np.bool_]
+    measured: Mask
     assumed: bool = False
 
     @property
@@ -373,7 +368,7 @@ class Communication(Stored):
             value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, 1 - form, said.level
         )
 
-    def judge(self, messages: Forecast, total: Array, status: NDArray[np.intp], reason: NDArray[np.object_]) -> None:
+    def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.
 
         Parameters
@@ -415,9 +410,7 @@ class Communication(Stored):
         return super().from_dict({**content, "functions": content})
 
 
-def _mixed(
-    weights: Array, centres: Array, spread: Array, exact: NDArray[np.bool_], reach: float
-) -> tuple[Array, Array, Array]:
+def _mixed(weights: Array, centres: Array, spread: Array, exact: Mask, reach: float) -> tuple[Array, Array, Array]:
     """Medians (r, k) of mixtures of c normal laws, and how far the ends of their intervals are below and above.
 
     Parameters
@@ -439,9 +432,7 @@ def _mixed(
     return np.where(none, -np.inf, middle), down, up
 
 
-def _exchanged(
-    alone: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: NDArray[np.bool_]
-) -> Exchanged:
+def _exchanged(alone: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: Mask) -> Exchanged:
     """Put together what :meth:`Communication.exchanged` gives.
 
     Parameters

@@ -6,13 +6,11 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast
-
-Array = NDArray[np.float64]
 
 SENT = ("messages", "bytes_sent")
 STEADY = 1e-3
@@ -39,7 +37,7 @@ def with_doubts(said: Forecast, points: Array, functions: Functions, held: Messa
     status, reason = said.status.copy(), said.reason.astype(object)
 
     @cache
-    def steady() -> NDArray[np.bool_]:
+    def steady() -> Mask:
         return _steady(functions, training[training[:, at] > 1])
 
     asked = points[:, at]
@@ -52,7 +50,7 @@ def with_doubts(said: Forecast, points: Array, functions: Functions, held: Messa
     return replace(said, status=status, reason=reason)
 
 
-def _steady(functions: Functions, several: Array) -> NDArray[np.bool_]:
+def _steady(functions: Functions, several: Array) -> Mask:
     """Which series (s,) were the same at every number of ranks from two on, whoever they sent to."""
     values = functions.predict(several, 0.9).value
     known = np.isfinite(values)

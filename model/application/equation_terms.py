@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.model.application.laws import Terms
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 TERMS = ("configuration", "kernel", "term", "value", "lower", "upper", "method")
 """Columns: ``kernel`` is None for T_others; ``lower`` and ``upper`` are None where the term was not given a spread."""

@@ -27,11 +27,7 @@ from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.reducing import Series
 
-TREE: Mapping[Factor, float] = {
-    (0.0, 1.0, 0.0): 0.0,
-    on_a_grid("ceil(log2(x))"): 0.0,
-    on_a_grid("x - 1"): RARE_TERM,
-}
+TREE: Mapping[Factor, float] = {(0.0, 1.0, 0.0): 0.0, on_a_grid("ceil(log2(x))"): 0.0, on_a_grid("x - 1"): RARE_TERM}
 """How a collective operation grows with the ranks: as a tree, in whole steps, or one message to each other rank."""
 SHARES = (0.5, 2 / 3, 1.0)
 """Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""

@@ -42,6 +42,8 @@ def fit_application(
 ) -> Application:
     """Learn the parts of an application's time.
 
+    Raises InputError when the counts contradict the machine.
+
     Parameters
     ----------
     sampled : Sampled
@@ -64,11 +66,6 @@ def fit_application(
         How cycles were.
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
-
-    Raises
-    ------
-    InputError
-        When the counts contradict the machine.
     """
     means = over_ranks == "mean"
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
@@ -98,12 +95,7 @@ def fit_application(
     balance = fit_balance(experiment, units, **each) if means else None
     found = replace(kernel_laws.fit(), weights=kernel_laws.weights())
     return replace(
-        found,
-        communication=communication,
-        network=network,
-        imbalance=imbalance,
-        balance=balance,
-        imbalances=imbalances,
+        found, communication=communication, network=network, imbalance=imbalance, balance=balance, imbalances=imbalances
     )
 
 

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ranksight.comm.costs.fitted import FittedCost, fit_identifiable
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.application.comm_blocking import kind_of
 from ranksight.model.plaindata import reading
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,8 @@ class Forms:
 def fit_forms(calls: Mapping[str, tuple[Array, Array, Array]]) -> Forms | None:
     """Fit the form of each kind; None where none can be.
 
-    Parameters
-    ----------
-    calls : mapping of kind to ((n,), (n,), (n,))
-        Ranks, bytes a call and seconds a call of each run, means over ranks.
+    `calls` (mapping of kind to ((n,), (n,), (n,))): ranks, bytes a call and seconds a call of each run, means over
+    ranks.
     """
     costs = {}
     for kind, (ranks, size, seconds) in calls.items():

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.log import log
 from ranksight.model.application.bulk_synchronous import Application
@@ -32,8 +32,6 @@ from ranksight.model.sharing.fit_sharing import fit_sharing
 from ranksight.model.sharing.readings import Readings
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.wholeunits import WholeUnits
-
-Array = NDArray[np.float64]
 
 MOST = 64
 """Kernels that are held out, those of most time: the weights that so many share are known from them."""
@@ -151,7 +149,7 @@ class KernelLaws:
         log("weights of the laws after %d held-out sets: %s", count, shown)
         return found
 
-    def _splits(self) -> list[NDArray[np.bool_]]:
+    def _splits(self) -> list[Mask]:
         """Configurations to keep (n,), each time without more of the largest values of a parameter."""
         series = self.sampled.series
         names = list(series.parameters)
@@ -163,7 +161,7 @@ class KernelLaws:
         deepest = min(HELD_OUT_DEEPEST, len(levels) - HELD_OUT_REST)
         return [series.points[:, first] < levels[-depth] for depth in range(1, deepest + 1)]
 
-    def _scores(self, kernels: tuple[str, ...], keep: NDArray[np.bool_]) -> dict[str, Array]:
+    def _scores(self, kernels: tuple[str, ...], keep: Mask) -> dict[str, Array]:
         """Logarithmic score (K,) of each law that was fitted to the configurations `keep`."""
         series = self.sampled.series
         samples = {kernel: values[keep] for kernel, values in self.sampled.samples.items()}

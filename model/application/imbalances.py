@@ -29,9 +29,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import working
 from ranksight.model import priors
@@ -45,7 +45,6 @@ from ranksight.model.uncertainty import forecast
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 Tables = Mapping[str, "list[tuple[Run, pd.DataFrame]]"]
 
 UNEVEN = 1.05
@@ -188,7 +187,7 @@ class Imbalances(Stored):
             ratio[here] = self.ratios(points)[there]
         return ratio
 
-    def _uneven(self, kernels: tuple[str, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _uneven(self, kernels: tuple[str, ...]) -> tuple[Index, Index]:
         """Which of any kernels are uneven, and their rows here."""
         place = {kernel: at for at, kernel in enumerate(self.kernels)}
         mine = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]

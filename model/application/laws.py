@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.perwork import Spread
@@ -33,10 +34,6 @@ from ranksight.model.sharing.shared import READ, Shared, Sharing
 from ranksight.model.structure.functions import rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 
 NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
 """Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""
@@ -66,7 +63,7 @@ class Terms:
     cpi: Forecast
     blocking: Forecast
     clock: Forecast
-    counted: NDArray[np.bool_]
+    counted: Mask
     method: tuple[str, ...]
     latencies: Array
 
@@ -95,7 +92,7 @@ class Laws:
     quantities: dict[str, tuple[tuple[str, ...], Mapping[str, Array]]] = field(default_factory=dict)
     given_parts: Parts | None = None
     given_times: Times | None = None
-    refused: dict[str, tuple[NDArray[np.bool_], Index, NDArray[Any]]] = field(default_factory=dict)
+    refused: dict[str, tuple[Mask, Index, NDArray[Any]]] = field(default_factory=dict)
 
     def add_function(self, said: Forecast, timed: Mapping[str, int]) -> None:
         """Each kernel's own function of time."""
@@ -141,7 +138,7 @@ class Laws:
         answers = np.isfinite(times.centre) & exchange.applies(points)
         self.laws[MESSAGES] = Law(exchange.kernels, times, answers, ("",) * len(exchange.kernels))
 
-    def add_shared(self, name: str, law: Sharing, shared: Shared, answers: NDArray[np.bool_]) -> None:
+    def add_shared(self, name: str, law: Sharing, shared: Shared, answers: Mask) -> None:
         """Bandwidth of memory, or of a cache, that ranks share."""
         self.laws[name] = Law.of(law.kernels, shared.time, answers, law.evidence)
         refused = law.refused(shared.time)
@@ -167,7 +164,7 @@ class Laws:
             if kernel in kernels:
                 self.refused[kernel] = said.status[at] != forecast.OK, said.status[at], said.reason[at]
 
-    def leave(self, names: tuple[str, ...], where: NDArray[np.bool_]) -> None:
+    def leave(self, names: tuple[str, ...], where: Mask) -> None:
         """Leave the configurations `where` (k,) to the laws `names`, for the kernels that these predict there."""
         for name in names:
             kernels, answers = self.laws[name].kernels, self.laws[name].answers & where
@@ -212,8 +209,7 @@ class Laws:
         self, said: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights | None, near: Mask
     ) -> tuple[Forecast, tuple[str, ...], Array]:
         """The mixture of all laws, a row each of the kernels in `timed`, with the weights `inside` at the
-        configurations `near` (K, k) and `weights` elsewhere; the names of the laws, and their weights
-        (l, K, k)."""
+        configurations `near` (K, k) and `weights` elsewhere; the names of the laws, and their weights (l, K, k)."""
         kernels = tuple(timed)
         each = weights.of(kernels, tuple(self.laws))[..., None]
         if inside is not None:
@@ -298,7 +294,7 @@ def terms_of(
     counted: Counted | None, times: Times | None, resources: Resources | None, parts: Parts | None, level: float
 ) -> Terms | None:
     """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none."""
-    blocks: list[tuple[tuple[str, ...], tuple[Array, ...], NDArray[np.bool_], tuple[str, ...]]] = []
+    blocks: list[tuple[tuple[str, ...], tuple[Array, ...], Mask, tuple[str, ...]]] = []
     z = float(special.ndtri((1 + level) / 2))
     if counted is not None and times is not None and counted.split.any():
         rows = np.flatnonzero(counted.split)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.waiting import shares_cores
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.core.units import format_si, in_full
 from ranksight.model.application.comm_blocking import STATED, Taken, costs_time, kind_of
@@ -18,7 +18,6 @@ from ranksight.model.priors import KERNELS_EXCESS
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 ALL = ""
 """Name of all kinds together, where they were not timed one by one."""
@@ -109,12 +108,9 @@ def taken(
 ) -> Taken:
     """What communication took at each configuration of `found`, over repetitions.
 
-    Parameters
-    ----------
-    waiting : mapping of configuration to float
-        T_imbalance there: seconds that the mean rank waits for the slowest.
-    cost : mapping of (kind, way) to (n,)
-        Modelled seconds at the configurations, in the order of :func:`configurations`.
+    `waiting` (mapping of configuration to float): t_imbalance there: seconds that the mean rank waits for the slowest.
+    `cost` (mapping of (kind, way) to (n,)): modelled seconds at the configurations, in the order of
+    :func:`configurations`.
     """
     points = configurations(found)
     places = {tuple(point): at for at, point in enumerate(points.tolist())}
@@ -148,12 +144,8 @@ def configurations(found: list[Measured]) -> Array:
 def apart(found: list[Measured], computed: Mapping[tuple[float, ...], float], names: Sequence[str]) -> bool:
     """Whether kernels' times do not hold the communication: with it they take no longer than the program did.
 
-    Parameters
-    ----------
-    computed : mapping of configuration to float
-        Seconds that the slowest rank computes.
-    names : sequence of str
-        Kernels that have a time; MPI functions among them hold it.
+    `computed` (mapping of configuration to float): seconds that the slowest rank computes. `names`: kernels that have a
+    time; MPI functions among them hold it.
     """
     if any(name.rpartition("/")[2].lower().removeprefix("p").startswith("mpi_") for name in names):
         return False
@@ -169,12 +161,8 @@ def contradiction(
 ) -> str:
     """What contradicts what where BF_comm is below 0 or above :data:`SENSIBLE`; empty where it is not.
 
-    Parameters
-    ----------
-    computed : mapping of configuration to float
-        Seconds that the slowest rank computes.
-    modelled : mapping of configuration to float
-        Seconds that its messages take on the network.
+    `computed` (mapping of configuration to float): seconds that the slowest rank computes. `modelled` (mapping of
+    configuration to float): seconds that its messages take on the network.
     """
     for one in found:
         where = ", ".join(f"{in_full(x)} {name}" if name == "ranks" else f"{name} {in_full(x)}"

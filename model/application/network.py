@@ -23,10 +23,7 @@ USUAL = "openmpi-5.0"
 class Network(Stored):
     """The network that messages are put on, as plain data of a platform's ``[network]`` table, and ranks on its nodes.
 
-    Attributes
-    ----------
-    distribution : str
-        How ranks are dealt out to nodes, one of :data:`ranksight.comm.costs.fabric.DISTRIBUTIONS`.
+    `distribution`: how ranks are dealt out to nodes, one of :data:`ranksight.comm.costs.fabric.DISTRIBUTIONS`.
     """
 
     table: Mapping[str, Any]
@@ -70,10 +67,7 @@ class Network(Stored):
     def choice(self, kind: str = "", way: str = STATED) -> Selector:
         """The choice of collective algorithms: as the table states it, else Open MPI's.
 
-        Parameters
-        ----------
-        kind, way : str
-            An operation and one of its :meth:`ways`, which it takes instead.
+        `kind` and `way`: an operation and one of its :meth:`ways`, which it takes instead.
         """
         if way.startswith(LIBRARY):
             return selector(way.removeprefix(LIBRARY))

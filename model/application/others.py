@@ -48,12 +48,8 @@ COMPLETE = 0.98
 class Others(Stored):
     """T_others over the parameters.
 
-    Attributes
-    ----------
-    times : Sums or None
-        Its function; None where it is negligible.
-    scatter : float
-        Root mean square of what is left, as a share of the program's time.
+    `times`: its function; None where it is negligible. `scatter`: root mean square of what is left, as a share of the
+    program's time.
     """
 
     times: Sums | None
@@ -67,10 +63,13 @@ class Others(Stored):
         else:
             mean, deviation = self.times.at(points)
         half = float(special.ndtri((1 + level) / 2)) * deviation
-        low = mean - half if self.times is None else np.maximum(mean - half, 0.0)
+        low, high = mean - half, mean + half
+        if self.times is not None:
+            # Time that adds is positive, so that its logarithm is what is normal.
+            low, high = (mean * np.exp(sign * half / mean) for sign in (-1, 1))
         fine = np.zeros(mean.shape, dtype=np.intp)
         empty = np.full(mean.shape, "", dtype=object)
-        return Forecast(mean, low, mean + half, fine, empty, 0 * mean, 0 * mean + 1, level)
+        return Forecast(mean, low, high, fine, empty, 0 * mean, 0 * mean + 1, level)
 
     def _fits(self) -> bool:
         return 0 <= self.scatter < 1 and (self.times is None or len(self.times.measured) == 1)
@@ -79,17 +78,9 @@ class Others(Stored):
 def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
     """Learn T_others.
 
-    Parameters
-    ----------
-    factor : (n,)
-        Slowest rank over the mean at each configuration, where times are means over ranks; 1 where they are not.
-    messages : (n,)
-        Seconds of messages that no kernel's time holds.
-
-    Returns
-    -------
-    Others or None
-        None where the program's time or its kernels' was not measured, or kernels take longer than the program.
+    None where the program's time or its kernels' was not measured, or kernels take longer than the program. `factor`
+    (n,): slowest rank over the mean at each configuration, where times are means over ranks; 1 where they are not.
+    `messages` (n,): seconds of messages that no kernel's time holds.
     """
     rows = [at for at, name in enumerate(series.metrics) if name == "time"]
     walls = [at for at in rows if series.kernels[at] == WHOLE]
@@ -189,3 +180,35 @@ def _hypotheses(names: tuple[str, ...], points: Array) -> Hypotheses:
     launch = {term(names, {"ranks": factor}): odds for factor, odds in LAUNCH.items() if "ranks" in varied}
     files = {term(names, {name: factor}): 0.0 for name in names if name in varied - {"ranks"} for factor in FILES}
     return forms(names, launch, files)
+
+
+SHARE_NAMED = 0.01
+"""Share of the program's time from which such a kernel is worth a sentence."""
+NAMED = 3
+
+
+def sometimes(series: Series) -> str:
+    """A sentence that names kernels that are in some repetitions of a configuration only, as the program's sum holds
+    them as if in all; the largest first, empty where there is none of any weight."""
+    rows = np.flatnonzero([m == "time" and k != WHOLE for k, m in series.keys])
+    if len(rows) < 2:
+        return ""
+    values = series.values[rows]
+    here = np.isfinite(values)
+    seen, runs = here.sum(axis=2), here.any(axis=0).sum(axis=1)
+    part = (seen > 0) & (seen < runs)
+    mean = np.where(here, values, 0.0).sum(axis=2) / np.maximum(seen, 1)
+    total = mean.sum(axis=0)
+    share = np.where(part & (total > 0), mean / np.where(total > 0, total, 1.0), 0.0)
+    most = share.max(axis=1)
+    some = [at for at in np.argsort(-most, kind="stable").tolist() if most[at] > SHARE_NAMED]
+    if not some:
+        return ""
+    named = []
+    for at in some[:NAMED]:
+        place = share[at].argmax()
+        named.append(
+            f"{series.kernels[rows[at]]} (in {seen[at, place]} of {runs[place]} runs, {most[at]:.0%} of the time)"
+        )
+    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
+    return "not in every repetition, but summed as if they were in all: " + ", ".join(named) + more

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.uncertainty import forecast
@@ -21,8 +21,6 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.series.reducing import Series
-
-Array = NDArray[np.float64]
 
 
 SAME = 1e-6
@@ -33,12 +31,8 @@ SAME = 1e-6
 class Correlation:
     """Common correlation of the errors of a program's kernels, in [0, 1].
 
-    Attributes
-    ----------
-    noise : float
-        Of what scatters around functions.
-    form : float
-        Of what is not known of the functions; 1 where it cannot be learned.
+    `noise`: of what scatters around functions. `form`: of what is not known of the functions; 1 where it cannot be
+    learned.
     """
 
     noise: float = 0.5
@@ -71,14 +65,8 @@ def without_sums(series: Series) -> Series:
 def correlation(residuals: Array, sizes: Array) -> float:
     """Common correlation of the parts' errors, from their residuals at the configurations measured.
 
-    Solves ``Var(sum e_i) = (1 - rho) sum sd_i^2 + rho (sum sd_i)^2`` for rho, clipped to [0, 1].
-
-    Parameters
-    ----------
-    residuals : (s, n)
-        Relative residuals; NaN where missing.
-    sizes : (s, n)
-        Values they refer to.
+    Solves ``Var(sum e_i) = (1 - rho) sum sd_i^2 + rho (sum sd_i)^2`` for rho, clipped to [0, 1]. `residuals` (s, n):
+    relative residuals; NaN where missing. `sizes` (s, n): values they refer to.
     """
     errors = np.where(np.isfinite(residuals), residuals, 0.0) * np.where(np.isfinite(sizes), sizes, 0.0)
     scale = np.nansum(sizes, axis=0)
@@ -97,21 +85,14 @@ def _solved(errors: Array, default: float) -> float:
     return float(np.clip(((errors.sum(axis=0) ** 2).mean() - independent) / (common - independent), 0.0, 1.0))
 
 
-def add(parts: Forecast, rows: NDArray[np.intp], weight_of_row: Array, rho: Correlation) -> Forecast:
+def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: Correlation) -> Forecast:
     """Sum the forecasts of `rows`; one row.
 
     Distances from the value to the ends are added as correlated standard deviations, each side for itself, those of
     noise and of form apart; errors of form of parts that have no answer, such as an interval too wide, count as one. A
     part that has no value makes the sum insufficient when parts like it held more than a twentieth of the measured
-    total.
-    Whether the interval is too wide is decided by :func:`judged`, when all that the sum holds has been added.
-
-    Parameters
-    ----------
-    weight_of_row : (len(rows),)
-        Share of each part in the measured total.
-    rho : Correlation
-        Of the parts' errors.
+    total. Whether the interval is too wide is decided by :func:`judged`, when all that the sum holds has been added.
+    `weight_of_row` (len(rows),): share of each part in the measured total. `rho`: of the parts' errors.
     """
     value, lower, upper = parts.value[rows], parts.lower[rows], parts.upper[rows]
     status = parts.status[rows]
@@ -150,12 +131,12 @@ def share_of_form(form: Array) -> Array:
     return np.clip(np.where(np.isfinite(form), form, 1.0), 0.0, 1.0)
 
 
-def together(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Correlation) -> Array:
+def together(deviations: Array, form: Array, answered: Mask, rho: Correlation) -> Array:
     """Standard deviation (..., k) of a sum from those of its parts, of noise and form together; see :func:`apart`."""
     return np.hypot(*apart(deviations, form, answered, rho))
 
 
-def apart(deviations: Array, form: Array, answered: NDArray[np.bool_], rho: Correlation) -> tuple[Array, Array]:
+def apart(deviations: Array, form: Array, answered: Mask, rho: Correlation) -> tuple[Array, Array]:
     """Standard deviations (..., k) of noise and of form of a sum from those of its parts: they are correlated each by
     their own rho, and errors of form of parts without an answer count as one.
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.model.fitting.ties import off_ties
 from ranksight.model.uncertainty import forecast
 
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 FEW = 100.0
 """Samples below which the width of an interval is attributed to them: with as many, a value is known to 10 %."""

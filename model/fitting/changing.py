@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.uncertainty.drift import STEADIEST
@@ -17,9 +17,6 @@ from ranksight.model.uncertainty.slope import DIVIDING, Change, filled, shows
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Index = NDArray[np.intp]
 
 AT_ONCE = (0.0,) * len(priors.SLOPE_PLACES)
 """Places of a change within a node: its domains and caches are shared from where the runs end."""

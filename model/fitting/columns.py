@@ -1,10 +1,8 @@
 """Fitted functions as columns of numbers and back, checked on the way in, never code.
 
 Layout of the dictionary: names of the series; ``terms`` (t x m x 3); for each series how many ``forms`` it has; for
-each form
-its weight, variance, freedom and ``size`` (number of terms); then, form after form, the numbers of its terms, its
-coefficients and
-the upper triangle of its root.
+each form its weight, variance, freedom and ``size`` (number of terms); then, form after form, the numbers of its terms,
+its coefficients and the upper triangle of its root.
 """
 
 from __future__ import annotations
@@ -16,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import limits
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.search.gridterms import GRID_TERMS
 
 if TYPE_CHECKING:
     from ranksight.model.fitting.fitted import Fitted
-
-Array = NDArray[np.float64]
 
 
 def fitted_to_columns(fitted: Fitted) -> dict[str, Any]:
@@ -69,7 +66,7 @@ def fitted_to_columns(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def columns_of(content: Mapping[str, Any], rows: NDArray[np.intp]) -> dict[str, Any]:
+def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     """What :func:`fitted_to_columns` gives of some series (r,), in ascending order, from that of all."""
     forms, size = content["forms"], content["size"]
     form = _stretches(forms, rows)
@@ -96,7 +93,7 @@ def columns_of(content: Mapping[str, Any], rows: NDArray[np.intp]) -> dict[str, 
     return found
 
 
-def _stretches(lengths: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+def _stretches(lengths: NDArray[Any], rows: Index) -> Index:
     """Where what belongs to some rows is, of stretches of so many numbers that follow each other."""
     ends = np.cumsum(lengths, dtype=np.intp)[rows]
     many = lengths[rows].astype(np.intp)
@@ -175,7 +172,7 @@ def fitted_from_dict(content: Mapping[str, Any]) -> Fitted:
     )
 
 
-def _unaffected(content: Mapping[str, Any], count: int, parameters: int) -> NDArray[np.bool_] | None:
+def _unaffected(content: Mapping[str, Any], count: int, parameters: int) -> Mask | None:
     """Which parameters change nothing in each series; None where nothing was stated."""
     if "unaffected" not in content:
         return None
@@ -217,7 +214,7 @@ def _mixtures(content: Mapping[str, Any], count: int, terms: int) -> dict[str, A
         raise _damaged("too many forms")
     keep, used, every = _filled(forms, most), _filled(size, width), np.ones(total, dtype=bool)
 
-    def spread(numbers: NDArray[Any], mask: NDArray[np.bool_], fill: float) -> NDArray[Any]:
+    def spread(numbers: NDArray[Any], mask: Mask, fill: float) -> NDArray[Any]:
         """The `numbers`, which stand form after form, at the places of `mask` (f, ...) in each series' forms."""
         inner: NDArray[Any] = np.full(mask.shape, fill, dtype=numbers.dtype)
         inner[mask] = numbers
@@ -237,12 +234,12 @@ def _mixtures(content: Mapping[str, Any], count: int, terms: int) -> dict[str, A
     }
 
 
-def _filled(count: NDArray[np.intp], width: int) -> NDArray[np.bool_]:
+def _filled(count: Index, width: int) -> Mask:
     """The first `count` (n,) of `width` places, (n, width)."""
     return np.arange(width)[None, :] < count[:, None]
 
 
-def _triangle(used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _triangle(used: Mask) -> Mask:
     """What is written of roots (f, q, q): their upper triangles over the terms in use (f, q)."""
     place = np.arange(used.shape[1])
     return (place[:, None] <= place[None, :])[None] & used[:, None, :] & used[:, :, None]
@@ -291,7 +288,7 @@ def _table(content: Mapping[str, Any], name: str, width: int, wrong: str) -> Arr
 
 def _breaks_from_dict(
     given: Any, parameters: tuple[str, ...], count: int
-) -> tuple[Array | None, Fitted | None, NDArray[np.intp] | None]:
+) -> tuple[Array | None, Fitted | None, Index | None]:
     if given is None:
         return None, None, None
     if not isinstance(given, dict) or not isinstance(given.get("below"), dict) or "breaks" in given["below"]:
@@ -311,7 +308,7 @@ def _damaged(what: str) -> InputError:
     return InputError(f"the fitted functions are damaged: {what}", "fit the model again")
 
 
-def _truths(content: Mapping[str, Any], name: str, length: int) -> NDArray[np.bool_]:
+def _truths(content: Mapping[str, Any], name: str, length: int) -> Mask:
     given = content.get(name)
     if isinstance(given, np.ndarray):
         if given.dtype == bool and given.shape == (length,):
@@ -354,7 +351,7 @@ def _from_list(given: Any, name: str, missing: bool, nested: bool) -> Array:
         raise _damaged(f"'{name}' is not a list of numbers") from None
 
 
-def _integers(content: Mapping[str, Any], name: str, length: int, low: int, high: int) -> NDArray[np.intp]:
+def _integers(content: Mapping[str, Any], name: str, length: int, low: int, high: int) -> Index:
     column = _column(content, name, length)
     if (column != np.floor(column)).any() or (column < low).any() or (column > high).any():
         raise _damaged(f"'{name}' holds a number outside {low}..{high}")

@@ -1,8 +1,7 @@
 """Checks between models: a metric that is the product of two others must have the product of their functions.
 
-Operations are operations per visit times visits, bytes are bytes per message times messages. Functions found one by
-one can
-contradict each other beyond the range where all were measured (Calotoiu et al. 2013, table 3, prints such a case).
+Operations are operations per visit times visits, bytes are bytes per message times messages. Functions found one by one
+can contradict each other beyond the range where all were measured (Calotoiu et al. 2013, table 3, prints such a case).
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.parallel import pick
-
-Array = NDArray[np.float64]
 
 PRODUCTS: tuple[tuple[str, str, str], ...] = (
     ("flops", "flops_per_visit", "visits"),
@@ -49,7 +46,7 @@ class Deviation:
     left: str
     right: str
     relative: Array
-    consistent: NDArray[np.bool_]
+    consistent: Mask
 
 
 def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], ...] = PRODUCTS) -> list[Deviation]:

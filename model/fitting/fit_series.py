@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.log import progress
 from ranksight.core.metrics import Kind
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted, is_positive
+from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.outcome import fitted_from
 from ranksight.model.fitting.searched import Searched, joined
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.guide import prefer
-from ranksight.model.search.lines import hidden_slope, lines
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import without_first
@@ -33,8 +33,6 @@ from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
 from ranksight.model.uncertainty import blocks, discrepancy, drift, slope
 from ranksight.model.uncertainty.lasting import Lasting
-
-Array = NDArray[np.float64]
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
@@ -66,6 +64,8 @@ def fit_series(
 ) -> Fitted:
     """Fit every series.
 
+    Raises InputError when the space or the reduction is unknown.
+
     Parameters
     ----------
     space : str, Hypotheses or Crossed
@@ -84,11 +84,6 @@ def fit_series(
     jobs, dask
         Processes, or the address of a Dask scheduler, for :data:`MANY` series and more; the answer does not depend on
         them.
-
-    Raises
-    ------
-    InputError
-        When the space or the reduction is unknown.
     """
     line = series.parameters.index(iterations) if iterations in series.parameters else None
     offered = _offered(space, series.parameters, line)
@@ -169,7 +164,7 @@ Group = tuple[str, bool]
 """A metric, and whether its values are made of samples."""
 
 
-def _groups(metrics: tuple[str, ...], sampled: NDArray[np.bool_]) -> dict[Group, NDArray[np.intp]]:
+def _groups(metrics: tuple[str, ...], sampled: Mask) -> dict[Group, Index]:
     names = np.array(metrics, dtype=object)
     keys = dict.fromkeys(zip(metrics, sampled.tolist(), strict=True))
     return {key: np.flatnonzero((names == key[0]) & (sampled == key[1])) for key in keys}
@@ -182,7 +177,7 @@ class _Batch:
     group: Group
     kind: Kind
     location: Location
-    positive: NDArray[np.bool_]
+    positive: Mask
     base: Array
 
 
@@ -192,8 +187,8 @@ class _Task:
 
     space: Offer
     points: Array
-    groups: Mapping[Group, NDArray[np.intp]]
-    positive: NDArray[np.bool_]
+    groups: Mapping[Group, Index]
+    positive: Mask
     intervals: bool
     segments: bool
     line: int | None = None
@@ -204,7 +199,7 @@ class _Task:
         parts = [self._metric(group, rows, location.part(rows)) for group, rows in self.groups.items()]
         return joined(parts, np.argsort(np.concatenate(list(self.groups.values()))))
 
-    def _metric(self, group: Group, rows: NDArray[np.intp], location: Location) -> Searched:
+    def _metric(self, group: Group, rows: Index, location: Location) -> Searched:
         """Fit all series of one metric, batch by batch; the first batch teaches what its series share."""
         name, sampled = group
         kind = noise.behaviour(name, sampled)

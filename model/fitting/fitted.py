@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import metric
 from ranksight.core.onethread import one_thread
@@ -25,8 +25,6 @@ from ranksight.model.uncertainty.forecast import Forecast, components, mixture_f
 from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 BATCH = 120_000
 """Components x points worked on at once."""
 STEP = 1.1
@@ -76,7 +74,7 @@ class Fitted(Keyed):
         Changes of slope that the measured values show (:func:`ranksight.model.uncertainty.slope.turned`).
     within, repetitions, noisy : (s,)
         Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
-        (:class:`ranksight.model.series.quality.Quality`).
+        (:class:`ranksight.model.series.noise.Quality`).
     samples : (s,)
         Samples behind the value of a configuration, in the mean; infinite where values are not made of samples.
     hidden : (h, 2) or None
@@ -112,7 +110,7 @@ class Fitted(Keyed):
     adjusted_r2: Array
     count: Index
     status: Index
-    positive: NDArray[np.bool_]
+    positive: Mask
     trained: Array
     drift: Array
     pace: Array
@@ -120,7 +118,7 @@ class Fitted(Keyed):
     turned: Array
     within: Array
     repetitions: Array
-    noisy: NDArray[np.bool_]
+    noisy: Mask
     samples: Array
     hidden: Array | None = None
     breaks: Array | None = None
@@ -130,7 +128,7 @@ class Fitted(Keyed):
     filling: int = 0
     iterations: str | None = None
     lasting: Lasting | None = None
-    unaffected: NDArray[np.bool_] | None = None
+    unaffected: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -139,6 +137,9 @@ class Fitted(Keyed):
     def predict(self, points: Array, level: float = 0.9, hidden: Array | None = None) -> Forecast:
         """Forecast every series at `points` (k, m).
 
+        Raises InputError when the points do not have one finite value for every parameter, or the level is not a
+        probability.
+
         Parameters
         ----------
         points : (k, m)
@@ -146,11 +147,6 @@ class Fitted(Keyed):
             Probability of the intervals.
         hidden : (k, h), optional
             Values of the hidden parameters there; as measured when not given.
-
-        Raises
-        ------
-        InputError
-            When the points do not have one finite value for every parameter, or the level is not a probability.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if points.ndim != 2 or points.shape[1] != len(self.parameters) or not np.isfinite(points).all():
@@ -185,11 +181,7 @@ class Fitted(Keyed):
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), rise[rows])
             value[rows], low[rows], high[rows], form[rows], alone[rows] = mixture_forecast(
-                held,
-                (down, up),
-                self.positive[rows],
-                level,
-                None if turns is None else turns.of(rows),
+                held, (down, up), self.positive[rows], level, None if turns is None else turns.of(rows)
             )
         status, reason = abstain(self, points, (value, low, high), form, alone)
         answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
@@ -231,7 +223,7 @@ class Fitted(Keyed):
         return np.asarray(said)
 
     @property
-    def apart(self) -> NDArray[np.bool_]:
+    def apart(self) -> Mask:
         """Which parameters change nothing in each series, (s, m)."""
         none = np.zeros((len(self), len(self.parameters)), dtype=bool)
         return none if self.unaffected is None else self.unaffected
@@ -240,7 +232,7 @@ class Fitted(Keyed):
     def _jobs(self) -> Array:
         return between_jobs(self.metrics) * np.minimum(self.pace, 1.0)
 
-    def inside(self, points: Array) -> NDArray[np.bool_]:
+    def inside(self, points: Array) -> Mask:
         """Where each series is within the range of the runs, (s, k), at `points` (k, m)."""
         low = self.trained[:, :, 0].min(axis=0, initial=np.inf)
         high = self.trained[:, :, 1].max(axis=0, initial=-np.inf)
@@ -349,7 +341,7 @@ class Fitted(Keyed):
             return "0"
         return text[3:] if text.startswith(" + ") else "-" + text[3:]
 
-    def _seen(self, i: int) -> NDArray[np.bool_]:
+    def _seen(self, i: int) -> Mask:
         """Which terms of the leading hypothesis are more than rounding somewhere in the range measured."""
         coefficients, terms = (np.array(part) for part in zip(*self.leading(i), strict=True))
         one = np.eye(len(self.parameters))
@@ -364,10 +356,7 @@ class Fitted(Keyed):
     def notes(self, kernels: frozenset[str] | None = None) -> dict[int, str]:
         """For times, how their growth compares with their kernel's requirements (:mod:`search.guide`).
 
-        Parameters
-        ----------
-        kernels : frozenset of str, optional
-            Only of these; of all when not given.
+        `kernels`: only of these; of all when not given.
         """
         from ranksight.model.search.guide import notes
 
@@ -408,7 +397,7 @@ def between_jobs(metrics: tuple[str, ...]) -> Array:
     return np.array([priors.BETWEEN_JOBS if kinds[name] == "time" else 0.0 for name in metrics])
 
 
-def is_positive(names: tuple[str, ...], values: Array) -> NDArray[np.bool_]:
+def is_positive(names: tuple[str, ...], values: Array) -> Mask:
     """Which series (s, n, r) are held above zero: none of their values is at or below it, and their metric is no
     unknown with a sign."""
     kinds = {name: metric(name).kind for name in set(names)}

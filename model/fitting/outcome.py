@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.searched import Searched
-from ranksight.model.series.noise import Location
-from ranksight.model.series.quality import judge
+from ranksight.model.series.noise import Location, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
-
-Array = NDArray[np.float64]
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
 
 
-def fitted_from(
-    series: Series,
-    label: str,
-    location: Location,
-    positive: NDArray[np.bool_],
-    searched: Searched,
-) -> Fitted:
+def fitted_from(series: Series, label: str, location: Location, positive: Mask, searched: Searched) -> Fitted:
     """Fitted functions from the hypotheses found, without the lightest, and with those terms alone that occur.
 
     Parameters
@@ -83,7 +74,7 @@ def fitted_from(
     )
 
 
-def _adjusted_r2(location: Location, residual: Array, size: NDArray[np.intp]) -> Array:
+def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
     """Adjusted coefficient of determination (s,) of functions of `size` terms; NaN where that is a constant's or all of
     the freedom is used."""
     present = location.repeats > 0
@@ -106,7 +97,7 @@ def _seen(location: Location) -> Array:
     return np.where(np.isfinite(found), found, 0.0)
 
 
-def _trained(points: Array, present: NDArray[np.bool_]) -> Array:
+def _trained(points: Array, present: Mask) -> Array:
     """Smallest and largest value (s, m, 2) of each parameter where a series is `present` (s, n); zero where nowhere."""
     seen = np.where(present[:, :, None], points[None], np.nan)
     none = np.asarray(~present.any(axis=1))[:, None]

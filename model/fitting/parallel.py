@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.core.arrays import Index
 from ranksight.core.errors import InputError
 from ranksight.core.executing import executor, in_order
 from ranksight.core.log import progress
@@ -16,8 +17,6 @@ from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.lasting import Lasting
-
-Index = NDArray[np.intp]
 
 SHARE = 20_000
 """Series a share."""
@@ -27,14 +26,8 @@ def fit_shares(series: Series, jobs: int = 1, dask: str | None = None, **setting
     """Fit very many series share by share; see :func:`ranksight.model.fitting.fit_series.fit_series`.
 
     The shares follow from the series alone, with all series of a kernel in one, and each learns what is common to the
-    metrics for itself: the answer is the same whatever works on it.
-
-    Parameters
-    ----------
-    jobs : int
-        Processes.
-    dask : str, optional
-        Address of a Dask scheduler, in place of processes.
+    metrics for itself: the answer is the same whatever works on it. `jobs`: processes. `dask`: address of a Dask
+    scheduler, in place of processes.
     """
     shares = share(series)
     tasks = ((series.select(rows), settings) for rows in shares)

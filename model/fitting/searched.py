@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.model.search.screening import Found
 from ranksight.model.uncertainty.lasting import Lasting
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Searched:
     turned: Array
 
 
-def joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
+def joined(parts: list[Searched], order: Index) -> Searched:
     """Parts of the search together."""
     lasting = Lasting.join([part.lasting for part in parts], [len(part.breaks) for part in parts], order)
     rest = (
@@ -49,7 +47,7 @@ def joined(parts: list[Searched], order: NDArray[np.intp]) -> Searched:
     return Searched(_join([part.found for part in parts], order), drift, lasting, broken, pace, turned)
 
 
-def _join(founds: list[Found], order: NDArray[np.intp]) -> Found:
+def _join(founds: list[Found], order: Index) -> Found:
     """Put parts over the same table together, padded to the same numbers of hypotheses and terms."""
     kept = max(part.members.shape[1] for part in founds)
     width = max(part.members.shape[2] for part in founds)

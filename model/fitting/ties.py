@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.search.terms import write_term
-
-Array = NDArray[np.float64]
 
 EXACT = 1e-6
 """Part of its range to which a logarithm follows others where it is tied to them; values that were rounded are not."""
@@ -79,9 +77,7 @@ def along_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -
     return found
 
 
-def off_ties(
-    points: Array, parameters: tuple[str, ...], ties: Array | None
-) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_], str]]:
+def off_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -> Iterator[tuple[Mask, Mask, str]]:
     """For each tie the parameters (m,) in it, the points (k,) away from it by more than :data:`TOLERANCE`, and the
     reason."""
     for tie in () if ties is None else ties:

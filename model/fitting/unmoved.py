@@ -12,11 +12,9 @@ and 6): of b and c together against e, and of all that remains against the scatt
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
-
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array, Mask
 
 TREND = 0.1
 """Level of the test for a power of the parameter: what is doubtful is taken for a change."""
@@ -26,7 +24,7 @@ FEWEST = 4
 """Degrees of freedom needed to estimate the scatter."""
 
 
-def unmoved(points: Array, values: Array, at: int) -> tuple[NDArray[np.bool_], Array]:
+def unmoved(points: Array, values: Array, at: int) -> tuple[Mask, Array]:
     """Series in which the parameter `at` of two changes nothing, and the standard error of its power.
 
     Parameters

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
@@ -26,8 +26,6 @@ from ranksight.model.fitting.unmoved import unmoved
 from ranksight.model.search.segments import LEFT, RIGHT
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import Series
-
-Array = NDArray[np.float64]
 
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:
@@ -81,9 +79,7 @@ def _fit_every(series: Series, **settings: Any) -> Fitted:
     return join(parts, rows)
 
 
-def _broken(
-    series: Series, rows: NDArray[np.intp], ties: Array | None, settings: dict[str, Any]
-) -> list[tuple[Fitted, NDArray[np.intp]]]:
+def _broken(series: Series, rows: Index, ties: Array | None, settings: dict[str, Any]) -> list[tuple[Fitted, Index]]:
     """Series among `rows` whose behaviour changes along one of two parameters where the other changes nothing beyond
     their scatter, with their functions."""
     found = []
@@ -140,7 +136,7 @@ FEWEST = 3
 """Configurations needed to determine a function."""
 
 
-def _indifferent(series: Series) -> dict[tuple[int, ...], NDArray[np.intp]]:
+def _indifferent(series: Series) -> dict[tuple[int, ...], Index]:
     """Series in which some parameters change nothing and others do, by the columns of these others."""
     columns = range(series.points.shape[1])
     flat = np.stack([_flat(series, at) for at in columns], axis=1) & ~series.sampled[:, None]
@@ -156,7 +152,7 @@ def _indifferent(series: Series) -> dict[tuple[int, ...], NDArray[np.intp]]:
     return found
 
 
-def _flat(series: Series, at: int) -> NDArray[np.bool_]:
+def _flat(series: Series, at: int) -> Mask:
     """Whether parameter `at` changes nothing in each series: nowhere measured at one value of it alone, and the same
     at all."""
     group = np.unique(np.delete(series.points, at, axis=1), axis=0, return_inverse=True)[1].ravel()

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.noise import locate
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import Forecast
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Verification:
         return np.where(np.isfinite(error), error, np.nan)
 
     @property
-    def covered(self) -> NDArray[np.bool_]:
+    def covered(self) -> Mask:
         """Whether the interval holds the measured value (s, k)."""
         with np.errstate(invalid="ignore"):
             return np.asarray((self.measured >= self.forecast.lower) & (self.measured <= self.forecast.upper))

@@ -19,15 +19,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 
 if TYPE_CHECKING:
     import lmfit
 
-Array = NDArray[np.float64]
 
 SHARPNESS_LIMITS = (0.5, 16.0)
 """Smallest and largest p of the refinement."""
@@ -113,7 +112,7 @@ class Composition(Stored):
     amplitude: Array
     scale: Array
     sharpness: Array
-    shared: NDArray[np.intp]
+    shared: Index
     weight: Array
     error: Array
 
@@ -169,7 +168,7 @@ class _Hypotheses:
 
     scale: Array
     sharpness: Array
-    shared: NDArray[np.intp]
+    shared: Index
     shares: Array
 
 
@@ -231,7 +230,7 @@ def _fit(grid: _Hypotheses, loads: Array, squares: Array, x: Array, capacities: 
     return held
 
 
-def _grid(x: Array, capacities: Array) -> tuple[Array, Array, NDArray[np.intp]]:
+def _grid(x: Array, capacities: Array) -> tuple[Array, Array, Index]:
     """ln b, p and which capacities, one a hypothesis."""
     low = float(np.log(capacities.min()) - x.max()) - BEYOND
     high = float(np.log(capacities.max()) - x.min()) + BEYOND

@@ -17,28 +17,25 @@ that, and such configurations say nothing of BF_mem,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
-from ranksight.core.errors import InputError
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
-from ranksight.model.plaindata import from_gaps, reading, with_gaps
+from ranksight.model.plaindata import Stored, reading
 from ranksight.model.priors import FULL_NODE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.slope import filled, shows
-
-Array = NDArray[np.float64]
 
 COUNTS = ("instructions", "flops_dp", "bytes_mem_read", "bytes_mem_written")
 """Metrics whose functions the equation asks for."""
@@ -55,7 +52,7 @@ RANKS = 2
 
 
 @dataclass(frozen=True)
-class Where:
+class Where(Stored):
     """Coordinates of configurations.
 
     Attributes
@@ -77,6 +74,9 @@ class Where:
     alone: bool = False
     full: float = 0.0
 
+    def _fits(self) -> bool:
+        return set() < set(self.columns) <= {0, 1, 2} and 0 <= self.full <= 1
+
     def ranks(self, points: Array) -> Array:
         """Ranks (k,) at `points` (k, m), times their threads, which occupy cores as ranks do."""
         return cores(points, self.parameters)
@@ -87,7 +87,7 @@ class Where:
             return np.ones(len(points))
         return np.asarray(self.domains.active(self.ranks(points)), dtype=np.float64)
 
-    def spreads(self, points: Array) -> NDArray[np.bool_]:
+    def spreads(self, points: Array) -> Mask:
         """Where ranks share several domains (k,), after runs on one alone."""
         if self.domains is None:
             return np.zeros(len(points), dtype=bool)
@@ -151,7 +151,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Stored):
     """Laws of K kernels' times.
 
     Attributes
@@ -184,7 +184,7 @@ class Counted:
     latencies: Array
     frequency: float
     total: PerWork
-    split: NDArray[np.bool_]
+    split: Mask
     execution: PerWork | None
     stall: PerWork | None
     compositions: tuple[tuple[Composition | None, str], ...]
@@ -241,12 +241,8 @@ class Counted:
     ) -> Times:
         """Times of all kernels at `points` (k, m).
 
-        Parameters
-        ----------
-        counts : Forecast
-            Of the series that `rows` names by (kernel, metric).
-        work_points : (k, m), optional
-            Where work per rank is taken, if not at `points`: with the ranks that would all have as much as the busiest.
+        `counts`: of the series that `rows` names by (kernel, metric). `work_points` (k, m): where work per rank is
+        taken, if not at `points`: with the ranks that would all have as much as the busiest.
         """
         work_points = points if work_points is None else work_points
         inputs, f = self.where.inputs(points, work_points), self.frequencies(points)
@@ -340,83 +336,39 @@ class Counted:
         return np.where(chance.sum(axis=0)[:, None, None] > 0, total, np.nan), memory, kinds
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        domains, caches = self.where.domains, self.caches
-        return {
-            "kernels": list(self.kernels),
-            "work": self.where.work.to_dict(),
-            "domains": None if domains is None else domains.to_dict(),
-            "columns": list(self.where.columns),
-            "alone": self.where.alone,
-            "full": self.where.full,
-            "clock": self.clock.to_dict(),
-            "latencies": self.latencies.tolist(),
-            "frequency": self.frequency,
-            "total": self.total.to_dict(),
-            "split": self.split.tolist(),
-            "execution": None if self.execution is None else self.execution.to_dict(),
-            "stall": None if self.stall is None else self.stall.to_dict(),
-            "compositions": [[None if held is None else held.to_dict(), name] for held, name in self.compositions]
-            if any(held is not None or name for held, name in self.compositions)
-            else [],
-            "caches": None if caches is None else caches.to_dict(),
-            "line": self.line,
-            "bandwidth": self.bandwidth,
-            "offset": with_gaps(self.offset),
-        }
+        """Plain data that JSON can hold; the coordinates are next to the rest, and no composition is an empty list."""
+        content = super().to_dict()
+        where = content.pop("where")
+        del where["parameters"]  # the work's
+        composed = any(held is not None or name for held, name in self.compositions)
+        return {**where, **content, "compositions": content["compositions"] if composed else []}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Counted:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError.
 
-        def perhaps(name: str, read: Callable[[Any], Any]) -> Any:
-            return None if content[name] is None else read(content[name])
-
+        Models of schema version 4 and below say whether runs filled a memory domain, not how probably.
+        """
         with reading("'counted'"):
-            kernels, work = tuple(map(str, content["kernels"])), WorkPerRank.from_dict(content["work"])
-            columns = tuple(int(column) for column in content["columns"])
-            domains, alone = perhaps("domains", Domains.from_dict), content["alone"] is True
-            # models of schema version 4 and below say whether, not how probably
-            full = float(content.get("full", FULL_NODE * (alone and domains is None)))
-            where = Where(work.parameters, work, domains, columns, alone and domains is not None, full)
-            compositions = tuple(
-                (None if held is None else Composition.from_dict(held), str(name))
-                for held, name in content["compositions"]
-            ) or ((None, ""),) * len(kernels)
-            split = content["split"]
-            found = cls(
-                kernels,
-                where,
-                Rates.from_dict(content["clock"]),
-                np.array(content["latencies"], dtype=np.float64),
-                float(content["frequency"]),
-                PerWork.from_dict(content["total"]),
-                split if isinstance(split, np.ndarray) else np.array([each is True for each in split], dtype=bool),
-                perhaps("execution", PerWork.from_dict),
-                perhaps("stall", PerWork.from_dict),
-                compositions,
-                perhaps("caches", Caches.from_dict),
-                float(content["line"]),
-                float(content["bandwidth"]),
-                from_gaps(content["offset"]),
-            )
-        parts = [part for part in (found.total, found.execution, found.stall) if part is not None]
-        if (
-            not columns
-            or not set(columns) <= {0, 1, 2}
-            or found.latencies.shape != (4,)
-            or not 0 <= full <= 1
-            or not all(0 < x < np.inf for x in (found.frequency, found.line, found.bandwidth))
-            or found.split.dtype != bool
-            or not found.split.shape == found.offset.shape == (len(kernels),)
-            or len(compositions) != len(kernels)
-            or not {name for _, name in compositions} <= {"", *COUNTS}
-            or len(found.clock.values) != 1
-            or any(part.prior.shape[1] != len(kernels) for part in parts)
-            or any(rate.inputs.shape[1] != len(columns) for part in parts for rate in part.rates)
-        ):
-            raise InputError("'counted' does not fit together", "fit the model again")
-        return found
+            alone, unknown = content["alone"] is True, content["domains"] is None
+            where = {"full": FULL_NODE * (alone and unknown), **content, "alone": alone and not unknown}
+            where["parameters"] = content["work"]["parameters"]
+            compositions = content["compositions"] or [(None, "")] * len(content["kernels"])
+            return super().from_dict({**content, "where": where, "compositions": compositions})
+
+    def _fits(self) -> bool:
+        parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
+        kernels = len(self.kernels)
+        return (
+            self.latencies.shape == (4,)
+            and all(0 < x < np.inf for x in (self.frequency, self.line, self.bandwidth))
+            and self.split.shape == self.offset.shape == (kernels,)
+            and len(self.compositions) == kernels
+            and {name for _, name in self.compositions} <= {"", *COUNTS}
+            and len(self.clock.values) == 1
+            and all(part.prior.shape[1] == kernels for part in parts)
+            and all(rate.inputs.shape[1] == len(self.where.columns) for part in parts for rate in part.rates)
+        )
 
     def latencies_at(self, frequency: Array) -> Array:
         """Cycles (4, k) of a load at clocks `frequency` (k,): caches go with the clock, memory does not."""
@@ -503,7 +455,7 @@ def _each(spread: Spread) -> tuple[Array, Array, Array]:
     return spread.centre, spread.down, spread.up
 
 
-def _spread(counts: Forecast, index: NDArray[np.intp]) -> Spread:
+def _spread(counts: Forecast, index: Index) -> Spread:
     """Logarithms of the rows `index` of a forecast, NaN where the index is negative."""
     z = float(special.ndtri((1 + counts.level) / 2))
     with np.errstate(invalid="ignore", divide="ignore"):

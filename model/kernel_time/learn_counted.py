@@ -6,14 +6,15 @@ divide them. Configurations whose traffic fills a memory domain say nothing of B
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
+from ranksight.model import priors
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_compositions
 from ranksight.model.kernel_time.counted import (
     BEYOND_L1,
@@ -28,21 +29,9 @@ from ranksight.model.kernel_time.counted import (
 )
 from ranksight.model.kernel_time.perwork import PerWork, Spread
 from ranksight.model.kernel_time.rates import Rates
-from ranksight.model.priors import (
-    CORE_CLOCKS,
-    DIVIDED_SLOPE,
-    DOMAIN_FULL,
-    EXECUTION_PER,
-    STALL_RESOLUTION,
-    STALLS_PER,
-    STEADY_CYCLES,
-    TIME_PER,
-)
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import median
 from ranksight.model.sharing.domains import Domains
-
-Array = NDArray[np.float64]
 
 SPLIT = ("time", "cycles", "stall_cycles")
 """Metrics that divide a time."""
@@ -60,6 +49,8 @@ def learn_counted(
 ) -> Counted | None:
     """Learn the laws of every kernel with a time at :data:`FEWEST` configurations or more.
 
+    None where no kernel has enough configurations.
+
     Parameters
     ----------
     latencies : (4,), optional
@@ -68,124 +59,146 @@ def learn_counted(
         Clock of the platform, Hz; 1 where none is known.
     line : float
         Bytes of a line of memory.
-
-    Returns
-    -------
-    Counted or None
-        None where no kernel has enough configurations.
     """
-    rows = series.rows
-    middle, error = located(series)
-    kernels = tuple(
-        kernel
-        for kernel in dict.fromkeys(series.kernels)
-        if (kernel, "time") in rows and (middle[rows[kernel, "time"]] > 0).sum() >= FEWEST
-    )
-    if len(kernels) > 1:  # the whole program is the sum of its kernels
-        kernels = tuple(kernel for kernel in kernels if kernel != WHOLE)
-    if not kernels:
+    known = _Known.of(series)
+    if not known.kernels:
         return None
-    where = Where.of(series, domains)
-
-    def of(name: str) -> tuple[Array, Array]:
-        """Logarithms of a metric of all kernels, (K, n), and their standard errors."""
-        index = np.array([rows.get((kernel, name), -1) for kernel in kernels])
-        values = np.where(index[:, None] >= 0, middle[index], np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(values > 0, np.log(values), np.nan), error[index]
-
-    time, time_error = of("time")
-    cycles, _ = of("cycles")
-    points, inputs, shape = series.points, where.inputs(series.points), time.shape
-    ratio = cycles - time
-    usual = np.log(frequency) if frequency > 1 else float(np.nanmedian(ratio)) if np.isfinite(ratio).any() else 0.0
-    # Cycles far from those of the time are not what the time was spent on: files, sleep, another program's turn.
-    spent = ~np.isfinite(ratio) | ((ratio > usual + np.log(CORE_CLOCKS[0])) & (ratio < usual + np.log(CORE_CLOCKS[1])))
-    cycles = np.where(spent.all(axis=1)[:, None], cycles, np.nan)
+    where, points = Where.of(series, domains), series.points
+    inputs = where.inputs(points)
+    time, error = known.logs("time"), known.errors("time")
+    cycles, spent = _cycles(known, time, frequency)
     clock = _clock(where, points, time, cycles, frequency)
-    f = clock.values[0]
-    busy = time + f
-    # Cycles repeat better than times; where the two go together they say how times change.
-    apart = busy - cycles
-    known = np.isfinite(apart).any(axis=1)
-    offset = median(apart, axis=1)
-    steady = known & (np.nan_to_num(np.abs(apart - offset[:, None])).max(axis=1) <= STEADY_CYCLES)
-    offset = np.where(steady, offset, np.nan)
-    busy = np.where(steady[:, None] & np.isfinite(cycles), cycles + offset[:, None], busy)
-    counts = {name: of(name)[0] for name in COUNTS}
-    counts[PER_RANK] = np.broadcast_to(where.work.logarithm(points), shape)
-    ranks = where.ranks(points)
-    few, many = int(ranks.argmin()), int(ranks.argmax())
-    falls = np.nan_to_num(time[:, few] - time[:, many]) > DIVIDED_SLOPE * np.log(ranks[many] / ranks[few])
-    counts[NOTHING] = np.where(falls[:, None] & (where.full > 0), np.nan, np.zeros(shape))
-    total = _learn(TIME_PER, busy, time_error, counts, inputs, where)
-    stalls = np.exp(of("stall_cycles")[0] - np.where(np.isfinite(cycles), cycles, busy))
-    held = rows.keys()
-    split = np.array([(kernel, "stall_cycles") in held and (kernel, "instructions") in held for kernel in kernels])
-    # What few samples say is left to a law that weighs them as such.
-    drawn = {key for key, yes in zip(rows, series.sampled.tolist(), strict=True) if yes}
-    split &= np.array([not {(kernel, name) for name in SPLIT} & drawn for kernel in kernels])
-    split &= spent.all(axis=1)
-    share = np.where(split[:, None] & np.isfinite(busy), np.nan_to_num(stalls), np.nan)
-    split &= np.isfinite(share).sum(axis=1) >= FEWEST
+    busy, offset = _busy(time + clock.values[0], cycles)
+    counts = _works(known, where, time)
+    total = _learn(priors.TIME_PER, busy, error, counts, inputs, where)
+    share = _stalled(known, cycles, busy, spent)
+    split = np.isfinite(share).sum(axis=1) >= FEWEST
+    empty: tuple[tuple[Composition | None, str], ...] = ((None, ""),) * len(known.kernels)
+    held = (split & False, None, None, empty, None, line, 1.0, offset)
+    model = Counted(known.kernels, where, clock, np.ones(4), frequency, total, *held)
     if latencies is None or not split.any():
-        empty = tuple[tuple[Composition | None, str], ...]((None, "") for _ in kernels)
-        return Counted(
-            kernels,
-            where,
-            clock,
-            np.ones(4),
-            frequency,
-            total,
-            split & False,
-            None,
-            None,
-            empty,
-            None,
-            line,
-            1.0,
-            offset,
-        )
+        return model
     share = np.where(split[:, None], share, np.nan)
-    relative = np.hypot(time_error, STALL_RESOLUTION)
-    execution = _learn(
-        EXECUTION_PER, busy + np.log(np.clip(1 - share, STALL_RESOLUTION, 1.0)), relative, counts, inputs, where
-    )
-    kept = np.clip(share, STALL_RESOLUTION, 1.0)
-    stalled, of_stalls = busy + np.log(kept), np.hypot(_error_of(series, error, rows, kernels), STALL_RESOLUTION / kept)
-    compositions: tuple[tuple[Composition | None, str], ...] = tuple((None, "") for _ in kernels)
-    priors = dict(STALLS_PER)
-    chance = {
-        name: np.full(len(kernels), np.log(weight))
-        for name, weight in priors.items()
-        if name not in (WAITING, BEYOND_L1)
-    }
-    model = Counted(
-        kernels, where, clock, latencies, frequency, total, split, None, None, compositions, caches, line, 1.0, offset
-    )
-    levels = np.stack([np.exp(of(name)[0]) for name in LEVELS])
+    executed = busy + np.log(np.clip(1 - share, priors.STALL_RESOLUTION, 1.0))
+    execution = _learn(priors.EXECUTION_PER, executed, np.hypot(error, priors.STALL_RESOLUTION), counts, inputs, where)
+    kept = np.clip(share, priors.STALL_RESOLUTION, 1.0)
+    stalled, of_stalls = busy + np.log(kept), np.hypot(known.errors("stall_cycles"), priors.STALL_RESOLUTION / kept)
+    chance = {name: np.full(len(split), np.log(weight)) for name, weight in priors.STALLS_PER.items() if name in counts}
+    model = replace(model, latencies=latencies, split=split, caches=caches)
+    levels = np.stack([np.exp(known.logs(name)) for name in LEVELS])
     if caches is not None and np.isfinite(levels).any():
-        compositions = _compositions(levels, counts, split, where, points, caches, latencies)
-        model = replace(model, compositions=compositions)
-        chances = model.chances()
-        latency = model.latencies_at(np.exp(f))
-        x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
-        for h in range(HYPOTHESES):
-            for kind, first in ((WAITING, 0), (BEYOND_L1, 1)):
-                waiting = np.full(shape, np.nan)
-                with np.errstate(divide="ignore"):
-                    for at, (held_, name) in enumerate(compositions):
-                        if held_ is not None and h < len(held_.weight):
-                            each = (held_.per_work(x, capacities)[h] * latency)[first:].sum(axis=0)
-                            waiting[at] = np.log(each) + counts[name][at]
-                    chance[f"{kind} {h}"] = np.log(chances[h]) + np.log(priors[kind])
-                counts[f"{kind} {h}"] = np.where(np.isfinite(waiting), waiting, np.nan)
+        model = replace(model, compositions=_compositions(levels, counts, split, where, points, caches, latencies))
+        for name, waiting, weight in _waiting(model, caches, counts, points):
+            counts[name], chance[name] = waiting, weight
     stalled, scale = _unsaturated(model, stalled, levels, counts, time, points)
     names = tuple(name for name in chance if np.isfinite(counts[name]).any())
     prior = np.stack([np.where(np.isfinite(chance[name]), chance[name], np.nan) for name in names])
     works = np.stack([counts[name] for name in names])
     stall = PerWork.learn(names, prior, stalled, of_stalls, works, inputs, where.variants)
     return replace(model, execution=execution, stall=stall, bandwidth=scale)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What series say of K kernels at n configurations: medians and relative errors of all s series, (s, n)."""
+
+    series: Series
+    kernels: tuple[str, ...]
+    middle: Array
+    error: Array
+
+    @classmethod
+    def of(cls, series: Series) -> _Known:
+        """Of the kernels with a time at :data:`FEWEST` configurations; the whole program is the sum of the others."""
+        rows, (middle, error) = series.rows, located(series)
+        timed = [kernel for kernel in dict.fromkeys(series.kernels) if (kernel, "time") in rows]
+        kernels = [kernel for kernel in timed if (middle[rows[kernel, "time"]] > 0).sum() >= FEWEST]
+        return cls(series, tuple(k for k in kernels if k != WHOLE or len(kernels) == 1), middle, error)
+
+    def _index(self, name: str) -> Index:
+        rows = self.series.rows
+        return np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
+
+    def logs(self, name: str) -> Array:
+        """Logarithms of a metric, (K, n)."""
+        index = self._index(name)
+        values = np.where(index[:, None] >= 0, self.middle[index], np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(values > 0, np.log(values), np.nan)
+
+    def errors(self, name: str) -> Array:
+        """Relative standard errors of a metric, (K, n)."""
+        index = self._index(name)
+        return np.asarray(np.where(index[:, None] >= 0, self.error[index], 0.0))
+
+
+def _cycles(known: _Known, time: Array, frequency: float) -> tuple[Array, Mask]:
+    """Logarithms (K, n) of the cycles of kernels of which all are near those of their time, and which kernels (K,) have
+    no others: far cycles are not what the time was spent on, but files, sleep, or another program's turn."""
+    cycles = known.logs("cycles")
+    ratio = cycles - time
+    usual = np.log(frequency) if frequency > 1 else float(np.nanmedian(ratio)) if np.isfinite(ratio).any() else 0.0
+    low, high = usual + np.log(priors.CORE_CLOCKS)
+    spent = (~np.isfinite(ratio) | ((ratio > low) & (ratio < high))).all(axis=1)
+    return np.where(spent[:, None], cycles, np.nan), spent
+
+
+def _busy(busy: Array, cycles: Array) -> tuple[Array, Array]:
+    """Logarithms (K, n) of time x clock, and of that over the cycles (K,); NaN where it is not the same everywhere.
+
+    Cycles repeat better than times; where the two go together they say how times change.
+    """
+    apart = busy - cycles
+    offset = median(apart, axis=1)
+    steady = np.isfinite(apart).any(axis=1)
+    steady &= np.nan_to_num(np.abs(apart - offset[:, None])).max(axis=1) <= priors.STEADY_CYCLES
+    offset = np.where(steady, offset, np.nan)
+    return np.where(steady[:, None] & np.isfinite(cycles), cycles + offset[:, None], busy), offset
+
+
+def _works(known: _Known, where: Where, time: Array) -> dict[str, Array]:
+    """Logarithms (K, n) of what a kernel's time may be in proportion to, waiting aside."""
+    points = known.series.points
+    counts = {name: known.logs(name) for name in COUNTS}
+    counts[PER_RANK] = np.broadcast_to(where.work.logarithm(points), time.shape)
+    ranks = where.ranks(points)
+    few, many = int(ranks.argmin()), int(ranks.argmax())
+    falls = np.nan_to_num(time[:, few] - time[:, many]) > priors.DIVIDED_SLOPE * np.log(ranks[many] / ranks[few])
+    counts[NOTHING] = np.where(falls[:, None] & (where.full > 0), np.nan, np.zeros(time.shape))
+    return counts
+
+
+def _stalled(known: _Known, cycles: Array, busy: Array, spent: Mask) -> Array:
+    """Part (K, n) of the cycles that are stalls, NaN where it is not known well enough to divide the time."""
+    held, sampled = known.series.rows.keys(), known.series.sampled.tolist()
+    # What few samples say is left to a law that weighs them as such.
+    drawn = {key for key, yes in zip(held, sampled, strict=True) if yes}
+    both = [{(kernel, "stall_cycles"), (kernel, "instructions")} <= held for kernel in known.kernels]
+    split = (
+        spent & np.array(both) & np.array([not {(kernel, name) for name in SPLIT} & drawn for kernel in known.kernels])
+    )
+    stalls = np.exp(known.logs("stall_cycles") - np.where(np.isfinite(cycles), cycles, busy))
+    return np.where(split[:, None] & np.isfinite(busy), np.nan_to_num(stalls), np.nan)
+
+
+def _waiting(
+    model: Counted, caches: Caches, counts: dict[str, Array], points: Array
+) -> Iterator[tuple[str, Array, Array]]:
+    """Logarithms (K, n) of the cycles that loads wait by each of :data:`HYPOTHESES`, with all levels and beyond the
+    first, and their prior weights (K,)."""
+    where, chances = model.where, model.chances()
+    latency = model.latencies_at(np.exp(model.clock.values[0]))
+    x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
+    for h in range(HYPOTHESES):
+        for kind, first in ((WAITING, 0), (BEYOND_L1, 1)):
+            waiting = np.full((len(model.kernels), len(points)), np.nan)
+            with np.errstate(divide="ignore"):
+                for at, (held, name) in enumerate(model.compositions):
+                    if held is not None and h < len(held.weight):
+                        each = (held.per_work(x, capacities)[h] * latency)[first:].sum(axis=0)
+                        waiting[at] = np.log(each) + counts[name][at]
+                weight = np.log(chances[h]) + np.log(priors.STALLS_PER[kind])
+            yield f"{kind} {h}", np.where(np.isfinite(waiting), waiting, np.nan), weight
 
 
 def located(series: Series) -> tuple[Array, Array]:
@@ -204,12 +217,6 @@ def located(series: Series) -> tuple[Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = np.where(samples > 0, 1 / samples, 1.0)
     return middle, np.sqrt(variance + np.where(np.isfinite(samples), drawn, 0.0))
-
-
-def _error_of(series: Series, error: Array, rows: Mapping[tuple[str, str], int], kernels: tuple[str, ...]) -> Array:
-    """Relative standard error (K, n) of the kernels' stalls."""
-    index = np.array([rows.get((kernel, "stall_cycles"), -1) for kernel in kernels])
-    return np.asarray(np.where(index[:, None] >= 0, error[index], 0.0))
 
 
 def _clock(where: Where, points: Array, time: Array, cycles: Array, frequency: float) -> Rates:
@@ -234,13 +241,7 @@ def _learn(
 
 
 def _compositions(
-    levels: Array,
-    counts: dict[str, Array],
-    split: NDArray[np.bool_],
-    where: Where,
-    points: Array,
-    caches: Caches,
-    latencies: Array,
+    levels: Array, counts: dict[str, Array], split: Mask, where: Where, points: Array, caches: Caches, latencies: Array
 ) -> tuple[tuple[Composition | None, str], ...]:
     """The composition of each kernel, per unit of the work that it follows best."""
     found: list[tuple[Composition | None, str]] = [(None, "")] * len(split)
@@ -281,6 +282,6 @@ def _unsaturated(
     with np.errstate(invalid="ignore"):
         utilisation = np.exp(need.centre - time)
     scale = max(1.0, float(np.nanmax(np.where(np.isfinite(utilisation), utilisation, 0.0))))
-    full = utilisation / scale > DOMAIN_FULL
+    full = utilisation / scale > priors.DOMAIN_FULL
     free = (np.isfinite(stalled) & ~full).sum(axis=1) >= 2
     return np.where(full & free[:, None], np.nan, stalled), scale

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import (
     CHANGE,
@@ -35,9 +35,6 @@ from ranksight.model.priors import (
     REPEATED,
     UNSEEN,
 )
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 JITTER = 1e-9
 """Variance added to every value, so that exact repetitions leave a covariance that can be inverted."""
@@ -94,7 +91,7 @@ class Hypotheses:
         slope, scale, length, rough, noise, prior = table[:, d:].T
         return cls(table[:, :d] > 0, slope, scale, length, noise, rough > 0, prior)
 
-    def select(self, which: NDArray[np.intp]) -> Hypotheses:
+    def select(self, which: Index) -> Hypotheses:
         """Some of the hypotheses."""
         return Hypotheses(*(getattr(self, each.name)[which] for each in fields(self)))
 
@@ -190,7 +187,7 @@ class Rates(Stored):
         mean, spread = (np.concatenate(part) for part in zip(*found, strict=True))
         return mean + self._reference[:, None], spread
 
-    def _at(self, rows: NDArray[np.intp], new: Array) -> tuple[Array, Array]:
+    def _at(self, rows: Index, new: Array) -> tuple[Array, Array]:
         """What :meth:`at` gives for some kernels at the coordinates `new`, less their reference."""
         leading = self._leading[rows]
         weights = np.take_along_axis(self.weights[rows], leading, axis=1)
@@ -210,7 +207,7 @@ class Rates(Stored):
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     @cached_property
-    def _leading(self) -> NDArray[np.intp]:
+    def _leading(self) -> Index:
         """The hypotheses of largest weight of each kernel, (K, c)."""
         return np.argsort(-self.weights, axis=1, kind="stable")[:, :LEADING]
 
@@ -238,13 +235,13 @@ class Rates(Stored):
     def _places(self) -> Array:
         return self._groups[0]
 
-    def _batches(self) -> list[NDArray[np.intp]]:
+    def _batches(self) -> list[Index]:
         """Rows whose covariances fit into a processor's cache together."""
         each = max(1, len(self.grid.prior) * max(1, len(self._places)) ** 2)
         count = max(1, -(-len(self.values) * each // BATCH))
         return list(np.array_split(np.arange(len(self.values)), count))
 
-    def _grouped(self, rows: NDArray[np.intp], noise: Array) -> _Grouped:
+    def _grouped(self, rows: Index, noise: Array) -> _Grouped:
         """The values of `rows` under hypotheses of `noise` (r or 1, c), one value for each distinct coordinate."""
         known = np.isfinite(self.values[rows])
         y = np.where(known, self.values[rows] - self._reference[rows, None], 0.0)
@@ -264,7 +261,7 @@ class Rates(Stored):
         logarithm = np.where(known[:, None], np.log(variance), 0.0).sum(axis=2) + np.log(total).sum(axis=2)
         return _Grouped(held, mean, 1 / total, inside, logarithm)
 
-    def _likelihood(self, rows: NDArray[np.intp]) -> Array:
+    def _likelihood(self, rows: Index) -> Array:
         grouped = self._grouped(rows, self.grid.noise[None])
         # The factor of a covariance that the values and ones are appended to holds both solutions as its last rows.
         size = len(self._places)
@@ -286,7 +283,7 @@ class Rates(Stored):
         """Covariance (h, g, g) between distinct coordinates, without noise."""
         return self.grid.covariance(self._places, self._places)
 
-    def _held(self, rows: NDArray[np.intp]) -> _Solved:
+    def _held(self, rows: Index) -> _Solved:
         """The rates of some kernels under their leading hypotheses."""
         leading = self._leading[rows]
         grouped = self._grouped(rows, self.grid.noise[leading])

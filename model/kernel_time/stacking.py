@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.plaindata import Stored
@@ -28,8 +28,6 @@ from ranksight.model.priors import LAWS, WORTH
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
-
-Array = NDArray[np.float64]
 
 COUNTED, COST, CONSTANT_CPI, BANDWIDTH, CACHE, MESSAGES, FUNCTION = tuple(LAWS)
 """Names of the laws."""
@@ -40,7 +38,7 @@ WIDEST = 20.0
 """Standard deviation of a logarithm that stands for no knowledge."""
 
 
-def places(held: Sequence[str], asked: Sequence[str]) -> NDArray[np.intp]:
+def places(held: Sequence[str], asked: Sequence[str]) -> Index:
     """Where each of `asked` stands in `held`, (K,); -1 where it does not."""
     row = {kernel: at for at, kernel in enumerate(held)}
     return np.array([row.get(kernel, -1) for kernel in asked], dtype=np.intp)
@@ -62,11 +60,11 @@ class Law:
 
     kernels: tuple[str, ...]
     spread: Spread
-    answers: NDArray[np.bool_]
+    answers: Mask
     method: tuple[str, ...]
 
     @classmethod
-    def of(cls, kernels: tuple[str, ...], said: Forecast, answers: NDArray[np.bool_], method: tuple[str, ...]) -> Law:
+    def of(cls, kernels: tuple[str, ...], said: Forecast, answers: Mask, method: tuple[str, ...]) -> Law:
         """A law from its forecast, a row a kernel."""
         z = float(special.ndtri((1 + said.level) / 2))
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import DIVIDED_SLOPE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-
-Array = NDArray[np.float64]
 
 POWERS = (0.0, 0.5, 1.0, 2.0, 3.0)
 """Powers of any other parameter: unknowns of one line, face or volume; half for a parameter that counts cells of a

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ranksight.comm.patterns.communicators import CommunicatorSize
 from ranksight.comm.patterns.recognition import Explanation
 from ranksight.comm.patterns.rule import rule_from
-from ranksight.core.errors import InputError
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Row, Stored, reading
 
 PROFILES = ("even", "doubling", "halving")
 """How a volume goes with the round k of a rule: the same, times 2^k, times 2^-k."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+@dataclass(frozen=True)
+class Part(Row):
     """Messages of one kind within an entry.
 
     Attributes
@@ -40,9 +39,12 @@ class Part:
     count_profile: str = "even"
     size_profile: str = "even"
 
+    def _fits(self) -> bool:
+        return {self.count_profile, self.size_profile} <= set(PROFILES)
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+
+@dataclass(frozen=True)
+class Entry(Stored):
     """An operation of a kernel on one kind of communicator.
 
     Attributes
@@ -80,46 +82,21 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
-        return {
-            "kernel": self.kernel,
-            "operation": self.operation,
-            "communicator": [self.communicator.name, self.communicator.number],
-            "kind": self.kind,
-            "explanations": [[rule.to_dict() for rule in one.rules] for one in self.explanations],
-            "parts": [[p.who, p.population, p.count, p.size, p.count_profile, p.size_profile] for p in self.parts],
-            "once": self.once,
-            "spread": self.spread,
-            "grid": list(self.grid),
-            "gone": self.gone,
-            "tags": list(self.tags),
-        }
+        size, rules = self.communicator, [[rule.to_dict() for rule in one.rules] for one in self.explanations]
+        return {**super().to_dict(), "communicator": [size.name, size.number], "explanations": rules}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any], volumes: int) -> Entry:
-        """Rebuild from :meth:`to_dict`, where there are `volumes` volumes; damaged content raises InputError."""
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         with reading("a message entry"):
-            name, number = content["communicator"]
             explanations = tuple(Explanation(tuple(map(rule_from, rules))) for rules in content["explanations"])
-            parts = tuple(Part(int(a), int(b), int(c), int(d), str(e), str(f)) for a, b, c, d, e, f in content["parts"])
-            entry = cls(
-                str(content["kernel"]),
-                str(content["operation"]),
-                CommunicatorSize(str(name), int(number)),
-                str(content["kind"]),
-                explanations,
-                parts,
-                bool(content["once"]),
-                float(content["spread"]),
-                tuple(int(x) for x in content["grid"]),
-                int(content["gone"]),
-                tuple(int(x) for x in content.get("tags", ())),
-            )
+            size = CommunicatorSize(*content["communicator"])
+            return super().from_dict({**content, "communicator": size, "explanations": explanations})
+
+    def of_volumes(self, volumes: int) -> bool:
+        """Whether the parts belong to what the kind has, and to `volumes` volumes."""
+        explanations, kind = self.explanations, self.kind
         who = {"links": len(explanations[0].rules) if explanations else 0, "root": 2, "last": 2, "all": 1, "mean": 1}
         who["degree"] = 1 if explanations else 0
-        most = 1 + entry.grid[0] if entry.kind == "grid" and entry.grid else who.get(entry.kind, 0)
-        for part in parts:
-            if not (0 <= part.who < most and 0 <= part.count < volumes and 0 <= part.size < volumes):
-                raise InputError("a message entry does not fit together", "fit the model again")
-            if {part.count_profile, part.size_profile} - set(PROFILES):
-                raise InputError("a message entry names an unknown profile", "fit the model again")
-        return entry
+        most = 1 + self.grid[0] if kind == "grid" and self.grid else who.get(kind, 0)
+        return all(0 <= p.who < most and 0 <= p.count < volumes and 0 <= p.size < volumes for p in self.parts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.comm.patterns.grid import cartesian_grids
+from ranksight.comm.patterns.find_grids import cartesian_grids
 from ranksight.comm.patterns.recognition import Explanation, distinct_explanations, explain
 from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.comm.patterns.steps import Step
@@ -85,7 +85,7 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     volumes = fit_volumes(experiment.parameters, points, values, collected.names, collected.steps, **settings)
     trained = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
     measured = tuple(sorted(set(ranks.tolist())))
-    return Messages(experiment.parameters, tuple(entries), volumes, grid, measured, trained, stated)
+    return Messages(tuple(entries), volumes, grid, measured, trained, stated)
 
 
 def _patterns(one: Observed, runs: list[Traced]) -> list[tuple[Observed, tuple[Explanation, ...]]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from ranksight.core.errors import InputError
 from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.structure.stated import Stated
 from ranksight.model.uncertainty import forecast
@@ -26,7 +24,7 @@ ENOUGH = 512
 
 
 @dataclass(frozen=True)
-class Messages:
+class Messages(Stored):
     """Who sends what to whom at any number of ranks.
 
     Attributes
@@ -43,13 +41,17 @@ class Messages:
         How volumes go on beyond these, as the user knows it.
     """
 
-    parameters: tuple[str, ...]
     entries: tuple[Entry, ...]
     volumes: Volumes
     grid: tuple[int, ...]
     measured: tuple[int, ...]
     trained: Array
     stated: Stated | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Those of the volumes."""
+        return self.volumes.parameters
 
     def predict(self, point: Array, level: float = 0.9) -> MessageTable:
         """The message table at one configuration, (m,).
@@ -154,30 +156,12 @@ class Messages:
                 found[entry.kernel] = self._doubt(entry, ranks)
         return {kernel: why for kernel, why in found.items() if why}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {
-            "entries": [entry.to_dict() for entry in self.entries],
-            "volumes": self.volumes.to_dict(),
-            "grid": list(self.grid),
-            "measured": list(self.measured),
-            "trained": self.trained.tolist(),
-            **({} if self.stated is None else {"stated": self.stated.to_dict()}),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Messages:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        with reading("'messages'"):
-            volumes = Volumes.from_dict(content["volumes"])
-            entries = tuple(Entry.from_dict(entry, len(volumes.laws)) for entry in content["entries"])
-            grid = tuple(int(x) for x in content["grid"])
-            measured = tuple(int(x) for x in content["measured"])
-            trained = np.array(content["trained"], dtype=np.float64).reshape(len(volumes.parameters), 2)
-            stated = Stated.from_dict(content["stated"]) if "stated" in content else None
-        if stated is not None and stated.parameters != volumes.parameters:
-            raise InputError("'stated' does not fit the messages", "fit the model again")
-        return cls(volumes.parameters, entries, volumes, grid, measured, trained, stated)
+    def _fits(self) -> bool:
+        return (
+            self.trained.shape == (len(self.parameters), 2)
+            and all(entry.of_volumes(len(self.volumes.laws)) for entry in self.entries)
+            and (self.stated is None or self.stated.parameters == self.parameters)
+        )
 
 
 def _none(said: forecast.Forecast, i: int) -> bool:

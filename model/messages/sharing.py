@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 class Shared:
     """Volumes of one run: what every link or kind of rank has, and how far single ones are from it.
 
-    Attributes
-    ----------
-    count, bytes : (w,) or (w, rounds)
-        Messages and bytes of each link, for each rule and round; or of each kind of rank.
-    spread : float
-        Largest difference, relative to the mean.
+    `count` and `bytes` (w,) or (w, rounds): messages and bytes of each link, for each rule and round; or of each kind
+    of rank. `spread`: largest difference, relative to the mean.
     """
 
     count: Array

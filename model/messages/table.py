@@ -153,12 +153,8 @@ def _share(part: Part, column: Array, times: float, larger: float, said: Forecas
 class MessageTable:
     """The messages of a program at one configuration.
 
-    Attributes
-    ----------
-    grid : tuple of int
-        Dimensions and order of extents of the process grid, empty without one.
-    periodic : bool
-        Whether the grid has no borders.
+    `grid`: dimensions and order of extents of the process grid, empty without one. `periodic`: whether the grid has no
+    borders.
     """
 
     configuration: Mapping[str, float]

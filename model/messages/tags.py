@@ -28,12 +28,8 @@ TAGGED = frozenset({"kernel", "rank", "operation", "comm_size", "peer", "bytes",
 def with_tags(peers: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
     """`peers` with a column ``tag``, a row for each; unchanged where the events do not hold every message.
 
-    Parameters
-    ----------
-    peers : DataFrame
-        :data:`CALLED`, ``count`` and ``bytes``.
-    events : DataFrame or None
-        :data:`TAGGED`, a row a transfer; rows without a peer are calls.
+    `peers`: :data:`CALLED`, ``count`` and ``bytes``. `events`: :data:`TAGGED`, a row a transfer; rows without a peer
+    are calls.
     """
     if events is None:
         return peers
@@ -53,12 +49,8 @@ def with_tags(peers: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
 def tag_classes(peers: Mapping[int, pd.DataFrame], ranks: Mapping[int, int]) -> list[tuple[int, ...]]:
     """Tags of one operation by pattern: those of a class have the same partners in every run.
 
-    Parameters
-    ----------
-    peers : mapping of int to DataFrame
-        By configuration: ``rank``, ``peer`` and, where it is known, ``tag``.
-    ranks : mapping of int to int
-        Of each configuration.
+    `peers` (mapping of int to DataFrame): by configuration: ``rank``, ``peer`` and, where it is known, ``tag``. `ranks`
+    (mapping of int to int): of each configuration.
 
     Returns
     -------

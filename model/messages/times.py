@@ -34,12 +34,8 @@ def operation_times(
 ) -> dict[tuple[str, str], float]:
     """Seconds of every kernel's operation on the rank whose messages take longest.
 
-    Parameters
-    ----------
-    choice : str, Selector or mapping
-        Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
-    volume : {"bytes", "low", "high"}
-        Which of a row's volumes.
+    `choice`: of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`. `volume` ({"bytes", "low", "high"}):
+    which of a row's volumes.
 
     Returns
     -------

@@ -76,7 +76,8 @@ def find_laws(ranks: Ints, groups: Ints, values: Array, step: Step | None = None
     """Every law that a series follows exactly, the likeliest first.
 
     Few numbers of ranks are met by several: at 2, 4 and 8 the face across the first axis of a three-dimensional grid is
-    halved each time, as n / ranks is, and at 64 it is twice as large.
+    halved each time, as n / ranks is, and at 64 it is twice as large. Laws other than ``constant`` need three numbers
+    of ranks: two are met by too many.
 
     Parameters
     ----------
@@ -87,11 +88,6 @@ def find_laws(ranks: Ints, groups: Ints, values: Array, step: Step | None = None
     step : Step, optional
         The way that the messages go on a process grid. Grids of other dimensions are then no law, and where the face
         :func:`across` it is one, it is the only one.
-
-    Returns
-    -------
-    tuple of str
-        Laws other than ``constant`` need three numbers of ranks: two are met by too many.
     """
     known = np.isfinite(values)
     if not known.any():

@@ -65,6 +65,8 @@ def fit_resources(
 ) -> Resources | None:
     """Set the equation up for every kernel that has instructions, loads per level, and time or cycles.
 
+    None where no kernel has the counters.
+
     Parameters
     ----------
     series : Series
@@ -79,11 +81,6 @@ def fit_resources(
         Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
-
-    Returns
-    -------
-    Resources or None
-        None where no kernel has the counters.
     """
     rows = series.rows
     values = reduce(series.values, over_repetitions, axis=2)
@@ -171,15 +168,10 @@ def _trend(series: Series, parts: list[_Kernel], **settings: Any) -> Functions |
 def shrinkage(count: Array, expected: Array) -> Array:
     """What sampled times are multiplied by, kernel by kernel, so that few samples do not give an absurd speed.
 
-    theta = cycles per instruction over the program's is taken as log-normal among kernels, and log(N + 1/2) known to
-    1 / sqrt(N + 1/2); the answer is the ratio of theta's posterior median to N / E. It goes to 1 with many samples.
-
-    Parameters
-    ----------
-    count : (s,)
-        Samples N of each kernel.
-    expected : (s,)
-        Samples E that it would have at the program's cycles per instruction.
+    theta = cycles per instruction over the program's is taken as log-normal among kernels, and log(N + 1/2) known to 1
+    / sqrt(N + 1/2); the answer is the ratio of theta's posterior median to N / E. It goes to 1 with many samples.
+    `count` (s,): samples N of each kernel. `expected` (s,): samples E that it would have at the program's cycles per
+    instruction.
     """
     theta = np.log((count + 0.5) / (expected + 0.5))
     known = (count >= 30) & (expected >= 1)

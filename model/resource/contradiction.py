@@ -22,10 +22,7 @@ CONTRADICT = "counters contradict each other"
 def contradictions(series: Series) -> dict[str, str]:
     """For each kernel whose counters contradict each other, what and where.
 
-    Parameters
-    ----------
-    series : Series
-        Means over ranks.
+    `series`: means over ranks.
     """
     present = set(series.metrics)
     related = [(parts, whole) for parts, whole in PARTS if whole in present and present.intersection(parts)]

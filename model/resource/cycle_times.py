@@ -33,12 +33,8 @@ if TYPE_CHECKING:
 class Clock(Stored):
     """Cycles a second, and where that is from.
 
-    Attributes
-    ----------
-    frequency : float
-        In Hz; NaN where only the runs' own frequencies are known.
-    spread : float
-        Standard deviation of the logarithm of the clock that the runs had.
+    `frequency`: in Hz; NaN where only the runs' own frequencies are known. `spread`: standard deviation of the
+    logarithm of the clock that the runs had.
     """
 
     frequency: float
@@ -49,17 +45,9 @@ class Clock(Stored):
     def of(cls, stated: float | None, platform: Platform | None, experiment: Experiment) -> Clock | None:
         """The clock that makes times of an experiment's cycles; None where it has times, no cycles, or no clock.
 
-        Parameters
-        ----------
-        stated : float or None
-            In Hz, by the user.
-        platform : Platform or None
-            The clock of the generic platform is nobody's and is not taken.
-
-        Raises
-        ------
-        InputError
-            When a clock is stated that is not a positive number, or for runs that measured times or counted no cycles.
+        `stated`: in Hz, by the user. `platform`: the clock of the generic platform is nobody's and is not taken. Raises
+        InputError when a clock is stated that is not a positive number, or for runs that measured times or counted no
+        cycles.
         """
         needed = untimed(experiment)
         if stated is not None:

@@ -34,10 +34,7 @@ def memory_slots(name: str) -> bool:
 def with_stalls(series: Series, line: float | None = None) -> Series:
     """The series with ``stall_cycles``, and ``loads_mem`` where no level was counted, of kernels with top-down slots.
 
-    Parameters
-    ----------
-    line : float, optional
-        Bytes of a line.
+    `line`: bytes of a line.
     """
     rows = series.rows
     kernels, metrics, values = list(series.kernels), list(series.metrics), [series.values]

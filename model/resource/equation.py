@@ -25,7 +25,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model import priors
-from ranksight.model.plaindata import Stored
+from ranksight.model.plaindata import Row, Stored
 from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -40,15 +40,10 @@ as it is written, with the full CPI, which counts the stalls twice and is there 
 
 
 @dataclass(frozen=True)
-class Machine:
+class Machine(Row):
     """What the equation needs of a platform.
 
-    Attributes
-    ----------
-    frequency : float
-        Clock under load in Hz.
-    latencies : tuple of float
-        Cycles of a load served by each of :data:`LEVELS`.
+    `frequency`: clock under load in Hz. `latencies`: cycles of a load served by each of :data:`LEVELS`.
     """
 
     name: str
@@ -59,16 +54,6 @@ class Machine:
         """The same machine at another clock: caches go with it, memory does not."""
         *caches, memory = self.latencies
         return replace(self, frequency=frequency, latencies=(*caches, memory * frequency / self.frequency))
-
-    def to_dict(self) -> list[Any]:
-        """The fields in order."""
-        return [self.name, self.frequency, list(self.latencies)]
-
-    @classmethod
-    def from_dict(cls, content: Any) -> Machine:
-        """Rebuild from :meth:`to_dict`; ValueError or TypeError where it is damaged."""
-        name, frequency, latencies = content
-        return cls(str(name), float(frequency), tuple(map(float, latencies)))
 
     @classmethod
     def of(cls, platform: Any) -> Machine:

@@ -32,10 +32,8 @@ SLOWEST = 10e-9
 class Sampled:
     """Series whose sampled times add up, and how many samples each of these times has.
 
-    Attributes
-    ----------
-    samples : mapping of kernel to (n,)
-        Samples over all ranks and repetitions at each configuration; empty where nothing was sampled.
+    `samples` (mapping of kernel to (n,)): samples over all ranks and repetitions at each configuration; empty where
+    nothing was sampled.
     """
 
     series: Series
@@ -45,12 +43,8 @@ class Sampled:
 def settle(experiment: Experiment, series: Series) -> Sampled:
     """Leave start-up out of sampled times and scale the rest to the processor time that the tracer read.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        Its runs with a table ``sampling`` (``kernel``, ``rank``, ``samples``) are those of a sampler.
-    series : Series
-        Means over ranks.
+    `experiment`: its runs with a table ``sampling`` (``kernel``, ``rank``, ``samples``) are those of a sampler.
+    `series`: means over ranks.
     """
     number = np.nan_to_num(series.samples)
     rows = [at for at in np.flatnonzero(series.sampled).tolist() if series.metrics[at] == "time"]

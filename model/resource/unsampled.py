@@ -1,10 +1,9 @@
 """Times of kernels that were counted but that hardly a sample fell on.
 
 A kernel that is short at the configurations measured may be what takes longest at scale: its instructions say so, its
-samples cannot, and a function of fewer than :data:`~ranksight.core.sampled.HANDFUL` samples would be one of chance.
-Its time is then its
-instructions at the program's time per instruction, theta times as long; theta is taken as gamma distributed among
-kernels with mean 1, and n samples where E were expected leave
+samples cannot, and a function of fewer than :data:`~ranksight.core.sampled.HANDFUL` samples would be one of chance. Its
+time is then its instructions at the program's time per instruction, theta times as long; theta is taken as gamma
+distributed among kernels with mean 1, and n samples where E were expected leave
 
     theta ~ Gamma(a + n, a + E),   a = 1 / spread^2
 

@@ -46,10 +46,7 @@ NONE = Order()
 class Growth:
     """A product of growths in several parameters.
 
-    Attributes
-    ----------
-    orders : tuple of (str, Order)
-        By name of the parameter, sorted; parameters without growth are left out.
+    `orders` (tuple of (str, Order)): by name of the parameter, sorted; parameters without growth are left out.
     """
 
     orders: tuple[tuple[str, Order], ...] = ()

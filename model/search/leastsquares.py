@@ -1,8 +1,7 @@
 """Relative least squares of many hypotheses on many series at once.
 
-All hypotheses share their design matrices over series, so normal equations are products of matrices, and systems of
-up to
-three unknowns are solved in closed form, element by element (no loop over series or hypotheses).
+All hypotheses share their design matrices over series, so normal equations are products of matrices, and systems of up
+to three unknowns are solved in closed form, element by element (no loop over series or hypotheses).
 """
 
 from __future__ import annotations
@@ -36,12 +35,8 @@ class Solution:
 def solve(design: Array, weights: Array, values: Array) -> Solution:
     """Minimise ``sum_i w_i (y_i - sum_a c_a X_ia)^2`` for every hypothesis and series.
 
-    Parameters
-    ----------
-    design : (h, n, k)
-        Columns should be of order one.
-    weights, values : (s, n)
-        A weight of zero leaves a point out.
+    `design` (h, n, k): columns should be of order one. `weights` and `values` (s, n): a weight of zero leaves a point
+    out.
     """
     unknowns = design.shape[2]
     weighted = weights * values

@@ -60,10 +60,8 @@ def admissible(problem: Problem, coefficients: Array, terms: Index, unseen: Arra
 def cancelling(coefficients: Array, log_share: Sequence[Array]) -> Array:
     """What coefficients (s, h, k) cost (s, h) whose terms exceed the whole.
 
-    Parameters
-    ----------
-    log_share : k arrays (s, h)
-        Logarithm of the largest share that each term with a coefficient of one has at any point.
+    `log_share` (k arrays (s, h)): logarithm of the largest share that each term with a coefficient of one has at any
+    point.
     """
     most = np.full(coefficients.shape[:2], -np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,9 +1,8 @@
 """A first configuration in another regime: one rank, one node, no network.
 
 The smallest configuration often runs without what all others need. Where a series strays from every form by much more
-than its
-noise, its functions are also fitted without its first value; both sets of hypotheses stand side by side with their
-weights.
+than its noise, its functions are also fitted without its first value; both sets of hypotheses stand side by side with
+their weights.
 """
 
 from __future__ import annotations

@@ -192,10 +192,7 @@ def average(score: Array, prior: Array) -> Array:
     """Logarithm of the mean (s,) of marginal likelihoods (s, h) that contain the weights before the data; -inf where no
     hypothesis is possible.
 
-    Parameters
-    ----------
-    prior : (h,)
-        Logarithms of these weights, whose sum may be any.
+    `prior` (h,): logarithms of these weights, whose sum may be any.
     """
     return np.asarray(special.logsumexp(score, axis=1) - special.logsumexp(prior))
 

@@ -38,12 +38,8 @@ _SIDE: tuple[Factor, ...] = tuple((n / 4, 0.0, 0.0) for n in range(-8, 13) if n)
 class Breaks:
     """Where the behaviour of s series changes.
 
-    Attributes
-    ----------
-    at : (s,)
-        Value of the parameter that parts both sides, NaN where there is no change.
-    odds : (s,)
-        Logarithm of the odds of the best break against none.
+    `at` (s,): value of the parameter that parts both sides, NaN where there is no change. `odds` (s,): logarithm of the
+    odds of the best break against none.
     """
 
     at: Array

@@ -46,12 +46,8 @@ def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array,
     """What to add to the hypotheses' evidence (s, h): how much more common their classes are than thought.
 
     The prior of a series is learned from the others alone: its own values must not count twice. Where there are many,
-    one series makes no difference, and the same is added to all.
-
-    Parameters
-    ----------
-    evidence : (s, h)
-        Log marginal likelihoods with the space's own prior; series without any count for nothing.
+    one series makes no difference, and the same is added to all. `evidence` (s, h): log marginal likelihoods with the
+    space's own prior; series without any count for nothing.
 
     Returns
     -------

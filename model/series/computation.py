@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 
@@ -35,7 +35,7 @@ NOT_OF_KERNELS = ("mpi_time", "wall_time", "time_halted", "visits")
 """Metrics of kind time or requirement that say nothing of computation."""
 
 
-def in_cores(points: NDArray[np.float64], parameters: Sequence[str]) -> NDArray[np.float64]:
+def in_cores(points: Array, parameters: Sequence[str]) -> Array:
     """The points (k, m) with the cores at work, ranks times threads, in place of the ranks."""
     if RANKS not in parameters or THREADS not in parameters:
         return points
@@ -44,7 +44,7 @@ def in_cores(points: NDArray[np.float64], parameters: Sequence[str]) -> NDArray[
     return found
 
 
-def cores(points: NDArray[np.float64], parameters: Sequence[str]) -> NDArray[np.float64]:
+def cores(points: Array, parameters: Sequence[str]) -> Array:
     """Cores at work (k,) at `points` (k, m): ranks times threads; 1 where neither is a parameter."""
     columns = [at for at, name in enumerate(parameters) if name in DIVIDERS]
     return np.asarray(points[:, columns].prod(axis=1), dtype=np.float64)
@@ -61,7 +61,7 @@ def exchanging(series: Series) -> set[str]:
     return found
 
 
-def apart_from_ranks(series: Series) -> NDArray[np.bool_]:
+def apart_from_ranks(series: Series) -> Mask:
     """Which parameters change nothing in each series, (s, m): :data:`DIVIDERS`, in computation whose work per rank is
     stated.
 

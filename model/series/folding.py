@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
@@ -21,12 +21,11 @@ from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
 from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
 from ranksight.core.units import counted
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import Stored
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 OTHERS = "(others)"
 """Kernel of all that are too small to be one of their own."""
@@ -51,49 +50,34 @@ _OTHER_COLUMNS = (*COUNTER_KEYS, *_SENT)
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Stored):
     """Which kernels of an experiment are folded into :data:`OTHERS`.
 
-    Attributes
-    ----------
-    shares : mapping of metric to float
-        Largest share of the metric's total, over configurations, that they have together.
+    `shares` (mapping of metric to float): largest share of the metric's total, over configurations, that they have
+    together.
     """
 
-    folded: frozenset[str] = frozenset()
+    kernels: frozenset[str] = frozenset()
     shares: Mapping[str, float] = field(default_factory=dict)
 
     def remark(self) -> str:
         """A sentence for people; empty where nothing is folded."""
-        if not self.folded:
+        if not self.kernels:
             return ""
         named = [name for name in ("time", "instructions", "messages") if name in self.shares] or list(self.shares)[:1]
         parts = " and ".join(f"{self.shares[name]:.1%} of {name}" for name in named)
-        each = f"{counted(len(self.folded), 'kernel')} below {SMALL:.1%} of every metric"
+        each = f"{counted(len(self.kernels), 'kernel')} below {SMALL:.1%} of every metric"
         return f"{each} are summed into {OTHERS}: at most {parts} (--all-kernels keeps them)"
 
     def check(self, kernels: Iterable[str]) -> None:
         """InputError where one of `kernels` is folded."""
         for name in kernels:
-            if name in self.folded:
+            if name in self.kernels:
                 raise InputError(f"kernel {name!r} is part of {OTHERS}", "fit again with --all-kernels to keep it")
 
     def view(self, experiment: Experiment) -> Experiment:
         """The experiment with the folded kernels as one; nothing on disk changes."""
-        return Folded(experiment, self.folded) if self.folded else experiment
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return {"kernels": sorted(self.folded), "shares": dict(self.shares)}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any] | None) -> Selection:
-        """Rebuild from :meth:`to_dict`, None being nothing folded; damaged content raises InputError."""
-        if content is None:
-            return cls()
-        with reading("'folded'"):
-            shares = {str(name): float(share) for name, share in content["shares"].items()}
-            return cls(frozenset(map(str, content["kernels"])), shares)
+        return Folded(experiment, self.kernels) if self.kernels else experiment
 
 
 def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: Collection[str] = ()) -> Selection:
@@ -101,16 +85,10 @@ def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: C
 
     The limit is :data:`SMALL_OF_REST` for visits and metrics that are not steady; messages and the time in MPI do not
     matter, as they are not folded. A kernel also stays that grows so fast with a parameter, by itself and in its share,
-    that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured.
-    Shares are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions
-    were counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
-
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        Those that matter; all when not given.
-    keep : collection of str
-        Kernels that are not folded, whatever their size.
+    that it reaches :data:`GROWN` at :data:`FAR` (:data:`FARTHER` for ranks) times the largest value measured. Shares
+    are those of the sum over ranks, or of the largest value of a rank where that is more. Where instructions were
+    counted, what only samples show is start-up (:mod:`ranksight.model.resource.sampled_times`) and is not folded.
+    `metrics`: those that matter; all when not given. `keep`: kernels that are not folded, whatever their size.
     """
     return _select(_Shares.of(experiment, metrics), keep)
 
@@ -141,18 +119,13 @@ def _select(shares: _Shares, keep: Collection[str] = ()) -> Selection:
 def significant(experiment: Experiment) -> set[str]:
     """Names of the kernels that :func:`select` does not fold."""
     shares = _Shares.of(experiment, None)
-    return set(shares.kernels) - _select(shares).folded
+    return set(shares.kernels) - _select(shares).kernels
 
 
 class Folded(View):
     """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
 
-    Messages keep the names of the kernels that send them.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        It may be a view itself.
+    Messages keep the names of the kernels that send them. `experiment`: it may be a view itself.
     """
 
     def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:
@@ -186,7 +159,7 @@ class Folded(View):
 def _counters(table: Columns, folded: frozenset[str]) -> Columns:
     """Counters with one row a rank in place of those of `folded` kernels; what does not add up has no value there."""
 
-    def measured(names: Iterable[str]) -> NDArray[np.bool_]:
+    def measured(names: Iterable[str]) -> Mask:
         each = [~np.isnan(table.values[name]) for name in names]
         return np.any(each, axis=0) if each else np.zeros(len(table), dtype=bool)
 
@@ -247,7 +220,7 @@ def _joined(rest: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     return found.astype({"kernel": "category", **{key: rest[key].dtype for key in rest if key != "kernel"}})
 
 
-def _among(kernels: pd.Series, names: frozenset[str]) -> NDArray[np.bool_]:
+def _among(kernels: pd.Series, names: frozenset[str]) -> Mask:
     """Which rows are of one of `names`, found by the categories rather than by each row."""
     found = kernels.astype("category").cat
     yes = np.array([str(name) in names for name in found.categories], dtype=bool)
@@ -280,7 +253,7 @@ class _Shares:
     samples: dict[str, Array]
     whole: set[str]
 
-    def trusted(self, name: str) -> NDArray[np.bool_]:
+    def trusted(self, name: str) -> Mask:
         """Kernels (K,) whose values of a metric are more than chance."""
         number = self.samples.get(name)
         return np.ones(len(self.kernels), dtype=bool) if number is None else number >= HANDFUL
@@ -289,8 +262,8 @@ class _Shares:
     def of(cls, experiment: Experiment, metrics: Sequence[str] | None) -> _Shares:
         """Read them, a run at a time."""
         rows: dict[str, int] = {}
-        found: dict[tuple[str, tuple[float, ...]], list[tuple[NDArray[np.intp], Array, Array]]] = {}
-        samples: dict[str, list[tuple[NDArray[np.intp], Array]]] = {}
+        found: dict[tuple[str, tuple[float, ...]], list[tuple[Index, Array, Array]]] = {}
+        samples: dict[str, list[tuple[Index, Array]]] = {}
         reduced: set[str] = set()
         by_rank: set[str] = set()
         for run in experiment.runs:
@@ -326,7 +299,7 @@ class _Shares:
 
 
 def _count(
-    samples: dict[str, list[tuple[NDArray[np.intp], Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
+    samples: dict[str, list[tuple[Index, Array]]], experiment: Experiment, run: Run, rows: Mapping[str, int]
 ) -> None:
     """Add the samples of a run."""
     table = sampling_of(experiment, run)
@@ -340,7 +313,7 @@ def _count(
 
 
 def _stacked(
-    found: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[NDArray[np.intp], Array, Array]]], count: int
+    found: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[Index, Array, Array]]], count: int
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
     """Values, shares and configurations of each metric; runs of one configuration are added."""
     values: dict[str, list[Array]] = {}
@@ -363,7 +336,7 @@ def _stacked(
     )
 
 
-def _summed(parts: Iterable[tuple[NDArray[np.intp], Array]], count: int) -> Array:
+def _summed(parts: Iterable[tuple[Index, Array]], count: int) -> Array:
     """Values of `count` kernels, from some of them at a time."""
     total = np.zeros(count)
     for index, each in parts:

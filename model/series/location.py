@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array, Index
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,6 @@ class Location:
     freedom: Array
     samples: Array
 
-    def part(self, which: slice | NDArray[np.intp]) -> Location:
+    def part(self, which: slice | Index) -> Location:
         """The same of some series."""
         return Location(*(getattr(self, name)[which] for name in Location.__dataclass_fields__))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
-
-Array = NDArray[np.float64]
+from ranksight.core.arrays import Array
 
 LEAST = 4
 """Variances needed to estimate a law."""
@@ -18,13 +16,8 @@ MOST = 100.0
 def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
     """Degrees of freedom and variance (s,) of the scaled inverse chi-squared laws behind rows of sample variances.
 
-    The empirical-Bayes estimate of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3,
-    section 6.2).
-
-    Parameters
-    ----------
-    variance, freedom : (s, n)
-        Used where both are positive.
+    The empirical-Bayes estimate of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3, section
+    6.2). `variance` and `freedom` (s, n): used where both are positive.
 
     Returns
     -------

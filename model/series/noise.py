@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind, metric
 from ranksight.model.series import repetitions
 from ranksight.model.series.location import Location as Location  # what users of noise name
@@ -15,8 +17,6 @@ from ranksight.model.series.moderation import laws
 from ranksight.model.series.outliers import without_outliers
 from ranksight.model.series.poisson import located
 from ranksight.model.series.reduction import reduce
-
-Array = NDArray[np.float64]
 
 SMALLEST = 1e-9
 """Relative scatter below which values are taken as exact: a few hundred roundings of a double."""
@@ -43,7 +43,7 @@ def explained(location: Location) -> Array:
     return np.where((location.freedom > 0) & np.isfinite(most), most, np.inf)
 
 
-def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
+def join(parts: list[Location], orders: list[Index]) -> Location:
     """Put parts together; `orders` says which series each part holds."""
     back = np.argsort(np.concatenate(orders))
     names = Location.__dataclass_fields__
@@ -51,7 +51,7 @@ def join(parts: list[Location], orders: list[NDArray[np.intp]]) -> Location:
 
 
 def locate_groups(
-    values: Array, worth: Array | None, points: Array, groups: Sequence[NDArray[np.intp]], how: str = "auto"
+    values: Array, worth: Array | None, points: Array, groups: Sequence[Index], how: str = "auto"
 ) -> Location:
     """:func:`locate` of all series, the rows of each group by themselves; a group is made of samples or is not."""
     parts = [locate(values[rows], how, None if worth is None else worth[rows], points) for rows in groups]
@@ -163,3 +163,69 @@ def moderate(variance: Array, freedom: Array) -> tuple[float, float]:
     (:func:`ranksight.model.series.moderation.laws`)."""
     prior, centre = laws(np.where(variance > SMALLEST**2, variance, 0.0)[None], freedom[None])
     return float(prior[0]), float(centre[0])
+
+
+SIGNIFICANT = 0.05
+MOST_REPETITIONS = 1000
+"""Repetitions that nobody runs: larger numbers are reported as this one."""
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What repetitions say about s series: is there a signal, and how many repetitions would show it.
+
+    Scatter within configurations is compared with the differences between them (Calotoiu et al. 2013, section 2): a
+    series whose configurations do not differ by more than their repetitions do says nothing about growth.
+
+    Attributes
+    ----------
+    within : (s,)
+        Relative standard deviation of one repetition; NaN where nothing was repeated.
+    between : (s,)
+        Relative standard deviation between configurations, beyond what repetitions explain; zero where there is none.
+    chance : (s,)
+        Probability of differences between configurations as large as these when there are none (F test).
+    repetitions : (s,)
+        Repetitions of every configuration with which the standard error would be half of the difference between
+        configurations; NaN where nothing was repeated or nothing differs.
+    """
+
+    within: Array
+    between: Array
+    chance: Array
+    repetitions: Array
+
+    @property
+    def noisy(self) -> Mask:
+        """Series whose noise is above their signal."""
+        return np.asarray(~np.isnan(self.within) & ~(self.chance < SIGNIFICANT))
+
+
+def judge(location: Location) -> Quality:
+    """Judge located values."""
+    scale, repeats, variance = location.scale, location.repeats, location.variance
+    present = repeats > 0
+    values = np.where(present, location.values, 0.0)
+    count = present.sum(axis=1)
+    relative = np.where(present, values / np.median(scale, axis=1, keepdims=True), 0.0)
+    weight = np.where(present, repeats, 0.0)
+    total = np.where(weight.sum(axis=1) > 0, weight.sum(axis=1), 1.0)
+    mean = (weight * relative).sum(axis=1) / total
+    square = (weight * (relative - mean[:, None]) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
+    # Of the size of the values: scatter is proportional to them.
+    size = (weight * relative**2).sum(axis=1) / total
+    noise = variance * size
+    repeated = ~np.isnan(variance) & (count > 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = square / noise
+        # What samples scatter by is known without repetitions.
+        freedom = np.where(np.isfinite(location.samples), location.freedom, weight.sum(axis=1) - count)
+        chance = special.fdtrc(count - 1, np.maximum(freedom, 1), ratio)
+        mean_repeats = weight.sum(axis=1) / np.maximum(count, 1)
+        between = np.sqrt(
+            np.maximum(square - np.where(repeated, noise, 0.0), 0.0) / np.where(mean_repeats > 0, mean_repeats, 1.0)
+        )
+        needed = np.ceil(4 * noise / between**2)
+    chance = np.where(repeated, np.where(noise > 0, chance, 0.0), np.nan)
+    reps = np.where(repeated & (between > 0), np.clip(needed, 1, MOST_REPETITIONS), np.nan)
+    return Quality(np.sqrt(variance), between, np.where((square == 0) & repeated, 1.0, chance), reps)

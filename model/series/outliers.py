@@ -16,13 +16,11 @@ that way, and all are kept.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.model.series.moderation import laws
 from ranksight.model.series.reduction import median
-
-Array = NDArray[np.float64]
 
 LEVEL = 1e-4
 """Level of the test, shared by the repetitions of a series. What is farthest leaves others that seem closer than they

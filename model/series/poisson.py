@@ -9,13 +9,11 @@ that makes the counts most likely.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.model import priors
 from ranksight.model.series.location import Location
 from ranksight.model.series.reduction import reduce
-
-Array = NDArray[np.float64]
 
 NEVER = 7.0
 """Samples expected where none fell, from which a kernel was not there: one in a thousand by chance."""

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranksight.core.errors import InputError
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.errors import InputError, nearest
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.idle import working
 from ranksight.core.metrics import REDUCTIONS, Reduction, metric
+from ranksight.model.series.computation import EXCHANGED, THREADS
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import with_sampling
-from ranksight.model.series.teams import per_core
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Series(Keyed):
     """Many series of values that share their configurations.
+
+    Raises InputError when shapes do not match, a configuration appears twice, or a number is infinite.
 
     Attributes
     ----------
@@ -37,17 +37,11 @@ class Series(Keyed):
     provenance : mapping of str to str
         For each metric where its numbers come from.
     hidden : (n, h) float64 or None
-        What else differed between the configurations, such as ranks and size where the parameter is work per rank:
-        not fitted,
-        but asking far outside of it widens the answer.
+        What else differed between the configurations, such as ranks and size where the parameter is work per rank: not
+        fitted, but asking far outside of it widens the answer.
     worth : (s, n, r) float64 or None
         What a sample is worth in the values that are made of samples (:mod:`ranksight.core.sampled`); NaN where a value
         is exact. A value of zero is then one that no sample fell on.
-
-    Raises
-    ------
-    InputError
-        When shapes do not match, a configuration appears twice, or a number is infinite.
     """
 
     parameters: tuple[str, ...]
@@ -104,7 +98,7 @@ class Series(Keyed):
     def __len__(self) -> int:
         return len(self.kernels)
 
-    def select(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Series:
+    def select(self, which: Index | Mask) -> Series:
         """The series at `which` (indices or a mask), over the same configurations."""
         index = np.flatnonzero(which) if np.asarray(which).dtype == bool else np.asarray(which)
         return Series(
@@ -118,7 +112,7 @@ class Series(Keyed):
             None if self.worth is None else self.worth[index],
         )
 
-    def at(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Series:
+    def at(self, which: Index | Mask) -> Series:
         """The same series over the configurations `which` only."""
         return Series(
             self.parameters,
@@ -132,7 +126,7 @@ class Series(Keyed):
         )
 
     @property
-    def sampled(self) -> NDArray[np.bool_]:
+    def sampled(self) -> Mask:
         """Which series (s,) are made of samples."""
         if self.worth is None:
             return np.zeros(len(self), dtype=bool)
@@ -156,25 +150,14 @@ def series_from_experiment(
     """Gather the counters of an experiment into series.
 
     Runs of one configuration and repetition by different collectors are joined: each contributes the kernels and
-    metrics
-    it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are reduced;
-    a value that its source had reduced already (:data:`~ranksight.core.experiment.ALL_RANKS`) is taken as it is.
-    Runs are read one at a time. Values made of samples are those of all of them
+    metrics it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are
+    reduced; a value that its source had reduced already (:data:`~ranksight.core.experiment.ALL_RANKS`) is taken as it
+    is. Runs are read one at a time. Values made of samples are those of all of them
     (:mod:`ranksight.model.series.sampling`). Counts of ranks with several threads are means over cores
-    (:mod:`ranksight.model.series.teams`). What cannot be below zero, as a difference of two counts may have come
-    out, is zero.
-
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        All when not given.
-    over_ranks : str or mapping of metric to str, optional
-        Reduction over ranks; without it, each metric's own (:mod:`ranksight.core.metrics`).
-
-    Raises
-    ------
-    InputError
-        When the experiment has no runs or no such metric, or a reduction is unknown.
+    (:func:`per_core`). What cannot be below zero, as a difference of two counts may have come out,
+    is zero. `metrics`: all when not given. `over_ranks`: reduction over ranks; without it, each metric's own
+    (:mod:`ranksight.core.metrics`). Raises InputError when the experiment has no runs or no such metric, or a reduction
+    is unknown.
     """
     runs = [run for run in experiment.runs if run.state == "complete"]
     if not runs:
@@ -208,7 +191,7 @@ def series_from_experiment(
     return per_core(experiment, found, how)
 
 
-_Part = tuple[int, NDArray[np.intp], NDArray[np.intp]]
+_Part = tuple[int, Index, Index]
 
 
 class _Values:
@@ -260,12 +243,11 @@ def _wanted(experiment: Experiment, metrics: tuple[str, ...] | list[str] | None)
     """The metrics asked for, or all; InputError where the experiment holds none, or not one of them."""
     present = experiment.metrics()
     wanted = present if metrics is None else tuple(dict.fromkeys(metrics))
-    missing = [name for name in wanted if name not in present]
-    if missing or not wanted:
-        raise InputError(
-            f"{experiment.path} holds no metric {', '.join(missing)}".rstrip(),
-            f"it holds: {', '.join(present) or 'none'}",
-        )
+    if not wanted:
+        raise InputError(f"{experiment.path} holds no metric", "measure or import runs with one")
+    for name in wanted:
+        if name not in present:
+            raise InputError(f"{experiment.path} holds no metric {name!r}", nearest(name, present))
     return wanted
 
 
@@ -332,3 +314,52 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
             some = kernels if keep.all() else [k for k, yes in zip(kernels, keep, strict=True) if yes]
             result.append((name, some, reduced[keep]))
     return result
+
+
+CYCLES = ("cycles", "reference_cycles", "stall_cycles", "cpu_time", "compute_cpu_time")
+"""Times of threads that add up over them."""
+NOT_ADDED = (*EXCHANGED, "visits")
+"""Requirements that belong to the rank."""
+
+
+def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction]) -> Series:
+    """The series with counts as means over cores, where `threads` is a parameter of the experiment.
+
+    A tool that follows a process adds up what its threads do, so that a rank of four threads has four times the
+    instructions of one core. The equation, the clock and the bandwidth of a memory domain are those of cores. Counts of
+    every kernel are therefore divided by the threads, unless the tool gave a row for each thread already. Times pass
+    for all threads at once and stay, but for sampled ones: each thread is sampled while it runs. `series`: of its
+    ranks. `how` (mapping of metric to str): how ranks became one value: a sum over ranks stays a sum.
+    """
+    if THREADS not in series.parameters:
+        return series
+    column = series.parameters.index(THREADS)
+    places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
+    divided: dict[str, Mask] = {name: np.zeros(len(series.points), dtype=bool) for name in how}
+    for run in experiment.runs:
+        place = places.get(run.point(series.parameters))
+        if run.state == "complete" and place is not None and not _by_thread(experiment, run):
+            for name in experiment.columns(run, "counters"):
+                if name in divided and _added(name, run) and how[name] != "sum":
+                    divided[name][place] = True
+    nothing = np.zeros(len(series.points), dtype=bool)
+    over = np.stack([divided.get(name, nothing) for name in series.metrics])
+    scale = np.where(over, 1 / np.maximum(series.points[:, column], 1.0), 1.0)[..., None]
+    return replace(series, values=series.values * scale, worth=None if series.worth is None else series.worth * scale)
+
+
+def _added(name: str, run: Run) -> bool:
+    """Whether a tool that follows a process adds a metric up over its threads."""
+    found = metric(name)
+    if name == "time":
+        return run.sampled(name)
+    return name in CYCLES or (found.kind == "requirement" and found.additive and name not in NOT_ADDED)
+
+
+def _by_thread(experiment: Experiment, run: Run) -> bool:
+    """Whether a run has a row for each thread of each rank."""
+    ranks, threads = (float(run.configuration.get(name, 1)) for name in ("ranks", THREADS))
+    if threads <= 1:
+        return True
+    table = experiment.table(run, "counters", ["rank"])
+    return table is not None and table["rank"].nunique() >= ranks * threads

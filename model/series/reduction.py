@@ -5,11 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-
-Array = NDArray[np.float64]
 
 NAMES = ("mean", "median", "min", "max", "sum", "q1", "gmean", "midrange")
 
@@ -17,16 +15,9 @@ NAMES = ("mean", "median", "min", "max", "sum", "q1", "gmean", "midrange")
 def reduce(values: Array, how: str, axis: int = -1) -> Array:
     """Reduce `values` along `axis`, skipping NaN; a slice without numbers gives NaN.
 
-    Parameters
-    ----------
-    how : {"mean", "median", "min", "max", "sum", "q1", "gmean", "midrange"}
-        First quartile and median interpolate linearly; the geometric mean of a slice with a value at or below zero is
-        NaN, except that a zero among non-negative values gives zero.
-
-    Raises
-    ------
-    InputError
-        When `how` is unknown.
+    `how` ({"mean", "median", "min", "max", "sum", "q1", "gmean", "midrange"}): first quartile and median interpolate
+    linearly; the geometric mean of a slice with a value at or below zero is NaN, except that a zero among non-negative
+    values gives zero. Raises InputError when `how` is unknown.
     """
     with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -10,12 +10,10 @@ of their common relative scale (as in Uthoff 1970, *Journal of the American Stat
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.model.series.reduction import reduce
-
-Array = NDArray[np.float64]
 
 LAWS = ("midrange", "mean", "median")
 SCALES = np.exp(np.linspace(-3, 3, 49))
@@ -31,12 +29,8 @@ NEGLIGIBLE = 0.01
 def likelihoods(samples: Array, scale: Array) -> Array:
     """Log-likelihoods of samples under uniform, normal and double exponential scatter, integrated over their location.
 
-    Parameters
-    ----------
-    samples : (c, r)
-        Sorted along the second axis.
-    scale : (g,)
-        Half-width, standard deviation and mean deviation of the laws.
+    `samples` (c, r): sorted along the second axis. `scale` (g,): half-width, standard deviation and mean deviation of
+    the laws.
 
     Returns
     -------

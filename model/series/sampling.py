@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.metrics import Reduction
 from ranksight.core.sampled import sampling_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
     from ranksight.model.series.reducing import Series
 
-Array = NDArray[np.float64]
 
 FEW = 10
 """Samples of a kernel in a repetition below which repetitions are taken together."""
@@ -42,12 +41,9 @@ def means_of_samples(
 def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str, bool]) -> Series:
     """The series with :attr:`~ranksight.model.series.reducing.Series.worth`, and means over all ranks and repetitions.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        Its runs with a table of samples (:mod:`ranksight.core.sampled`) are those of a sampler.
-    averaged : mapping of metric to bool
-        Whether its values are means over ranks. Others stay as they are, at what a sample is worth on one rank.
+    `experiment`: its runs with a table of samples (:mod:`ranksight.core.sampled`) are those of a sampler. `averaged`
+    (mapping of metric to bool): whether its values are means over ranks. Others stay as they are, at what a sample is
+    worth on one rank.
     """
     places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
     slots: dict[int, list[int]] = {}  # of the repetitions of a configuration, as a series has them
@@ -89,13 +85,7 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
 
 
 def _with_values(
-    series: Series,
-    total: Array,
-    square: Array,
-    one: Array,
-    sampled: NDArray[np.bool_],
-    having: Array,
-    averaged: Mapping[str, bool],
+    series: Series, total: Array, square: Array, one: Array, sampled: Mask, having: Array, averaged: Mapping[str, bool]
 ) -> Series:
     """Means over `having` (s, n) ranks of sums `total` (s, n, r) over ranks, whose squared errors are `square`."""
     # Where no sample fell, the value of a sample elsewhere is used.

@@ -225,12 +225,7 @@ class _Learned:
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
     def quantiles(
-        self,
-        probabilities: tuple[float, ...],
-        weight: Array,
-        law: Array,
-        ranks: Array,
-        start: Array | None = None,
+        self, probabilities: tuple[float, ...], weight: Array, law: Array, ranks: Array, start: Array | None = None
     ) -> Array:
         """Quantiles (p, T, k) of mixtures with `weight` (T, c) of the hypotheses at `ranks` (k,), looked for from
         `start` (p, T, k) on."""
@@ -256,10 +251,7 @@ class _Learned:
     def at(self, some: Index, which: Index, law: Array, ranks: Array) -> tuple[Array, Array]:
         """Centres and spreads (d, r, k) of hypotheses `which` (r, d) of the kernels `some` (r,).
 
-        Parameters
-        ----------
-        law : (r, k)
-            Times by the law where it is asked, at `ranks` (k,).
+        `law` (r, k): times by the law where it is asked, at `ranks` (k,).
         """
         size, form = np.unravel_index(which.T, (len(_SIZES), len(FORMS)))
         ahead = np.log(ranks / self.last[some, None])

@@ -46,8 +46,11 @@ def fit_sharing(
     The work of a kernel is its instructions. Ranks that wait in MPI count instructions of their waiting, so that a
     whole program's work is that of the rank with the fewest; without instructions the traffic is the work. Where no
     traffic was counted it is taken to go with the work, and how much of it there is is read off the times that
-    :data:`FEWEST` and more numbers of ranks in a domain took; without instructions the work of strong scaling is
-    1 / ranks, of kernels whose times begin like that.
+    :data:`FEWEST` and more numbers of ranks in a domain took; without instructions the work of strong scaling is 1 /
+    ranks, of kernels whose times begin like that. None where it is unknown how kernels share a domain, where traffic
+    was simulated and is not memory's by a `demand` (a simulated cache serves one rank, fetches nothing ahead and has no
+    rate), where loads were counted by level and no `demand` is given, or where the number of ranks is not a parameter.
+    Raises InputError when more bytes a second were moved than the domains' bandwidth allows.
 
     Parameters
     ----------
@@ -62,18 +65,6 @@ def fit_sharing(
         How ranks become one value, where not in each metric's own way.
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
-
-    Returns
-    -------
-    Sharing or None
-        None where it is unknown how kernels share a domain, where traffic was simulated and is not memory's by a
-        `demand` (a simulated cache serves one rank, fetches nothing ahead and has no rate), where loads were counted by
-        level and no `demand` is given, or where the number of ranks is not a parameter.
-
-    Raises
-    ------
-    InputError
-        When more bytes a second were moved than the domains' bandwidth allows.
     """
     readings = experiment if isinstance(experiment, Readings) else Readings(experiment)
     given = read_counts(readings, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
@@ -81,40 +72,26 @@ def fit_sharing(
         return None
     if not given.traffic:
         domains = replace(domains, core=None, domain=None)
-    series, active, countless, same_active = given.series, given.active, given.countless, given.same_active
-    time, reads, writes = given.time, given.reads, given.writes
-    every = reads + np.nan_to_num(writes)
-    work = np.where(countless[:, None], every, given.work)
+    reads, writes, work = given.reads, given.writes, given.work
+    work = np.where(given.countless[:, None], reads + np.nan_to_num(writes), work)
     if demand is None:
-        _check(domains, given.kernels, time, reads, np.nan_to_num(writes), active)
-    held = occupancy(reads, writes, work, given.ranks, active, domains.cores)
-    without = reads / factor(held.effect, active, domains.cores)
-    columns = {WORK: work, READ: without, WRITTEN: writes, READ_BY_RANKS: reads}
-    counts = _counts(series, given.kernels, columns, settings)
-    seen = None
-    if given.traffic:
-        own = np.where(countless[:, None], np.nan, work)
-        belief = by_share(every / own, series.points, series.parameters.index("ranks"))
-        seen = Seen(active, own, reads / own, writes / own, belief)
+        _check(domains, given.kernels, given.time, reads, np.nan_to_num(writes), given.active)
+    held = occupancy(reads, writes, work, given.ranks, given.active, domains.cores)
+    without = reads / factor(held.effect, given.active, domains.cores)
+    counts = _counts(given, {WORK: work, READ: without, WRITTEN: writes, READ_BY_RANKS: reads}, settings)
+    seen = _seen(given) if given.traffic else None
+    series, same_active, time = given.series, given.same_active, given.time
     if units is not None:  # from here on work and bytes are those of the fullest rank, which time is of
         uneven = units.unevenness(series.points, series.parameters)
-        work, reads, writes, every = work * uneven, reads * uneven, writes * uneven, every * uneven
-    known, reached, alone = _known(
-        given, domains, work, every, needs(domains, np.nan_to_num(reads), np.nan_to_num(writes)), demand
-    )
+        work, reads, writes = work * uneven, reads * uneven, writes * uneven
+    known, reached, alone = _known(given, domains, work, reads, np.nan_to_num(writes), demand)
     learned = learn(known)
     mode, floor = _mode(learned, time, work, same_active), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        lonely = np.ones_like(active) if same_active else active
+        lonely = np.ones_like(given.active) if same_active else given.active
         said = times(mode, work, known.transfer, known.domain, floor[:, None], lonely)[0]
         left, off = np.log(known.time / said), np.log(time / said)
-    varied = tuple(
-        at
-        for at, name in enumerate(series.parameters)
-        if len(np.unique(series.points[:, at])) > 1
-        and (series.points[:, at] > 0).all()
-        and (same_active or name != "ranks")
-    )
+    varied = _varied(given)
     departure, residual = _departures(given, varied, left, learned.scatter)
     beyond = None if same_active else _beyond(given, domains, said, off, departure, learned.scatter)
     # From here on a domain's seconds are bytes without a platform: its bandwidth goes into the second number.
@@ -139,22 +116,36 @@ def fit_sharing(
         departure=departure,
         varied=varied,
         same_active=same_active,
-        evidence=tuple(
-            _evidence(name, domains, _loads(name, given.traffic, bool(no), given.instructions), int(n))
-            for no, n in zip(countless, learned.count, strict=True)
-        ),
+        evidence=_evidence(given, name, domains, learned.count),
         beyond=beyond,
         resource=name,
         seen=seen,
     )
 
 
+def _seen(given: Counted) -> Seen:
+    """The traffic that was counted, per unit of the work of kernels that have some of their own."""
+    own = np.where(given.countless[:, None], np.nan, given.work)
+    every = given.reads + np.nan_to_num(given.writes)
+    belief = by_share(every / own, given.series.points, given.series.parameters.index("ranks"))
+    return Seen(given.active, own, given.reads / own, given.writes / own, belief)
+
+
+def _varied(given: Counted) -> tuple[int, ...]:
+    """Parameters that departures from the law go by, besides the ranks in a domain: positive, and not the same in all
+    runs."""
+    points, names = given.series.points, given.series.parameters
+    moved = [(points[:, at] > 0).all() and len(np.unique(points[:, at])) > 1 for at in range(len(names))]
+    return tuple(at for at, yes in enumerate(moved) if yes and (given.same_active or names[at] != "ranks"))
+
+
 def _known(
-    given: Counted, domains: Domains, work: Array, every: Array, need: tuple[Array, Array], demand: Demand | None
+    given: Counted, domains: Domains, work: Array, reads: Array, writes: Array, demand: Demand | None
 ) -> tuple[Known, Array, Array]:
     """What the four numbers are learned from, the largest rate (K,) that was reached where no platform gives one, and
-    the part (K,) of the traffic's time that a rank alone takes; `every` byte `need`s seconds of a core and a domain."""
-    transfer, domain = need
+    the part (K,) of the traffic's time that a rank alone takes."""
+    every = reads + writes
+    transfer, domain = needs(domains, np.nan_to_num(reads), writes)
     limited = domains.domain is not None
     with np.errstate(invalid="ignore", divide="ignore"):
         # Without a platform, seconds by the largest rate that was reached: the domain gives that much at least.
@@ -226,20 +217,16 @@ def _clock(given: Counted) -> Array:
         return np.asarray(np.take_along_axis(given.cycles / given.time, longest, axis=1)[:, 0])
 
 
-def _counts(series: Series, kernels: tuple[str, ...], given: dict[str, Array], settings: dict[str, Any]) -> Fitted:
-    names, blocks = [], []
-    for name, block in given.items():
-        for kernel, row in zip(kernels, block, strict=True):
-            if np.isfinite(row).any():
-                names.append((kernel, name))
-                blocks.append(row)
-    known = Series(
-        series.parameters,
-        series.points,
-        np.array(blocks)[:, :, None],
-        tuple(kernel for kernel, _ in names),
-        tuple(name for _, name in names),
-    )
+def _counts(given: Counted, columns: Mapping[str, Array], settings: Mapping[str, Any]) -> Fitted:
+    """Functions of the counts (K, n) of every kernel that has any."""
+    rows = [
+        (kernel, name, row)
+        for name, block in columns.items()
+        for kernel, row in zip(given.kernels, block, strict=True)
+        if np.isfinite(row).any()
+    ]
+    kernels, names, values = zip(*rows, strict=True)
+    known = Series(given.series.parameters, given.series.points, np.array(values)[:, :, None], kernels, names)
     return fit_varied(known, **{key: value for key, value in settings.items() if key != "jobs"})
 
 
@@ -264,13 +251,14 @@ def _check(domains: Domains, kernels: tuple[str, ...], time: Array, reads: Array
     )
 
 
-def _loads(name: str, counted: bool, countless: bool, instructions: bool) -> str:
-    if not counted:
-        work = "instructions" if instructions else "1 / ranks"
-        return f"{work} as the work and as the traffic"
-    return f"{f'{name} traffic' if countless else 'instructions'} as the work, {name} traffic"
-
-
-def _evidence(name: str, domains: Domains, loads: str, count: int) -> str:
+def _evidence(given: Counted, name: str, domains: Domains, count: Index) -> tuple[str, ...]:
+    """What carries each kernel, in words."""
     source = "measured curve of a domain" if domains.domain is None else "platform's bandwidths"
-    return f"shared {name} bandwidth: {loads}, {source}, {count} configurations"
+    found = []
+    for countless, number in zip(given.countless, count.tolist(), strict=True):
+        work = f"{name} traffic" if countless else "instructions"
+        loads = f"{work} as the work, {name} traffic"
+        if not given.traffic:
+            loads = f"{'instructions' if given.instructions else '1 / ranks'} as the work and as the traffic"
+        found.append(f"shared {name} bandwidth: {loads}, {source}, {number} configurations")
+    return tuple(found)

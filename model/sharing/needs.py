@@ -207,14 +207,8 @@ def contended(core: Array, memory: Array, active: Index, penalty: Array) -> tupl
     Hager, Fey, Wellein: "Bridging the Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server
     Processors", Supercomputing Frontiers and Innovations 7(2), 2020, section 4). p0 is given as a multiple of
     ``memory``. Next to an idle interface the recursion can step back by a thousandth; no rank is taken to gain from
-    more of them.
-
-    Parameters
-    ----------
-    core, memory, penalty : broadcastable arrays
-        Seconds alone, seconds of the interface, and p0 / memory.
-    active : int array
-        Ranks that share the interface, 1 or more.
+    more of them. `core`, `memory`, `penalty`: seconds alone, seconds of the interface, and p0 / memory. `active`: ranks
+    that share the interface, 1 or more.
 
     Returns
     -------

@@ -33,10 +33,7 @@ EARLY = 0.2
 class Readings:
     """Series of an experiment, each read once for all sets of its configurations that laws are learned from.
 
-    Attributes
-    ----------
-    kept : set of tuple of float, or None
-        Configurations that are looked at; all where None.
+    `kept`: configurations that are looked at; all where None.
     """
 
     experiment: Experiment
@@ -111,12 +108,8 @@ def read_counts(
 ) -> Counted | None:
     """Read what :func:`ranksight.model.sharing.fit_sharing.fit_sharing` learns from; None where there is nothing.
 
-    Parameters
-    ----------
-    how : str
-        How repetitions become one value; the median where ``auto``.
-    over_ranks : str or mapping of metric to str, optional
-        How ranks do, where not in each metric's own way.
+    `how`: how repetitions become one value; the median where ``auto``. `over_ranks`: how ranks do, where not in each
+    metric's own way.
     """
     experiment = readings.experiment
     present = experiment.metrics()

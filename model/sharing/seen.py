@@ -82,12 +82,7 @@ class Seen(Stored):
     def at(self, work: Array, active: Index) -> tuple[Mask, tuple[Array, Array], Array]:
         """Where it is known, bytes read and written per unit of work, and how far off these may be, each (K, k).
 
-        Parameters
-        ----------
-        work : (K, k)
-            Per rank.
-        active : (k,)
-            Ranks in the fullest domain.
+        `work` (K, k): per rank. `active` (k,): ranks in the fullest domain.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             apart = np.log(self.work)[:, :, None] - np.log(work)[:, None, :]
@@ -123,12 +118,7 @@ def by_share(rates: Array, points: Array, column: int) -> Array:
     """Belief (K,) that each rank's share determines the bytes per unit of work, `rates` (K, n) at `points` (n, m).
 
     Caches that come with further ranks are small compared with the one that they share: where these make traffic fall,
-    larger problems make it rise by the same.
-
-    Parameters
-    ----------
-    column : int
-        The ranks among the parameters.
+    larger problems make it rise by the same. `column`: the ranks among the parameters.
     """
     ranks, others = points[:, column], np.delete(points, column, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -107,10 +107,8 @@ class Sharing(Stored):
     def forecast(self, points: Array, level: float = 0.9, share: Array | None = None) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
 
-        Parameters
-        ----------
-        share : (k, m), optional
-            Where counts are asked, if not at `points`: with the ranks that would all have as much as the fullest.
+        `share` (k, m): where counts are asked, if not at `points`: with the ranks that would all have as much as the
+        fullest.
         """
         points = in_cores(np.atleast_2d(np.asarray(points, dtype=np.float64)), self.counts.parameters)
         share = None if share is None else in_cores(share, self.counts.parameters)

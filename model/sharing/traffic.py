@@ -33,12 +33,8 @@ FEWEST = 4
 class Occupancy:
     """What the ranks of a domain do to the reads of K kernels.
 
-    Attributes
-    ----------
-    effect : (K, 2)
-        c_1 and c_2; zeros where the measurements cannot determine them.
-    belief : (K,)
-        Probability that it is the domain, not the ranks, that changes the reads.
+    `effect` (K, 2): c_1 and c_2; zeros where the measurements cannot determine them. `belief` (K,): probability that it
+    is the domain, not the ranks, that changes the reads.
     """
 
     effect: Array

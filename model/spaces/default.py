@@ -96,10 +96,7 @@ class Single(Listed):
     """The default space of one parameter; of what is deterministic and fits no listed form, all pairs of terms are
     tried.
 
-    Parameters
-    ----------
-    counted : Hypotheses, optional
-        Others, over the same terms, for what is deterministic.
+    `counted`: others, over the same terms, for what is deterministic.
     """
 
     def __init__(self, hypotheses: Hypotheses, counted: Hypotheses | None = None) -> None:

@@ -11,7 +11,8 @@ What the paper leaves open is settled so:
   (its rule of incrementing and decrementing by 1), so that ``k^3 2^k`` finds ``k^2 2^k`` and ``k^4 2^k``.
 - E = O(1) "can be assigned to any one of the classes": a space of one term could never say no, so the space is that of
   O(log p).
-- What falls (``1/p``) has the mirrored ruler, from E^2 to 1.
+- What falls (``1/p``) has the mirrored ruler, from E^2 to 1, with thirds too: surfaces of domains in three dimensions
+  fall as ``p^(-2/3)``, which quarters and a constant would pass for ``O(1)``.
 - Several parameters: all products of their terms.
 """
 
@@ -63,10 +64,7 @@ MPI = Ruler(powers=tuple(sorted({Fraction(n, d) for d in (3, 4) for n in range(2
 def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
     """Terms of one parameter around an expectation, the slowest growing first.
 
-    Parameters
-    ----------
-    depth : int
-        Times that intervals are halved.
+    `depth`: times that intervals are halved.
     """
     if expected == NONE:
         expected = Order(log=UNIT)
@@ -78,6 +76,8 @@ def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
         found |= {Order(tick * expected.rate, i) for tick in ticks for i in lower}
     elif expected.power:
         lower = _lower(expected.log)
+        if expected.power < 0:
+            ticks += [Fraction(n, 3) for n in range(1, 6)]
         found |= {Order(ZERO, tick * expected.power, j) for tick in ticks for j in lower}
     else:
         found |= {Order(log=tick * expected.log) for tick in ticks}
@@ -103,17 +103,8 @@ def terms(
 ) -> tuple[Growth, ...]:
     """All terms of the space over `parameters`: products of one term a parameter.
 
-    Parameters
-    ----------
-    rulers : mapping of str to Ruler, optional
-        The user's own terms, by parameter.
-    depth : int
-        Of the generated rulers; less where there would be more than :data:`MOST` terms.
-
-    Raises
-    ------
-    InputError
-        When there are too many terms even so.
+    `rulers` (mapping of str to Ruler): the user's own terms, by parameter. `depth`: of the generated rulers; less where
+    there would be more than :data:`MOST` terms. Raises InputError when there are too many terms even so.
     """
     own = rulers or {}
     while True:
@@ -173,11 +164,6 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
 
     Pairs are of any two terms of one parameter; of several parameters, of `expectation` and any other, as there are too
     many. They are rarer than single terms by :data:`priors.FORMS["more"]`.
-
-    Parameters
-    ----------
-    expectation : Growth, optional
-        The expectation.
     """
     one: tuple[Factor, ...] = (ONE,) * len(parameters)
     listed = [growth.factors(parameters) for growth in growths if growth.orders]

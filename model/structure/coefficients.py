@@ -29,10 +29,8 @@ def certain(value: Array, level: float) -> Forecast:
 class Coefficients:
     """c coefficients.
 
-    Attributes
-    ----------
-    held : Fitted, Levels or (c,) values
-        Values where the measurements have one combination of the other parameters only.
+    `held` (Fitted, Levels or (c,) values): values where the measurements have one combination of the other parameters
+    only.
     """
 
     held: Fitted | Levels | Array

@@ -48,10 +48,7 @@ def units_on(instructions: Array) -> float:
 def indivisible(experiment: Experiment) -> str:
     """The note on work that comes in whole units; empty where the counts of ranks show none.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        With instructions of every rank.
+    `experiment`: with instructions of every rank.
     """
     if "ranks" not in experiment.parameters:
         return ""

@@ -221,10 +221,7 @@ class Levels(Stored, Keyed):
     def _held(self, value: Array, last: Array) -> Array:
         """What a cache level serves if it serves the share of the loads (or stores) that it served at the upper level.
 
-        Parameters
-        ----------
-        value, last : (s, k)
-            Of all series, asked and at the upper level.
+        `value` and `last` (s, k): of all series, asked and at the upper level.
         """
         rows = self.rows
         whole = np.array(
@@ -320,10 +317,7 @@ def fit_levels(series: Series, **settings: Any) -> Levels | None:
         if others:
             columns = [series.parameters.index(other) for other in others]
             halves.append(
-                fit_series(
-                    replace(part, parameters=others, points=part.points[:, columns], hidden=None),
-                    **settings,
-                )
+                fit_series(replace(part, parameters=others, points=part.points[:, columns], hidden=None), **settings)
             )
         else:
             constants[:, end] = np.nanmedian(part.values.reshape(len(series), -1), axis=1)

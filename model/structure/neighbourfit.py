@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian, cartesian_grids
+from ranksight.comm.patterns.find_grids import cartesian_grids
+from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
@@ -28,12 +29,11 @@ LEADING = frozenset({"visits", "instructions", "messages", "bytes_sent"})
 
 def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int, ...]]:
     """The process grids that fit who sends to whom in all runs, by their table ``peers``, with their weights by
-    :func:`ranksight.comm.patterns.grid.cartesian_grids`, and the ranks of these runs.
+    :func:`ranksight.comm.patterns.find_grids.cartesian_grids`, and the ranks of these runs.
 
     Its columns are ``rank``, ``operation`` and ``peer``, ranks of the whole program, and ``kernel``, ``bytes`` and
-    ``count`` where they are known.
-    One operation, of all kernels or of one, whose pairs are those of a grid is enough: a program may send other
-    messages besides. Of several the grids are those that fit most of them.
+    ``count`` where they are known. One operation, of all kernels or of one, whose pairs are those of a grid is enough:
+    a program may send other messages besides. Of several the grids are those that fit most of them.
     """
     talks: dict[int, dict[tuple[str, ...], dict[tuple[int, int], float]]] = {}
     for run in experiment.runs:

@@ -96,10 +96,7 @@ class Unserved(Stored, Keyed):
         where = beyond.any(axis=2) & ~kept
         if not where.any():
             return answer
-        source = np.array(
-            [rows.get(key, -1) for key in zip(self.kernels, self.sources, strict=True)],
-            dtype=np.intp,
-        )
+        source = np.array([rows.get(key, -1) for key in zip(self.kernels, self.sources, strict=True)], dtype=np.intp)
         top = np.where((source >= 0)[:, None], answer.upper[source], np.inf)
         arrays: dict[str, Any] = {
             name: np.array(getattr(answer, name)) for name in ("lower", "upper", "status", "reason")

@@ -34,12 +34,7 @@ UNEVEN = 1.05
 class WholeUnits(Stored):
     """What the work of a program consists of.
 
-    Attributes
-    ----------
-    name : str
-        Such as ``elements``.
-    text : str
-        Their number as a formula in the parameters, such as ``6*size^2``.
+    `name`: such as ``elements``. `text`: their number as a formula in the parameters, such as ``6*size^2``.
     """
 
     name: str

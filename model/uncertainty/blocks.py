@@ -21,13 +21,10 @@ set for b or U leave whole numbers or none:
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 MOST = 128
 """Blocks at the smallest value up to which they are looked for: more are known to better than a half per cent."""

@@ -17,12 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored
-
-Array = NDArray[np.float64]
 
 SIZES = np.geomspace(0.003, 2.0, 12)
 """Grid of s_k."""
@@ -175,7 +173,7 @@ def learn_departure(inputs: Array, values: Array) -> Departure:
     return Departure(inputs, values, np.array(lengths), np.array(scatter))
 
 
-def _patterns(values: Array) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+def _patterns(values: Array) -> list[tuple[Index, Mask]]:
     """Kernels that were measured at the same configurations, together."""
     known, which = np.unique(np.isfinite(values), axis=0, return_inverse=True)
     which = np.asarray(which).reshape(-1)

@@ -7,16 +7,14 @@ repetitions explain, estimates this error; a batch estimates it better than a se
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened, evidence
 from ranksight.model.series.noise import SMALLEST, Location, moderate
-
-Array = NDArray[np.float64]
 
 ALONE_FREEDOM = 2.0
 """Degrees of freedom of the prior when there are too few series to learn it."""
@@ -48,12 +46,7 @@ def configuration_variance(location: Location, kind: Kind) -> Array:
 def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[float, float] | None:
     """Factor on the variance of the noise and degrees of freedom of the total variance around functions.
 
-    Parameters
-    ----------
-    noise : (s,)
-        From :func:`configuration_variance`.
-    known : (s,)
-        Degrees of freedom behind it.
+    `noise` (s,): from :func:`configuration_variance`. `known` (s,): degrees of freedom behind it.
 
     Returns
     -------
@@ -70,8 +63,7 @@ def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> t
 
 
 def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
-    """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero:
-    none).
+    """Residual variance of the best small form over the variance of the noise, and its degrees of freedom (zero: none).
 
     What was never repeated may be as scattered as expected or exact: the scatter is that of :data:`LEVELS` under which
     the values are most likely, and what is exact may have a form of any size.
@@ -160,12 +152,8 @@ def common_law(density: Array, prior: Array, pseudo: float) -> Array:
     """The law (g,) that series have in common, from log-densities (s, g) of what each shows (empirical Bayes, by
     expectation maximisation).
 
-    Parameters
-    ----------
-    density : (s, g)
-        All zero for series that show nothing; each of the others counts as one.
-    prior : (g,)
-        The law before the data, which counts for `pseudo` series.
+    `density` (s, g): all zero for series that show nothing; each of the others counts as one. `prior` (g,): the law
+    before the data, which counts for `pseudo` series.
     """
     density = density[density.any(axis=1)]
     if not len(density):

@@ -9,15 +9,12 @@ outside of the data (Kennedy and O'Hagan 2001, *Journal of the Royal Statistical
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.series.noise import behaviours
 from ranksight.model.series.poisson import HALF
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 STEADIEST = 0.003
 """Discrepancy below which a series is not believed to keep to its function any better."""

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 from ranksight.model.uncertainty.slope import Change, with_changes
-
-Array = NDArray[np.float64]
 
 OK, FEW_POINTS, NO_DATA, NOISE, WIDE, DISAGREE, NOT_POSITIVE, DOMAIN, UNVARIED, IMPUTED, FEW_SAMPLES, TURN = range(12)
 REASONS = (
@@ -57,15 +56,10 @@ def too_wide(factors: Array) -> NDArray[np.object_]:
     )
 
 
-def judged_by_width(
-    factor: Array, status: NDArray[np.intp], reason: NDArray[np.object_]
-) -> tuple[NDArray[np.intp], NDArray[np.object_]]:
+def judged_by_width(factor: Array, status: Index, reason: NDArray[np.object_]) -> tuple[Index, NDArray[np.object_]]:
     """Status and reason with :data:`WIDE` where an answer would be one, but for an interval that spans too much.
 
-    Parameters
-    ----------
-    factor, status, reason : (...)
-        Upper over lower end, and what is known of the answers so far; NaN is too wide.
+    `factor`, `status`, `reason` (...): upper over lower end, and what is known of the answers so far; NaN is too wide.
     """
     wide = ~(factor <= WIDEST) & (status == OK)
     text = reason.astype(object)
@@ -91,7 +85,7 @@ class Forecast:
     value: Array
     lower: Array
     upper: Array
-    status: NDArray[np.intp]
+    status: Index
     reason: NDArray[np.object_]
     form: Array
     noise: Array
@@ -101,10 +95,7 @@ class Forecast:
 def form_of(*parts: tuple[Array, Array]) -> Array:
     """Share of the form in the variance of a sum of independent errors; 0 where there is none.
 
-    Parameters
-    ----------
-    parts : pairs of array
-        Variance of each error, in any unit that is one for all, and the share of the form in it.
+    `parts` (pairs of array): variance of each error, in any unit that is one for all, and the share of the form in it.
     """
     whole = sum((np.nan_to_num(variance) for variance, _ in parts), np.zeros(()))
     ours = sum((np.nan_to_num(variance) * np.nan_to_num(share) for variance, share in parts), np.zeros(()))
@@ -132,11 +123,11 @@ class Carried:
 
     at: Array
     logs: Array
-    rows: NDArray[np.intp]
+    rows: Index
     among: Array
     across: Array
 
-    def of(self, members: NDArray[np.intp], coefficients: Array) -> Array:
+    def of(self, members: Index, coefficients: Array) -> Array:
         """The departures (c, s, k) of hypotheses (c, s, q), in logarithms."""
         mean = np.einsum("csq,csqn->csn", coefficients, _at_members(self.at, members))
         use = np.isfinite(self.logs) & (mean > 0)
@@ -147,21 +138,21 @@ class Carried:
         return found
 
 
-def _at_members(at: Array, members: NDArray[np.intp]) -> Array:
+def _at_members(at: Array, members: Index) -> Array:
     """Terms (..., k) of hypotheses at the points that `at` (t, k) has them at; zero where `members` pads with -1."""
     return np.concatenate([at, np.zeros((1, at.shape[1]))])[members]
 
 
 def components(
     at: Array,
-    members: NDArray[np.intp],
+    members: Index,
     *,
     weight: Array,
     coefficients: Array,
     root: Array,
     variance: Array,
     freedom: Array,
-    positive: NDArray[np.bool_],
+    positive: Mask,
     carried: Carried | None = None,
 ) -> Components:
     """Components of the mixtures that forecast a new value of s series at k points.
@@ -236,11 +227,7 @@ class Summary(NamedTuple):
 
 
 def mixture_forecast(
-    parts: Components,
-    drift: tuple[Array, Array],
-    positive: NDArray[np.bool_],
-    level: float,
-    change: Change | None = None,
+    parts: Components, drift: tuple[Array, Array], positive: Mask, level: float, change: Change | None = None
 ) -> Summary:
     """Median, interval, share of the variance from the form, and how far functions alone are apart.
 

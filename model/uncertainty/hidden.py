@@ -11,11 +11,9 @@ proportion to it. With a share b of the rest and d e-folds beyond the range, a t
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array
 from ranksight.model import priors
-
-Array = NDArray[np.float64]
 
 
 def beyond(hidden: Array, ranges: Array) -> tuple[Array, Array]:

@@ -19,17 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.model import priors
 from ranksight.model.plaindata import from_gaps, reading
 from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location
 from ranksight.model.uncertainty.forecast import Carried
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 LEAST = 0.02
 """Part of the variance below which residuals are noise."""
@@ -53,7 +50,7 @@ class Lasting:
     points: Array
     logs: Array
     part: Array
-    axis: NDArray[np.intp]
+    axis: Index
 
     @classmethod
     def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
@@ -69,7 +66,7 @@ class Lasting:
         return cls(points, logs, part, np.zeros(len(logs), dtype=np.intp))
 
     @classmethod
-    def join(cls, parts: Sequence[Lasting | None], sizes: Sequence[int], order: NDArray[np.intp]) -> Lasting | None:
+    def join(cls, parts: Sequence[Lasting | None], sizes: Sequence[int], order: Index) -> Lasting | None:
         """Series of several, of so many each, in another order; those that are None have no correlated residuals."""
         some = [part for part in parts if part is not None]
         if not some:
@@ -88,7 +85,7 @@ class Lasting:
         rest = (np.concatenate([getattr(each, name) for each in given])[order] for name in ("part", "axis"))
         return cls(points, np.concatenate(logs)[order], *rest)
 
-    def select(self, rows: NDArray[np.intp]) -> Lasting:
+    def select(self, rows: Index) -> Lasting:
         """The same of some series."""
         return Lasting(self.points, self.logs[rows], self.part[rows], self.axis[rows])
 

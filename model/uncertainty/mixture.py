@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 
-Array = NDArray[np.float64]
 Short = NDArray[np.float32]
 Real = NDArray[np.floating[Any]]
-Index = NDArray[np.intp]
 PIECE = 40_000
 """Components evaluated at a time: as many as stay in a processor's cache."""
 BATCHED = 1.25
@@ -79,17 +78,12 @@ def quantiles(
 ) -> Array:
     """Quantiles (p, ...) of mixtures of t laws, to a hundred thousandth of the probability.
 
-    A quantile lies between the least and the largest of the components'. The initial guess comes from logistic laws
-    in the components' place (:meth:`_Law.guess`). Put on the normal scale, the distribution function is nearly
-    straight, so that from there mostly one of Halley's steps finds its root (Gander 1985, *American Mathematical
-    Monthly* 92, 131); where it is not, as between components far apart, the bracket is halved.
-
-    Parameters
-    ----------
-    weight, centre, spread, freedom : (c, ...)
-        Components; a weight of zero leaves one out. A mixture without weight gives NaN.
-    start : (p, ...), optional
-        Where the quantiles are thought to be: the nearer, the fewer steps.
+    A quantile lies between the least and the largest of the components'. The initial guess comes from logistic laws in
+    the components' place (:meth:`_Law.guess`). Put on the normal scale, the distribution function is nearly straight,
+    so that from there mostly one of Halley's steps finds its root (Gander 1985, *American Mathematical Monthly* 92,
+    131); where it is not, as between components far apart, the bracket is halved. `weight`, `centre`, `spread`,
+    `freedom` (c, ...): components; a weight of zero leaves one out. A mixture without weight gives NaN. `start` (p,
+    ...): where the quantiles are thought to be: the nearer, the fewer steps.
     """
     flat = [part.reshape(len(weight), -1) for part in (weight, centre, spread, freedom)]
     answer = np.full((len(probabilities), flat[0].shape[1]), np.nan)
@@ -115,7 +109,7 @@ def quantiles(
     return answer.reshape(len(probabilities), *weight.shape[1:])
 
 
-def _most(largest: int) -> NDArray[np.intp]:
+def _most(largest: int) -> Index:
     """With how many components at most each number of them, from none to `largest`, is worked on together."""
     ends = [0]
     while ends[-1] < largest:
@@ -173,7 +167,7 @@ class _Law:
     scale: Short
     per: Short
     bend: Short
-    cauchy: NDArray[np.bool_] | None
+    cauchy: Mask | None
 
     @classmethod
     def of(cls, weight: Array, centre: Array, spread: Array, freedom: Array) -> _Law:
@@ -231,7 +225,7 @@ class _Law:
 
     def _search(
         self, goal: float, columns: Index, origin: Array, low: Array, high: Array, least: Array
-    ) -> tuple[Array, NDArray[np.bool_]]:
+    ) -> tuple[Array, Mask]:
         """The quantiles of the mixtures in some `columns`, looked for from `origin` on between `low` and `high`, and
         which of them are not resolved by the digits of their distance from it."""
         unit, every = self.unit[columns], len(columns) == len(self.unit)

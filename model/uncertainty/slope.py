@@ -8,8 +8,7 @@ which showed, one falls into the next d e-folds with the probability
     1 - (D / (D + d))^(1 + n)
 
 (rule of succession of a Poisson process: Jaynes, *Probability Theory*, 6.9 and 18.6), at a place that is even in the
-logarithm. From there on the slope of ln y over ln x follows a normal law
-(:data:`ranksight.model.priors.SLOPE_AFTER`).
+logarithm. From there on the slope of ln y over ln x follows a normal law (:data:`ranksight.model.priors.SLOPE_AFTER`).
 
 Only as far as a time leaves the values that were measured does it have d e-folds ahead: where another parameter grows
 along, the work per rank stays within what was measured, and functions are as good as within the range.
@@ -21,17 +20,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.series.noise import Location
 from ranksight.model.uncertainty.mixture import Components
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Index = NDArray[np.intp]
 
 LEAST_POINTS = 4
 """Values that show a change of slope."""
@@ -62,10 +57,7 @@ def filled(low: float, high: float) -> float:
 class Change:
     """Changes of slope of s series at k points: c more components of their mixtures.
 
-    Attributes
-    ----------
-    share, centre, spread : (c, s, k)
-        Probability of each, and the normal law of ln y after it.
+    `share`, `centre`, `spread` (c, s, k): probability of each, and the normal law of ln y after it.
     """
 
     share: Array

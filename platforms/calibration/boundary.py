@@ -67,11 +67,7 @@ class Boundary:
 
 
 def find_boundary(
-    sizes: Sequence[float],
-    times: Sequence[Array],
-    near: Plateau | None,
-    far: Plateau | None,
-    nominal: float,
+    sizes: Sequence[float], times: Sequence[Array], near: Plateau | None, far: Plateau | None, nominal: float
 ) -> Boundary:
     """The end of the last cache on a latency curve.
 

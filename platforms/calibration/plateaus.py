@@ -36,12 +36,8 @@ class Plateau:
 def find_plateaus(sizes: Sequence[float], latencies: Sequence[float]) -> tuple[Plateau, ...]:
     """The plateaus of a curve, from small working sets to large.
 
-    Parameters
-    ----------
-    sizes : sequence of float, shape (n,)
-        Working sets in bytes, rising.
-    latencies : sequence of float, shape (n,)
-        Seconds per load.
+    `sizes` (sequence of float, shape (n,)): working sets in bytes, rising. `latencies` (sequence of float, shape (n,)):
+    seconds per load.
     """
     x, y = np.log2(np.asarray(sizes, dtype=float)), np.log2(np.asarray(latencies, dtype=float))
     if len(x) < LEAST:
@@ -71,10 +67,7 @@ def _level(y: np.ndarray, start: int, end: int) -> float:
 def assign(plateaus: Sequence[Plateau], caches: Sequence[float]) -> list[Plateau | None]:
     """The plateau of every cache and, last, of memory; None where the curve shows none.
 
-    Parameters
-    ----------
-    caches : sequence of float, shape (levels,)
-        Capacities in bytes as the system names them, rising.
+    `caches` (sequence of float, shape (levels,)): capacities in bytes as the system names them, rising.
 
     Notes
     -----

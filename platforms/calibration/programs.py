@@ -23,15 +23,8 @@ _LINE = re.compile(r"([0-9]+) ([0-9]\.[0-9]+e[+-][0-9]+) ([0-9]+\.[0-9]+)")
 class Programs:
     """The measuring programs, compiled at first use into a folder that is removed on leaving the context.
 
-    Parameters
-    ----------
-    compiler : str, optional
-        A C compiler; by default that of ``$CC``, or the first found of cc, gcc and clang.
-
-    Raises
-    ------
-    ToolError
-        When there is none.
+    `compiler`: a C compiler; by default that of ``$CC``, or the first found of cc, gcc and clang. Raises ToolError when
+    there is none.
     """
 
     def __init__(self, compiler: str | None = None) -> None:

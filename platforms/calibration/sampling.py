@@ -127,10 +127,7 @@ def select(label: str, rows: Sequence[tuple[float, float, float]]) -> Samples:
 def repeated(run: Callable[[int], Samples], effort: Effort) -> Samples:
     """Samples of as many processes as an effort asks for, and of more while they scatter.
 
-    Parameters
-    ----------
-    run : callable
-        Measures in one process; given its number, from 1.
+    `run`: measures in one process; given its number, from 1.
     """
     found = merge([run(number) for number in range(1, effort.processes + 1)])
     for number in range(effort.processes + 1, TIMES * effort.processes + 1):

@@ -28,10 +28,7 @@ LONGEST = 34
 def render(comparison: Comparison, at: int) -> str:
     """The comparison at one configuration as one HTML document; times and counts of all configurations are in the CSV.
 
-    Parameters
-    ----------
-    at : int
-        Position of the configuration.
+    `at`: position of the configuration.
     """
     rows = _rows(comparison, at)
     figure = _figure(comparison, at)

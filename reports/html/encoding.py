@@ -22,12 +22,8 @@ MISSING = 65535
 class Packed:
     """Rows of numbers.
 
-    Attributes
-    ----------
-    codes : str
-        Base64 of little-endian uint16, row by row; 65535 is missing.
-    scale : list of [float, float, int]
-        For each row the value of code 0 and of code 65534, and whether codes are steps of the logarithm.
+    `codes`: base64 of little-endian uint16, row by row; 65535 is missing. `scale`: for each row the value of code 0 and
+    of code 65534, and whether codes are steps of the logarithm.
     """
 
     codes: str

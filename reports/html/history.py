@@ -183,11 +183,7 @@ def _series(found: History) -> dict[str, Any]:
             }
         )
     rows.sort(key=lambda each: each["order"])
-    return {
-        "rows": rows,
-        "place": found.place(point),
-        "metrics": list(dict.fromkeys(each["metric"] for each in rows)),
-    }
+    return {"rows": rows, "place": found.place(point), "metrics": list(dict.fromkeys(each["metric"] for each in rows))}
 
 
 def curve(values: Array, begins: Index) -> Markup:

@@ -74,10 +74,7 @@ def value_axis(ax: Any, along: str, values: Array) -> None:
 def clamp_values(ax: Any, sweep: Sweep, shown: Any = ()) -> None:
     """End the value axis near what the data support: bounds that nobody can use must not flatten the rest.
 
-    Parameters
-    ----------
-    shown : array
-        Further values that are to be seen, such as measured ones.
+    `shown`: further values that are to be seen, such as measured ones.
     """
     total = sweep.total
     fine = (total.status[0] == OK) & np.isfinite(total.value[0])

@@ -91,17 +91,9 @@ def plot_runs(
 ) -> Any:
     """Measured values over the parameter with most values, all repetitions; returns the axes.
 
-    Parameters
-    ----------
-    metric : str, optional
-        Reduced over ranks in its own way and summed over kernels; the time where it was measured, otherwise the first.
-    kernel : str, optional
-        Of this kernel alone.
-
-    Raises
-    ------
-    InputError
-        When nothing measured the metric, or no kernel has the name.
+    `metric`: reduced over ranks in its own way and summed over kernels; the time where it was measured, otherwise the
+    first. `kernel`: of this kernel alone. Raises InputError when nothing measured the metric, or no kernel has the
+    name.
     """
     known = [name for name in ("time", "wall_time", *experiment.metrics()) if name in experiment.metrics()]
     name = metric or (known[0] if known else "time")

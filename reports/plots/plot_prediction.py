@@ -21,12 +21,8 @@ def plot_prediction(
 ) -> Any:
     """Predicted time of the program, log-log; returns the axes.
 
-    Parameters
-    ----------
-    found : Measured, optional
-        Points: filled where they were used in the fit, open squares where they were held out.
-    against : Ideal, optional
-        Drawn as a dotted line.
+    `found`: points: filled where they were used in the fit, open squares where they were held out. `against`: drawn as
+    a dotted line.
     """
     ax = new_axes(ax)
     x, total = sweep.values, sweep.total

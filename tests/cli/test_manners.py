@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -78,6 +79,20 @@ def test_what_is_no_list_of_values(text: str, said: str) -> None:
         (["measure", "--ranks", "1", "--rep", "3", "-o", "x", "--", "run", "{ranks}"], "did you mean --reps"),
         (["measure", "--ranks", "1", "--wrong", "-o", "x", "--", "run", "{ranks}"], "unrecognized arguments: --wrong"),
         (["measure", "--ranks", "2^n", "-o", "x", "--", "run", "{ranks}"], "has no end"),
+        (["measure", "--ranks", "1", "-o", "x", "--", "run", "{rank}"], "write it in place of {rank}"),
+        (["measure", "--ranks", "1", "--ranks", "2", "-o", "x", "--", "run", "{ranks}"], "--ranks is given twice"),
+        (["measure", "--ranks", "1", "--timeout", "0", "-o", "x", "--", "run", "{ranks}"], "give seconds above 0"),
+        (
+            ["measure", "--ranks", "1", "--job-time", "1:00", "-o", "x", "--", "run", "{ranks}"],
+            "--job-time '1:00' is not a whole number; it takes MINUTES: time limit of a job",
+        ),
+        (["measure", "--timeout", "5min", "--", "run"], "--timeout '5min' is not a number; it takes S: end runs"),
+        (["init", "--ranks", "1", "run", "{ranks}"], "write: ranksight init --ranks 1 -- run '{ranks}'"),
+        (["predict", "m", "-ranks", "64"], "write --ranks;"),
+        (["predict", "m", "--ranks", "1,024"], "'024' in '1,024' begins with 0: a thousand is written 1000"),
+        (["predict", "m", "--size", "--metric", "time"], "--size needs a value"),
+        (["export", "cvs", "e.exp"], "did you mean csv?"),
+        (["calibrate", "--seconds", "-1"], "give seconds above 0"),
     ],
 )
 def test_a_usage_error_names_what_is_meant(line: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,6 +101,16 @@ def test_a_usage_error_names_what_is_meant(line: list[str], said: str, capsys: p
     assert said in printed.err
     assert printed.err.count("\n") == 1
     assert not printed.out
+
+
+@pytest.mark.parametrize("verb", ["predict", "diagnose", "plan", "report"])
+def test_values_of_parameters_may_come_before_the_model(verb: str) -> None:
+    parser = verb_parser(verb)
+    module = importlib.import_module(f"ranksight.cli.{verb}")
+    before = module.parse(parser, ["--ranks", "64", "--size=24", "--quiet", "m.json"])
+    behind = module.parse(parser, ["m.json", "--quiet", "--ranks=64", "--size", "24"])
+    assert vars(before) == vars(behind)
+    assert before.asked == {"ranks": [64.0], "size": [24.0]}
 
 
 def test_names_are_found_whatever_their_case() -> None:

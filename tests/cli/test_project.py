@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from ranksight.analysis.expectations.document import read_study
 from ranksight.cli import init
-from ranksight.cli._project import FILE, completed, load
+from ranksight.cli._project import FILE, FLAGS, JOBS, completed, load
+from ranksight.cli.init import EXPECTATIONS
 from ranksight.cli.main import VERBS, main, verb_parser
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [
@@ -40,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def written() -> None:
-    jobs = ["--job-time=20", "--job-option=--account=abc", "--job-option=--qos=x"]
+    jobs = ["--job-time=20", "--job-option=--account=abc", "--job-option=--qos=x", "--job-at-once=4", "--job-shared"]
     assert main(["init", *WORDS, *jobs, "--expectations", "e.toml", "--target", "ranks=256,1024", "-q", *COMMAND]) == 0
 
 
@@ -55,7 +57,10 @@ def test_what_is_written_is_read() -> None:
     assert project.experiment == "heat.exp"
     assert project.measure == {"ranks": "1,2,4,8", "size": "12,16", "reps": "3"}
     assert project.target == {"ranks": "256,1024", "size": "16"}
-    assert project.jobs == {"time": "20", "option": ("--account=abc", "--qos=x")}
+    jobs = {"time": "20", "option": ("--account=abc", "--qos=x"), "at-once": "4", "shared": True}
+    assert project.jobs == jobs
+    assert project.expectations == "e.toml"
+    assert project.history == ("*.exp",)
     Path(FILE).write_text(project.text())
     assert load(Path(FILE)) == project
 
@@ -66,7 +71,9 @@ def test_every_verb_takes_its_part() -> None:
     assert measured[-9:] == COMMAND
     assert "--output=heat.exp" in measured
     assert [word for word in measured if "job-option" in word] == ["--job-option=--account=abc", "--job-option=--qos=x"]
+    assert {"--job-time=20", "--job-at-once=4", "--job-shared"} < set(measured)
     assert words("fit") == ["heat.exp", "--platform=zen4"]
+    assert words("phases", "-q") == ["heat.exp", "--ranks=256,1024", "-q"]
     model = "heat.exp.model.json"
     target = ["--ranks=256,1024", "--size=16"]
     assert words("predict", "--metric", "time") == [model, *target, "--kernel=op", "--metric", "time"]
@@ -74,6 +81,9 @@ def test_every_verb_takes_its_part() -> None:
     assert words("plan") == ["heat.exp", *target]
     assert words("report") == [model, "--experiment=heat.exp", "--ranks=1024", "--size=16"]
     assert words("check") == ["e.toml", "heat.exp"]
+    Path(FILE).write_text('baseline = "old.exp"\n' + Path(FILE).read_text())
+    assert words("check") == ["e.toml", "heat.exp", "--baseline=old.exp"]
+    assert words("compare", "--threshold=5") == ["old.exp", "heat.exp", "--threshold=5"]
     assert words("doctor") == []
 
 
@@ -84,6 +94,29 @@ def test_the_line_comes_before_the_file() -> None:
     for line in (["other.model.json"], ["--ranks", "8", "other.model.json"], ["--help"], ["-q", "other.model.json"]):
         assert words("predict", *line) == line
     assert words("measure", "--ranks", "1", "-o", "x", *COMMAND) == ["--ranks", "1", "-o", "x", *COMMAND]
+    assert "--job-shared" not in words("measure", "--no-job-shared")
+
+
+@pytest.mark.usefixtures("written")
+def test_a_history_follows_the_experiments_that_the_file_names(folder: Path) -> None:
+    with pytest.raises(UsageError, match="a history needs two"):
+        words("history")
+    for name in ("b.exp", "a.exp"):
+        (folder / name).mkdir()
+    assert words("history", "--threshold=5") == ["a.exp", "b.exp", "--threshold=5"]
+    Path(FILE).write_text(Path(FILE).read_text().replace('["*.exp"]', '["b.exp", "a.exp", "b.*", "none.exp"]'))
+    assert words("history") == ["b.exp", "a.exp", "none.exp"]
+
+
+@pytest.mark.usefixtures("written")
+def test_without_a_baseline_nothing_is_compared() -> None:
+    with pytest.raises(UsageError, match="names no experiment to compare heat.exp with"):
+        words("compare")
+
+
+def test_every_option_of_jobs_has_its_place_in_the_file() -> None:
+    known = {name for name in verb_parser("measure").options() if name.startswith(("--job-", "--no-job-"))}
+    assert known == {f"--job-{name}" for name in JOBS} | {f"--no-job-{name}" for name in FLAGS}
 
 
 def test_without_a_file_nothing_changes() -> None:
@@ -105,6 +138,14 @@ def test_verbs_work_without_arguments(capsys: pytest.CaptureFixture[str]) -> Non
     capsys.readouterr()
     assert main(["predict"]) in (0, 4)
     assert "ranks 128, size 16: time" in capsys.readouterr().out
+    assert main(["export", "csv"]) == 0
+    assert "time" in capsys.readouterr().out
+    # What init writes asks for instructions, which this experiment lacks; for times it is met.
+    assert main(["check", "-q"]) == 1
+    assert "holds no metric 'instructions'" in capsys.readouterr().err
+    Path(EXPECTATIONS).write_text(Path(EXPECTATIONS).read_text().replace("instructions", "time"))
+    assert main(["check"]) == 0
+    assert "1 growing slower" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -121,6 +162,10 @@ def test_verbs_work_without_arguments(capsys: pytest.CaptureFixture[str]) -> Non
         ("command = 'x'\nexperiment = 'e'\n[measure]\nranks = '1,x'", "measure.ranks: 'x' in '1,x' is not a number"),
         ("command = 'x'\nexperiment = 'e'\n[target]\nreps = 'a'", "target.reps: 'a' is not a number"),
         ("[jobs]\nqueue = 'long'", "unknown key jobs.queue; known: time"),
+        ("[jobs]\nat_once = 4", "unknown key jobs.at_once; did you mean at-once?"),
+        ("[jobs]\nshared = 'no'", "jobs.shared is neither true nor false; write shared = true"),
+        ("[jobs]\ntime = true", "jobs.time is not a number"),
+        ("history = 'x'", "history is not a list of texts"),
         ("command = ", "is not TOML"),
     ],
 )
@@ -161,6 +206,19 @@ def test_a_file_is_not_written_over(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(FILE).read_text() == "mine"
     assert main(["init", "-f", *line]) == 0
     assert load(Path(FILE)).measure == {"ranks": "1"}
+
+
+def test_expectations_are_started_where_there_are_none(folder: Path) -> None:
+    line = ["init", "-q", "--ranks", "1,2,4,8", "--size", "8,16", "--", "run", "{ranks}", "./a", "{size}"]
+    assert main(line) == 0
+    study = read_study(folder / EXPECTATIONS)
+    assert (study.upper, study.least_settings, dict(study.hold)) == (True, 4, {"size": 16.0})
+    (folder / EXPECTATIONS).write_text("mine")
+    assert main([*line[:1], "-f", *line[1:]]) == 0
+    assert (folder / EXPECTATIONS).read_text() == "mine"
+    (folder / EXPECTATIONS).unlink()
+    assert main([*line[:1], "-f", "--expectations", "own.toml", *line[1:]]) == 0
+    assert not (folder / EXPECTATIONS).exists()
 
 
 def test_it_asks_for_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:

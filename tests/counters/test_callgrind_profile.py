@@ -115,6 +115,45 @@ def test_the_manuals_example(tmp_path):
         ("func1", "func2"): (2, [300, 8]),
     }
     assert profile.files[at["func2"]] == "file2.c"
+    assert [profile.lines[at[name]] for name in ("main", "func1", "func2")] == [16, 51, 20]
+
+
+INLINED = """events: Ir
+fl=(1) a.c
+fn=(1) work
+fi=(2) b.h
+7 5
+fe=(1)
+30 5
+
+fn=(1)
+25 1
+
+fn=(2) main
+cfn=(1)
+calls=1 25
+40 11
+41 1
+
+fn=(3) tail
++8 1
+"""
+
+
+@pytest.mark.parametrize("block", [24, 1 << 20])
+def test_where_functions_begin(tmp_path, block):
+    lines = dict(zip((profile := read(write(tmp_path, INLINED), block=block)).functions, profile.lines))
+    # what was inlined says nothing of where its function begins, nor does the line of a call
+    assert lines["work"] == 25
+    assert lines["main"] == 0
+    assert lines["tail"] == 49
+
+
+def test_of_a_functions_copies_the_place_of_the_first_line_is_kept(tmp_path):
+    text = "events: Ir\nfl=a.c\nfn=f.cold\n90 1\n\nfn=f\n20 5\n\nfn=main\n1 1\ncfn=f\ncalls=1 20\n2 5\n"
+    text += "cfn=f.cold\ncalls=1 90\n3 1\n"
+    places = attribute(read(write(tmp_path, text))).places
+    assert next(place for place in places if place[0] == "f") == ("f", "a.c", 20)
 
 
 @pytest.mark.parametrize("block", [60, 1 << 20])

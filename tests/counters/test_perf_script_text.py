@@ -111,6 +111,7 @@ def test_pieces_of_any_size(text, size, monkeypatch):
         ([("inflate", "/x/libz.so.1"), ("ucs_init", "/x/libucs.so.0")], ("mpi", "/x/libucs.so.0", False)),
         ([("MPIR_Wait", APP)], ("mpi", APP, False)),
         ([("_start", APP)], ("other", APP, False)),
+        ([("_init", "/lib/libm.so.6")], ("other", "/lib/libm.so.6", False)),
         ([("compare", APP), ("qsort", LIBC), ("main", APP)], ("application", "compare", False)),
         ([("msort_with_tmp", LIBC), ("qsort_r", LIBC), ("main", APP)], ("application", "qsort_r [libc]", False)),
         ([], ("other", "", False)),

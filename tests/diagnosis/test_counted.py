@@ -77,7 +77,7 @@ def test_execution_costs_no_more_than_where_memory_asked_least(model: Model) -> 
 
 
 def test_counts_survive_the_file_and_know_no_other_configuration() -> None:
-    rows = {("a", "loads_l3"): np.array([1.0, np.nan]), ("b", "loads_l3"): np.array([3.0, 4.0])}
+    rows = (("a", "loads_l3", np.array([1.0, np.nan])), ("b", "loads_l3", np.array([3.0, 4.0])))
     kept = Counted.from_dict(Counted(np.array([[1.0, 8.0], [2.0, 8.0]]), rows).to_dict())
     points = np.array([[2.0, 8.0], [1.0, 8.0], [3.0, 8.0]])
     said = kept.at(("b", "a", "c"), "loads_l3", points)

@@ -107,6 +107,17 @@ def test_a_rest_that_matters_nowhere_is_no_growth(tmp_path: Path, capsys: pytest
     assert verdicts("--ranks", "100000")["rest"] == "none"
 
 
+@pytest.mark.parametrize("power", [-2 / 3, -3 / 4, -1.25])
+def test_surfaces_and_other_powers_within_the_limit_violate_nothing(tmp_path: Path, power: float) -> None:
+    experiment = Experiment.create(tmp_path / "e", "halos", ["ranks"])
+    rng = np.random.default_rng(3)
+    for p in (1, 2, 4, 8, 16, 32):
+        for repetition in range(3):
+            table = pd.DataFrame({"kernel": ["halo"], "rank": -1, "time": [0.5 * p**power * rng.normal(1, 0.005)]})
+            experiment.add(Run({"ranks": p}, repetition, "csv", provenance={"time": "measured"}), table)
+    assert main(["check", str(write(tmp_path, '[expect.time]\nhalo = "O(1/p)"\n')), str(experiment.path)]) == 0
+
+
 def test_a_term_that_may_as_well_be_zero_violates_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     steady: Shape = lambda p: 1.0  # noqa: E731
     for seed in range(4):
@@ -400,3 +411,23 @@ def test_slower_growth_is_accepted_where_expectations_are_upper_bounds(
     assert run(capsys, study, folder, "--quiet")[0] == 0
     study.write_text(BROKEN + "[search]\nupper = true\n")
     assert run(capsys, study, folder, "--quiet")[0] == 3
+
+
+def test_a_mark_before_the_text_and_the_order_of_the_paths_do_not_matter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, folder = write(tmp_path, MET), store(tmp_path / "e")
+    expected = run(capsys, study, folder)
+    study.write_bytes(b"\xef\xbb\xbf" + study.read_bytes().replace(b"\n", b"\r\n"))
+    assert run(capsys, study, folder) == expected
+    assert run(capsys, folder, study) == expected
+
+
+def test_hypotheses_that_an_upper_bound_accepts_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Noise leaves several slow growths open; all of them are below the bound, some within its limit and some below it.
+    study = write(tmp_path, '[expect.time]\nBarrier = "O(log p)"\n')
+    folder = store(tmp_path / "e", {"Barrier": lambda p: 1e-3 + 4e-5 * np.log2(p) ** 0.5}, scatter=0.01)
+    code, out, _ = run(capsys, study, folder)
+    assert code == 4
+    assert "outside and" in out
+    assert run(capsys, study, folder, "--upper")[0] == 0

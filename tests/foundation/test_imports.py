@@ -48,7 +48,6 @@ ROUND = {
     "": {"core.experiment", "model.assembly", "model.fitted_model", "reports.exporting"},
     "model.series.sampling": {"model.series.reducing"},
     "model.series.computation": {"model.series.reducing"},
-    "model.series.teams": {"model.series.reducing"},
     "model.fitting.changing": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},
     "analysis.diagnosis.causes": {"analysis.diagnosis.evidence"},

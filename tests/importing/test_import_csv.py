@@ -187,15 +187,30 @@ def test_columns_that_distinguish_cases_are_named_where_nobody_did(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = "".join(
-        f"{p},{mode},x,{1 / p + at:.3f},{p * at + 0.123:.3f}\n" for p in (1, 2, 4) for at, mode in enumerate("ab")
+        f"{p},{mode},x,{1 / p + at:.3f},{p * at + 0.123:.3f}\n" for p in (1, 2, 4) for at, mode in enumerate((7, 9))
     )
     path = written(tmp_path, "p,mode,site,t,other\n" + rows)
     given = ["--parameter", "ranks=p", "--metric", "time=t"]
     assert imported(tmp_path, path, *given) == 0
     assert "rows that differ in mode became repetitions of one configuration" in capsys.readouterr().err
-    for option in (("--where", "mode=a"), ("--kernel", "mode"), ("--repetition", "mode")):
+    for option in (("--where", "mode=7"), ("--kernel", "mode"), ("--repetition", "mode")):
         assert imported(tmp_path, path, *given, *option, "--force") == 0
         assert "rows that differ" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_names_that_rows_differ_in_are_not_lumped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    rows = "".join(f"{p},k{at},{p}-{at},{at / p}\n" for p in (1, 2, 4) for at in range(1, count + 1))
+    path = written(tmp_path, "p,of what,id,t\n" + rows)
+    given = ["--parameter", "ranks=p", "--metric", "time=t"]
+    assert imported(tmp_path, path, *given) == 1
+    assert "rows of one configuration differ in 'of what'; write --kernel 'of what'" in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()
+    for option, runs in ((("--kernel", "of what"), 3), (("--repetition", "of what"), 3 * count)):
+        assert imported(tmp_path, path, *given, *option, "--force") == 0
+        assert len(read(tmp_path / "made")) == runs
 
 
 def test_a_name_of_the_ranks_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from ranksight.campaign import preflight
 from ranksight.campaign.launching import Launch
 from ranksight.campaign.measuring import RECORD
 from ranksight.cli.main import main
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import Experiment, read
 from ranksight.core.linking import family_of_library, start_each_other
 
@@ -73,6 +74,15 @@ def test_a_launcher_that_starts_single_ranks_is_refused(program: Path, tmp_path:
     preflight.check(line, tmp_path, False, RECORD)
 
 
+def test_a_launcher_under_which_mpi_does_not_initialise_is_refused(program: Path, tmp_path: Path) -> None:
+    mine = launcher(tmp_path, "something of the site")
+    # What the launcher of another release of Open MPI does to this one.
+    mine.write_text(mine.read_text().replace("rank=0;", "rank=0; export OMPI_MCA_pml=none MPICH_CH4_NETMOD=none;"))
+    with pytest.raises(ToolError, match=r"-n 2 .* ends with status \d+ while it initialises MPI; use the launcher of"):
+        preflight.check([launch([str(mine), "-n", "2", str(program)], 2)], tmp_path, True, RECORD)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_the_right_launcher_passes_and_the_program_does_not_run(program: Path, tmp_path: Path) -> None:
     words = ["mpirun", "--oversubscribe", "-n", "2", str(program)]
     preflight.check([launch(words, 2)], tmp_path, True, RECORD)
@@ -87,6 +97,21 @@ def test_another_familys_launcher_is_refused_by_name(program: Path, tmp_path: Pa
     mine = launcher(tmp_path, other)
     with pytest.raises(InputError, match=r"belongs to (MPICH|Open MPI), but .* is linked with /"):
         preflight.check([launch([str(mine), "-n", "1", str(program)], 1)], tmp_path, False, RECORD)
+
+
+def test_a_program_without_mpi_is_refused_on_several_ranks(tmp_path: Path) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("no compiler is installed")
+    (tmp_path / "p.c").write_text('#include <stdio.h>\nint main(void) { return puts("done") < 0; }\n')
+    (tmp_path / "q.c").write_text("#include <unistd.h>\nint main(int n, char **w) { return execvp(w[1], w + 1); }\n")
+    for name in "pq":
+        subprocess.run(["gcc", "-o", str(tmp_path / name), str(tmp_path / f"{name}.c")], check=True)
+    mine = str(launcher(tmp_path, "something of the site"))
+    preflight.check([launch([mine, "-n", "1", str(tmp_path / "p")], 1)], tmp_path, False, RECORD)
+    preflight.check([launch([mine, "-n", "2", str(tmp_path / "q")], 2)], tmp_path, False, RECORD)  # starts another
+    preflight.check([launch([mine, "-n", "2", sys.executable], 2)], tmp_path, False, RECORD)
+    with pytest.raises(InputError, match="p is linked with no MPI library: each of 2 processes would be a program of"):
+        preflight.check([launch([mine, "-n", "2", str(tmp_path / "p")], 2)], tmp_path, False, RECORD)
 
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="no MPI is installed")

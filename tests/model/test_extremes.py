@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ranksight.model.assembly import model_of
 from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.learning import model_of
 from ranksight.model.series.reducing import Series
 
 X = np.array([1.0, 2.0, 4.0, 8.0, 16.0])

@@ -41,7 +41,7 @@ def experiment(path: Path, cost: float = 1.0, growing: float = 0.0) -> Experimen
 def test_small_kernels_become_one_and_counts_stay(tmp_path: Path) -> None:
     made = experiment(tmp_path / "e")
     found = select(made)
-    assert found.folded >= set(SMALL)
+    assert found.kernels >= set(SMALL)
     view = found.view(made)
     for run in made.runs:
         before, after = (each.table(run, "counters") for each in (made, view))
@@ -59,8 +59,8 @@ def test_small_kernels_become_one_and_counts_stay(tmp_path: Path) -> None:
 
 
 def test_what_is_large_anywhere_or_grows_stays(tmp_path: Path) -> None:
-    assert "small0" not in select(experiment(tmp_path / "large", cost=40)).folded
-    still, grows = (select(experiment(tmp_path / f"{each}", growing=each)).folded for each in (1.0, 2e3))
+    assert "small0" not in select(experiment(tmp_path / "large", cost=40)).kernels
+    still, grows = (select(experiment(tmp_path / f"{each}", growing=each)).kernels for each in (1.0, 2e3))
     assert "grows" in still
     assert "grows" not in grows
 
@@ -75,7 +75,7 @@ def test_few_kernels_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_kept_kernels_and_metrics_not_asked_for(tmp_path: Path) -> None:
     made = experiment(tmp_path / "e")
-    assert "small3" not in select(made, keep=["small3"]).folded
+    assert "small3" not in select(made, keep=["small3"]).kernels
     assert select(made, ["wall_time"]) == Selection()
 
 
@@ -102,7 +102,7 @@ def test_one_or_two_samples_do_not_make_a_kernel(tmp_path: Path) -> None:
         times = table[["kernel", "rank"]].assign(time=1e-3 * table["samples"])
         full = table.assign(metric="time", worth=1e-3)
         made.add(Run({"ranks": p}, 0, "s", provenance={"time": "sampled"}), times, tables={"sampling": full})
-    assert select(made).folded == set(SMALL)
+    assert select(made).kernels == set(SMALL)
 
 
 def test_fit_says_so_and_keeps_all_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,7 +124,7 @@ def test_fit_says_so_and_keeps_all_on_request(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_damaged_selection_is_refused() -> None:
-    with pytest.raises(InputError, match="folded"):
+    with pytest.raises(InputError, match="selection"):
         Selection.from_dict(json.loads('{"kernels": ["a"], "shares": {"time": "much"}}'))
 
 

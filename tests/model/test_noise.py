@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from ranksight.core.errors import InputError
-from ranksight.model.series.noise import locate, moderate
-from ranksight.model.series.quality import judge
+from ranksight.model.series.noise import judge, locate, moderate
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.repetitions import LAWS, law, likelihoods

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.model.application.sometimes import sometimes
+from ranksight.model.application.others import sometimes
 from ranksight.model.series.reducing import Series
 
 NAN = np.nan

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.comm.patterns import grid
-from ranksight.comm.patterns.grid import RINGS, Cartesian, cartesian_grids
+from ranksight.comm.patterns.find_grids import cartesian_grids
+from ranksight.comm.patterns.grid import RINGS, Cartesian
 from ranksight.core.dims import dims_create, least_surface
 from ranksight.core.errors import InputError
 
@@ -131,7 +132,7 @@ def test_blocks_of_long_domains_may_have_a_margin(edges: tuple[float, ...], marg
         block = [10 * edge / n for edge, n in zip(edges, extents, strict=True)]
         bytes_of: dict[tuple[int, int], float] = {}
         for d in range(3):
-            along = grid._pairs(extents, (True,) * 3)[d]
+            along = grid.pairs_along(extents, (True,) * 3)[d]
             face = np.prod([block[k] + 2 * margin * (k < d) for k in range(3) if k != d])
             bytes_of |= {pair: 8.0 * face for pair in along if pair not in bytes_of}
         sent.append((ranks, bytes_of))

@@ -20,9 +20,9 @@ from ranksight.analysis.planning.worlds import Worlds
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application.whole import Correlation
+from ranksight.model.assembly import model_of
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.learning import model_of
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.forecast import NO_DATA, WIDEST
 from ranksight.reports.plans import blocks

@@ -39,7 +39,7 @@ def test_costs_are_exclusive(reader: str, name: str) -> None:
 def test_mpi_stands_apart_and_totals_are_the_files() -> None:
     reading = read("callgrind", DATA / "callgrind.out.100")
     defined = reading.tables[places.TABLE].set_index("kernel")
-    assert defined.loc['sweep<int, "x">'].tolist() == ["heat.c", 0]
+    assert defined.loc['sweep<int, "x">'].tolist() == ["heat.c", 20]
     assert "main" not in defined.index
     assert cell(reading, "(MPI library)", "instructions") == 50
     assert cell(reading, SWEEP, "visits") == 7

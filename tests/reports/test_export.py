@@ -118,7 +118,7 @@ def test_latex_escapes_names(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (["export", "extra-p", "{e}"], 2, "did you mean extrap?"),
         (["export", "parquet", "{e}"], 2, "name a file with -o"),
         (["export", "extrap", "{e}.model.json"], 1, "a model holds no measurements"),
-        (["export", "latex", "{e}.model.json", "--metric", "watts"], 1, "no function of these metrics"),
+        (["export", "latex", "{e}.model.json", "--metric", "watts"], 1, "the model has no metric 'watts'"),
         (["export", "csv", "{e}", "--metric", "watts"], 1, "watts"),
         (["export", "csv", "{e}/none"], 1, "none"),
     ],

@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.core.experiment import Experiment
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.fitted_model import Model
 from ranksight.reports.answer import with_run
@@ -78,10 +79,11 @@ def test_what_is_there_is_kept_without_force(stored: Path, tmp_path: Path, capsy
     ("words", "code", "said"),
     [
         (["--ranks"], 2, "needs a value"),
-        (["--ranks", "many"], 2, "not a single number"),
-        (["--ranks", "2", "--ranks", "3"], 2, "not a single number"),
+        (["--ranks", "many"], 2, "not a list of numbers"),
+        (["--ranks", "2", "--ranks", "3"], 2, "given twice"),
+        (["--ranks", "2,3"], 2, "a report is of one target"),
         (["--level", "2"], 2, "not a probability"),
-        (["surplus"], 2, "not understood"),
+        (["surplus"], 2, "unrecognized arguments: surplus"),
         (["--threads", "4"], 1, "no parameter threads"),
         (["--along", "depth"], 1, "no parameter depth"),
         (["--platform", "no-such-machine"], 1, "no-such-machine"),
@@ -137,3 +139,19 @@ def test_a_program_without_time_is_reported_as_such(tmp_path: Path, capsys: pyte
     assert main(["report", f"{folder}.model.json", "-o", str(tmp_path / "r.html")]) in (0, 4)
     assert "internal error" not in capsys.readouterr().err
     assert "every time is zero" in (tmp_path / "r.html").read_text()
+
+
+def test_an_experiment_of_another_program_is_refused_or_reported(
+    stored: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = Model.load(stored)
+    for name, application, parameters, code, said in (
+        ("grid", model.application, ["threads"], 1, "is over threads, the model over"),
+        ("other", "other", list(model.parameters), 0, f"is of 'other', the model of {model.application!r}"),
+    ):
+        experiment = Experiment.create(stored.parent / f"{name}.exp", application, parameters)
+        table = pd.DataFrame({"kernel": ["k"], "rank": [-1], "time": [1.0]})
+        experiment.add(Run(dict.fromkeys(parameters, 2.0), 0, "synthetic"), table)
+        line = ["report", str(stored), "-o", str(stored.with_name("r.html")), "--experiment", str(experiment.path)]
+        assert main([*line, "--quiet"]) == code
+        assert said in capsys.readouterr().err

@@ -29,12 +29,8 @@ from ranksight.reports.html.sections import (
 class Section:
     """One section of the page.
 
-    Attributes
-    ----------
-    id, title : str
-        Its template is ``<id>.html``.
-    build : callable
-        Gives what the template needs, or None where there is nothing to show; ``figures`` lists its figures.
+    `id` and `title`: its template is ``<id>.html``. `build`: gives what the template needs, or None where there is
+    nothing to show; ``figures`` lists its figures.
     """
 
     id: str

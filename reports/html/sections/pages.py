@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.causes import CAUSES
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.uncertainty.forecast import OK
@@ -16,8 +16,6 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack
 from ranksight.reports.html.writing import percent, value
 from ranksight.reports.palette import NAMES
-
-Array = NDArray[np.float64]
 
 PLAIN = 1200
 """Series in the document itself; those of smaller kernels are compressed, and the script adds them."""
@@ -148,7 +146,7 @@ def _verdicts(context: Context, found: dict[str, dict[str, Any]]) -> None:
             found[str(row["kernel"])]["roof"] = [*found[str(row["kernel"])]["roof"], text]
 
 
-def _data(context: Context, rows: NDArray[np.intp]) -> dict[str, Any]:
+def _data(context: Context, rows: Index) -> dict[str, Any]:
     """The numbers that the script draws: curves at the values of the other parameters, points, and residuals."""
     sweep, model, found = context.sweep, context.model, context.measured
     measured = np.empty((len(rows), 0))
@@ -199,7 +197,7 @@ def _data(context: Context, rows: NDArray[np.intp]) -> dict[str, Any]:
     }
 
 
-def _kept(points: Array, trained: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _kept(points: Array, trained: Mask) -> Index:
     """At most :data:`MOST_POINTS` configurations, those of checks among them, the rest evenly."""
     if len(points) <= MOST_POINTS:
         return np.arange(len(points))

@@ -26,12 +26,7 @@ TITLES = {
     CLOCK: "Clock",
     OTHERS: "T_others, time outside kernels and messages",
 }
-AXES = {
-    CPI: "CPI_exec (cycles/instruction)",
-    BLOCKING: "BF_mem (stalls/latencies)",
-    CLOCK: "clock",
-    OTHERS: "T_others",
-}
+AXES = {CPI: "CPI_exec (cycles/instruction)", BLOCKING: "BF_mem (stalls/latencies)", CLOCK: "clock", OTHERS: "T_others"}
 
 
 def build(context: Context) -> dict[str, Any] | None:

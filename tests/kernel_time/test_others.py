@@ -1,0 +1,34 @@
+"""Time outside of kernels and messages: how far it may grow beyond the runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranksight.core.experiment import WHOLE
+from ranksight.model.application.others import fit_others
+from ranksight.model.series.reducing import Series
+
+RANKS = np.array([[1.0], [2], [4], [8], [12], [24], [48]])
+FAR = np.array([[768.0]])
+
+
+@pytest.mark.parametrize("slope", [3e-5, 9e-5, 3e-4])
+def test_a_launch_that_hardly_grows_in_the_runs_is_inside_and_above_zero(slope: float) -> None:
+    """A constant, and a term a rank that makes 1.6 to 16 % of it in the largest run, at 1 % of noise."""
+    inside, widths = [], []
+    true = 0.09 + slope * FAR[0, 0]
+    for seed in range(200):
+        noise = np.random.default_rng(seed).normal(0, 0.01, (2, len(RANKS), 3))
+        kernel = 0.6 / RANKS * np.exp(noise[0])
+        times = np.stack([kernel + (0.09 + slope * RANKS) * np.exp(noise[1]), kernel])
+        series = Series(("ranks",), RANKS, times, kernels=(WHOLE, "solve"), metrics=("time", "time"))
+        others = fit_others(series, np.ones(len(RANKS)), np.zeros(len(RANKS)))
+        assert others is not None
+        said = others.at(FAR, np.full(1, 1e-3), 0.9)
+        low, high = said.lower[0, 0], said.upper[0, 0]
+        assert low > 0
+        inside.append(low < true < high)
+        widths.append(high / low)
+    assert np.mean(inside) >= 0.8
+    assert np.median(widths) < 2
