@@ -128,9 +128,7 @@ def figures(tasks: Sequence[Task], answers: Sequence[Answer], trivial: Sequence[
 
 
 def _no_breaks(points: Array, location: Any, *rest: Any) -> Any:
-    from ranksight.model.search.segments import Breaks
-
-    return Breaks.none(len(location.values))
+    return np.full(len(location.values), np.nan)
 
 
 def _usual_pace(discrepancy: Array, *rest: Any) -> Array:

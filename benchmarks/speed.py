@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -26,8 +25,6 @@ from benchmarks.settings import ROOT, Settings, peak_memory
 from benchmarks.table import markdown
 from benchmarks.tasks import Array
 from ranksight.model.fitting.fit_series import fit_series
-from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.parallel import PIECE, fit_pieces
 from ranksight.model.series.reducing import Series
 
 TITLE = "Speed"
@@ -58,25 +55,6 @@ def measure(parameters: int, count: int) -> dict[str, float]:
     fit_series(series).predict(targets)
     end = time.process_time()
     return {"choose": middle - start, "all": end - middle, "peak": peak_memory()}
-
-
-def answered(series: Series, fitted: Fitted) -> int:
-    """What becomes of a piece of very many series: the number of answers at 16 times the largest point."""
-    return int((fitted.predict(16 * series.points[-1:]).status == 0).sum())
-
-
-def measure_pieces(count: int, jobs: int) -> dict[str, float]:
-    """Fit and predict `count` series of one parameter piece by piece: seconds on the clock and of CPU, peak memory."""
-    pieces = (series_of(1, PIECE, seed)[0] for seed in range(max(1, count // PIECE)))
-    wall = time.perf_counter()
-    total = sum(fit_pieces(pieces, answered, jobs=jobs))
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {
-        "wall": time.perf_counter() - wall,
-        "cpu": own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
-        "answered": total,
-        "peak": peak_memory(),
-    }
 
 
 @dataclass(frozen=True)
@@ -129,7 +107,7 @@ def commands(shrink: int, extrap_python: Path | None) -> list[list[object]]:
             rows.append([what, used.cpu, theirs, used.wall, used.peak / 1e6])
 
         text, made, model = folder / "input", str(folder / "made.exp"), str(folder / "made.model")
-        _compile(text, made, model, own, cache, extrap_python)
+        compile_modules(text, made, model, own, cache, extrap_python)
         for parameters, count in ((1, 1), (1, 1_000), (1, 10_000), (1, MANY), (2, 1_000), (3, 100)):
             count = max(1, count // shrink)
             what = f"{count:,} model{'s' if count > 1 else ''}, {parameters} parameter{'s' if parameters > 1 else ''}"
@@ -159,7 +137,9 @@ def commands(shrink: int, extrap_python: Path | None) -> list[list[object]]:
     return rows
 
 
-def _compile(text: Path, made: str, model: str, own: Sequence[str], cache: Path, extrap_python: Path | None) -> None:
+def compile_modules(
+    text: Path, made: str, model: str, own: Sequence[str], cache: Path, extrap_python: Path | None
+) -> None:
     """Run both programs once on one series, which compiles their modules."""
     inputs.extrap(text, 1, 1)
     command([*own, "import", "extrap", str(text), "-o", made, "--quiet"], cache)
@@ -176,22 +156,6 @@ def _apart(call: str) -> dict[str, float]:
     return found
 
 
-def row_of_pieces(count: int, jobs: int) -> list[object]:
-    """A row of the table of very many models."""
-    found = _apart(f"measure_pieces({count}, {jobs})")
-    what = f"{count:,} models, {jobs} process{'es' if jobs > 1 else ''}"
-    return [what, found["wall"], found["cpu"], found["peak"] / 1e6]
-
-
-def pieces_table(rows: list[list[object]]) -> str:
-    """The table of very many models."""
-    return (
-        f"Very many models, fitted with intervals and predicted in pieces of {PIECE:,} made as they are needed "
-        "(the CPU seconds hold the making of the numbers and the start of Python; memory is that of the first "
-        "process):\n\n" + markdown(["what", "clock, s", "CPU, s", "peak memory, MB"], rows)
-    )
-
-
 def run(settings: Settings) -> str:
     """Tables of models, seconds and megabytes."""
     rows: list[list[object]] = []
@@ -206,7 +170,6 @@ def run(settings: Settings) -> str:
             rows.append([f"{what}, Extra-P", cpu, float("nan"), peak / 1e6])
     load = os.getloadavg()
     whole = commands(shrink, settings.extrap_python)
-    pieces = [row_of_pieces(count, jobs) for count, jobs in ((MANY // shrink, 1), (MANY // shrink, 2))]
     return (
         "CPU seconds of one process, after the first call; five points an axis, five repetitions, four targets; the "
         "time of Extra-P is that of its modeller alone. Peak memory is that of the whole process, series included.\n\n"
@@ -214,8 +177,6 @@ def run(settings: Settings) -> str:
         + f"\n\nWhole commands, from the start of Python on, modules compiled before, at a load of {load[0]:.1f} to "
         f"{os.getloadavg()[0]:.1f} processes; Extra-P's command reads the text and models it:\n\n"
         + markdown(["command", "CPU s", "Extra-P, CPU s", "clock, s", "peak memory, MB"], whole)
-        + "\n\n"
-        + pieces_table(pieces)
     )
 
 

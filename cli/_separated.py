@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FORMULA = ("=", "+", "-", "@", "'")
-_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|\\)")
 
 
 def cell(value: object) -> object:
@@ -36,14 +35,6 @@ def cell(value: object) -> object:
 def _escaped(found: re.Match[str]) -> str:
     number = ord(found[0])
     return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
-
-
-def restored(text: str) -> str:
-    """The text that :func:`cell` wrote as `text`."""
-    return _ESCAPED.sub(
-        lambda found: chr(int(digits, 16)) if (digits := found[1] or found[2] or found[3]) else "\\",
-        text.removeprefix("'"),
-    )
 
 
 def write(columns: Iterable[str], rows: Iterable[Sequence[object]]) -> None:

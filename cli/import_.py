@@ -25,7 +25,7 @@ from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError, meant
-from ranksight.core.units import counted, in_full
+from ranksight.core.units import counted, in_full, some_of
 from ranksight.reports.terminal import Column, Table, next_step, show
 
 if TYPE_CHECKING:
@@ -194,8 +194,7 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
     notes = [note for note in work.notes if note not in checks.texts]
     say_first("note", [*notes, *_doubts(work, experiment, chosen)], "notes")
     if found.unknown and not chosen.quiet:
-        more = f" and {len(found.unknown) - 3} more" if len(found.unknown) > 3 else ""
-        say(f"not recognised: {', '.join(map(str, found.unknown[:3]))}{more}")
+        say(f"not recognised: {some_of(found.unknown)}")
     _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ranksight.core.errors import InputError
 
@@ -66,6 +66,12 @@ def assigned(configuration: Mapping[str, float]) -> str:
 def counted(count: int, noun: str) -> str:
     """Write a number and its noun, which takes an s in the plural: ``counted(1, "run") == "1 run"``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def some_of(names: Sequence[object], most: int = 3) -> str:
+    """The first `most` names: ``a, b, c and 4 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 def parse_size(text: str) -> int:

@@ -155,13 +155,6 @@ class Platform:
         """Line size in bytes of the last cache level: the unit of memory traffic."""
         return self.caches[-1].line
 
-    def cache(self, level: int) -> Cache:
-        """The cache of a level; InputError when the machine has none of it."""
-        for cache in self.caches:
-            if cache.level == level:
-                return cache
-        raise InputError(f"platform {self.name} has no cache of level {level}", f"it has {len(self.caches)} levels")
-
     def latencies(self) -> dict[str, float]:
         """Load-to-use latency in cycles at :attr:`frequency` of ``L1``, ``L2``, ..., ``memory``."""
         return {cache.name: cache.latency for cache in self.caches} | {MEMORY: self.memory.latency * self.frequency}

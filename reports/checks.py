@@ -12,7 +12,7 @@ from ranksight.analysis.expectations.deviation import Cost
 from ranksight.analysis.expectations.judging import Finding
 from ranksight.analysis.expectations.rules import Comparison, RuleFinding
 from ranksight.core.metrics import metric
-from ranksight.core.units import counted, finite
+from ranksight.core.units import counted, finite, some_of
 from ranksight.model.search.growth import Growth
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
@@ -109,8 +109,7 @@ def _explained(result: Result, short: Mapping[str, str]) -> list[Block]:
             texts.setdefault((each.metric, text), []).append(each.function)
     blocks: list[Block] = []
     for (name, text), functions in list(texts.items())[:SHOWN]:
-        listed = ", ".join(functions[:SHOWN]) + (f" and {len(functions) - SHOWN} more" * (len(functions) > SHOWN))
-        blocks.append(Text(f"{listed} ({name}): {text}"))
+        blocks.append(Text(f"{some_of(functions, SHOWN)} ({name}): {text}"))
     return ["", *blocks] if blocks else []
 
 

@@ -15,7 +15,7 @@ from ranksight.analysis.comparison.explain import SMALL, Cause
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.names import short_names
-from ranksight.core.units import counted, finite, format_factor, in_full, in_words, whole
+from ranksight.core.units import counted, finite, format_factor, in_full, in_words, some_of, whole
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
 PROGRAM = "(whole program)"
@@ -210,8 +210,7 @@ def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[
     names = _names(order[:COUNTED])
     for kernel in order[:COUNTED]:
         said = [how for _, how in sorted(changed[kernel], key=lambda each: each[0])]
-        more = f" and {len(said) - EACH} more" if len(said) > EACH else ""
-        text.append(Text(f"{names[kernel]}: {', '.join(said[:EACH])}{more}", 2, 2))
+        text.append(Text(f"{names[kernel]}: {some_of(said, EACH)}", 2, 2))
     rest = len(order) - COUNTED
     return [*text, *([f"  ... and {rest} more kernels; --format csv prints all"] if rest > 0 else [])]
 

@@ -60,11 +60,6 @@ class Power(Stored):
         factor = np.exp(float(special.stdtrit(self.count - 2, 0.5 + level / 2)) * self.scatter * far)
         return value / factor, value * factor
 
-    @property
-    def formula(self) -> str:
-        """As text, with as many digits of the factor as a prediction needs."""
-        return f"{self.factor:.4g} p^{self.exponent:.4g}"
-
 
 def fit_power(ranks: ArrayLike, values: ArrayLike) -> Power:
     """Fit ``a p^b`` to positive values; zeros only give zero.

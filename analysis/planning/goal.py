@@ -137,7 +137,7 @@ def goal(
     value, low, high = (np.where(empty, np.nan, end) for end in (value, low, high))
     reason = np.array([[each.reason for each in mine]], dtype=object)
     form = np.array([[each.form for each in mine]])
-    now = Forecast(value, low, high, status, reason, form, 1 - form, level)
+    now = Forecast(value, low, high, status, reason, form, level)
     if kernel is not None:
         chosen = [(kernel, name)]
     elif (WHOLE, name) in rows:

@@ -11,6 +11,7 @@ import pandas as pd
 from ranksight.campaign.launching import Launch, rank_expression
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
+from ranksight.core.units import some_of
 
 
 def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...]:
@@ -89,9 +90,7 @@ def last_words(folder: Path, log: str) -> str:
 
 def ranks_in_words(ranks: Sequence[int]) -> str:
     """``rank 3``, ``ranks 0, 4, 5 and 12 more``."""
-    shown = ", ".join(map(str, ranks[:5]))
-    more = f" and {len(ranks) - 5} more" if len(ranks) > 5 else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown}{more}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {some_of(ranks, 5)}"
 
 
 def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:

@@ -18,6 +18,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.reading import Reading
+from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, Texts, read_delimited
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
 from ranksight.counters.readers._reshaping import Shape
@@ -99,8 +100,7 @@ class _Table:
 
     def _named(self, rows: Mask) -> str:
         lines = self.lines[rows]
-        more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
-        return f"{'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines[:SHOWN]))}{more}"
+        return f"{'line' if len(lines) == 1 else 'lines'} {some_of(lines.tolist(), SHOWN)}"
 
     def _note(self, rows: Mask, what: str) -> None:
         if rows.any():

@@ -341,7 +341,7 @@ class Application(Stored):
             total = total + more
             low, high = total - down, total + up
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}
-        summed = whole.judged(replace(summed, form=form[None], noise=1 - form[None], **ends))
+        summed = whole.judged(replace(summed, form=form[None], **ends))
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
             codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
             summed = replace(summed, status=codes[None], reason=reasons[None])

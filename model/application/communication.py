@@ -364,9 +364,7 @@ class Communication(Stored):
                 bad = (said.status[index] != forecast.OK) & (status[places] == forecast.OK)
                 status[places] = np.where(bad, said.status[index], status[places])
                 reason[places] = np.where(bad, said.reason[index], reason[places])
-        return Forecast(
-            value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, 1 - form, said.level
-        )
+        return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, said.level)
 
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.
@@ -452,7 +450,7 @@ def _exchanged(alone: Forecast, middle: Array, scaled: Array, down: Array, up: A
     fall, rise = (np.where(exact, 0.0, np.where(np.isnan(end), 0.0, end)) for end in (fall, rise))
     lower, upper = value * np.exp(-np.hypot(fall, down)), value * np.exp(np.hypot(rise, up))
     theirs = forecast.form_of(((fall + rise) ** 2, alone.form), ((down + up) ** 2, np.where(exact, 0.0, 1.0)))
-    times = replace(alone, value=value, lower=lower, upper=upper, form=theirs, noise=1 - theirs)
+    times = replace(alone, value=value, lower=lower, upper=upper, form=theirs)
     measured = np.asarray(np.where(value > 0, exact, True).all(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         middle, low, high = (
@@ -462,5 +460,5 @@ def _exchanged(alone: Forecast, middle: Array, scaled: Array, down: Array, up: A
     status = np.where(np.isfinite(middle), forecast.OK, forecast.NO_DATA).astype(np.intp)
     reason = np.full(status.shape, "", dtype=object)
     known = measured[None].astype(np.float64)
-    factor = Forecast(middle, low, high, status, reason, 1 - known, known, alone.level)
+    factor = Forecast(middle, low, high, status, reason, 1 - known, alone.level)
     return Exchanged(times, factor, measured)

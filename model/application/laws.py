@@ -229,7 +229,7 @@ class Laws:
         keep = alone | np.isin(own.status, NO_LAW) | ~np.isfinite(found.value)
         picked = {
             name: np.where(keep, getattr(own, name), getattr(found, name))
-            for name in ("value", "lower", "upper", "status", "reason", "form", "noise")
+            for name in ("value", "lower", "upper", "status", "reason", "form")
         }
         for at, kernel in enumerate(kernels):
             if kernel in self.refused:
@@ -331,11 +331,8 @@ def terms_of(
     if not blocks:
         return None
     columns = [np.concatenate([block[1][at] for block in blocks]) for at in range(9)]
-    fine = np.zeros(columns[0].shape, dtype=np.intp)
-    empty = np.full(fine.shape, "", dtype=object)
-    none = np.zeros(fine.shape)
     cpi_, blocking, clock_ = (
-        Forecast(columns[at], columns[at + 1], columns[at + 2], fine, empty, none, none + 1, level) for at in (0, 3, 6)
+        Forecast.settled(columns[at], columns[at + 1], columns[at + 2], level) for at in (0, 3, 6)
     )
     kernels = tuple(name for block in blocks for name in block[0])
     method = tuple(text for block in blocks for text in block[3])

@@ -67,9 +67,7 @@ class Others(Stored):
         if self.times is not None:
             # Time that adds is positive, so that its logarithm is what is normal.
             low, high = (mean * np.exp(sign * half / mean) for sign in (-1, 1))
-        fine = np.zeros(mean.shape, dtype=np.intp)
-        empty = np.full(mean.shape, "", dtype=object)
-        return Forecast(mean, low, high, fine, empty, 0 * mean, 0 * mean + 1, level)
+        return Forecast.settled(mean, low, high, level)
 
     def _fits(self) -> bool:
         return 0 <= self.scatter < 1 and (self.times is None or len(self.times.measured) == 1)

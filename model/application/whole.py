@@ -123,7 +123,7 @@ def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: Correlation) ->
                 f"parts with {lost[k]:.0%} of the measured total have no answer: {parts.reason[rows[worst], k]}",
             )
     total, low, high = (np.where(none, np.nan, end)[None] for end in (total, low, high))
-    return Forecast(total, low, high, codes[None], reasons[None], form[None], 1 - form[None], parts.level)
+    return Forecast(total, low, high, codes[None], reasons[None], form[None], parts.level)
 
 
 def share_of_form(form: Array) -> Array:

@@ -24,7 +24,6 @@ from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.regimes import without_first
 from ranksight.model.search.screening import Screened, evidence, keep
-from ranksight.model.search.segments import Breaks
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
 from ranksight.model.series.noise import Location
@@ -250,11 +249,11 @@ class _Task:
         extrapolated = np.zeros((len(base), self.points.shape[1], 2))
         extrapolated[:, axes] = (pace * priors.DRIFT)[:, None, None]
         known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
-        breaks = Breaks.none(len(base))
+        breaks = np.full(len(base), np.nan)
         if self.segments and single:
             breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
         turned = slope.turned(self.points, location, positive, kind)
-        return Searched(found, extrapolated, known, breaks.at, pace, turned)
+        return Searched(found, extrapolated, known, breaks, pace, turned)
 
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts

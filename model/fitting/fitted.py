@@ -160,7 +160,7 @@ class Fitted(Keyed):
         value, low, high, form, alone = (np.full(shape, np.nan) for _ in range(5))
         if not len(self.terms):
             status, reason = abstain(self, points, (value, low, high), form, alone)
-            return Forecast(value, low, high, status, reason, form, 1 - form, level)
+            return Forecast(value, low, high, status, reason, form, level)
         turns = changes(self, points)
         at = values(self.terms, points)
         lasting = self.lasting
@@ -184,7 +184,7 @@ class Fitted(Keyed):
                 held, (down, up), self.positive[rows], level, None if turns is None else turns.of(rows)
             )
         status, reason = abstain(self, points, (value, low, high), form, alone)
-        answer = Forecast(value, low, high, status, reason, form, 1 - form, level)
+        answer = Forecast(value, low, high, status, reason, form, level)
         return self._with_below(answer, points, hidden)
 
     def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:
@@ -205,7 +205,7 @@ class Fitted(Keyed):
         other = self.below.predict(points, answer.level, hidden)
         rows = self.below_rows
         here = (points < self.breaks[rows][:, None]).any(axis=2)
-        for name in ("value", "lower", "upper", "status", "reason", "form", "noise"):
+        for name in ("value", "lower", "upper", "status", "reason", "form"):
             array = getattr(answer, name)
             array[rows] = np.where(here, getattr(other, name), array[rows])
         return answer

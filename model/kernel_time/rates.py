@@ -262,7 +262,8 @@ class Rates(Stored):
         return _Grouped(held, mean, 1 / total, inside, logarithm)
 
     def _likelihood(self, rows: Index) -> Array:
-        grouped = self._grouped(rows, self.grid.noise[None])
+        noise, place = np.unique(self.grid.noise, return_inverse=True)
+        grouped = self._grouped(rows, noise[None]).under(place)
         # The factor of a covariance that the values and ones are appended to holds both solutions as its last rows.
         size = len(self._places)
         full = _matrices(size, len(rows), len(self.grid.prior))
@@ -336,6 +337,11 @@ class _Grouped:
     variance: Array
     inside: Array
     logarithm: Array
+
+    def under(self, which: Index) -> _Grouped:
+        """The same under some of the hypotheses, which may come repeatedly."""
+        parts = (self.values, self.variance, self.inside, self.logarithm)
+        return _Grouped(self.known, *(part[:, which] for part in parts))
 
     def complete(self, full: Array) -> None:
         """Mask in `full` (r, c, g or more, g or more) what is not known and add the variances, in place."""

@@ -208,4 +208,4 @@ def mix(kernels: tuple[str, ...], laws: Mapping[str, Law], weights: Array, level
     reason = np.where(known, "", forecast.REASONS[forecast.NO_DATA]).astype(object)
     with np.errstate(invalid="ignore", divide="ignore"):
         status, reason = forecast.judged_by_width(upper / lower, status, reason)
-    return Forecast(value, np.fmin(lower, value), np.fmax(upper, value), status, reason, form, 1 - form, level), share
+    return Forecast(value, np.fmin(lower, value), np.fmax(upper, value), status, reason, form, level), share

@@ -29,26 +29,15 @@ MOST_RANKS = 1 << 16
 """Ranks beyond which not every one of them is looked at."""
 
 
-def operation_times(
-    table: MessageTable, fabric: Fabric, choice: Choice = "openmpi-5.0", volume: str = "bytes"
-) -> dict[tuple[str, str], float]:
-    """Seconds of every kernel's operation on the rank whose messages take longest.
-
-    `choice`: of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`. `volume` ({"bytes", "low", "high"}):
-    which of a row's volumes.
-
-    Returns
-    -------
-    dict of (kernel, operation) to float
-        Operations whose time is not known, or is counted with another, are left out.
-    """
-    return times_of_tables([table], fabric, choice, (volume,))[0][0]
-
-
 def times_of_tables(
     tables: Sequence[MessageTable], fabric: Fabric, choice: Choice, volumes: Sequence[str]
 ) -> list[list[dict[tuple[str, str], float]]]:
-    """:func:`operation_times` of several tables, each with several volumes; an operation is priced once for all."""
+    """Seconds of every kernel's operation on the rank whose messages take longest, for each table and volume.
+
+    Operations whose time is not known, or is counted with another, are left out; an operation is priced once for all.
+    `choice`: of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`. `volumes` ("bytes", "low", "high"):
+    which of a row's volumes.
+    """
     collectives = iter(_collectives(tables, fabric, choice, volumes))
     return [[_times(table, fabric, volume, next(collectives)) for volume in volumes] for table in tables]
 
@@ -56,7 +45,7 @@ def times_of_tables(
 def _times(
     table: MessageTable, fabric: Fabric, volume: str, collectives: Mapping[int, Array]
 ) -> dict[tuple[str, str], float]:
-    """:func:`operation_times` of a table, given the seconds (ranks,) of those of its rows that are collectives."""
+    """:func:`times_of_tables` of a table, given the seconds (ranks,) of those of its rows that are collectives."""
     together: dict[str, Array] = {}
     for row in table.rows:
         if operation_name(row.operation) in TOGETHER:

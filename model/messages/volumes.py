@@ -28,8 +28,6 @@ class Volumes(Stored):
 
     Attributes
     ----------
-    parameters, others : tuple of str
-        Of the model, and those other than ``ranks``.
     laws : tuple of str
         Of the s volumes, of :data:`ranksight.model.messages.volume_laws.LAWS`; empty where a function of all parameters
         stands.
@@ -46,7 +44,6 @@ class Volumes(Stored):
     """
 
     parameters: tuple[str, ...]
-    others: tuple[str, ...]
     laws: tuple[str, ...]
     factors: Coefficients
     functions: Coefficients | None
@@ -110,17 +107,6 @@ class Volumes(Stored):
         status = np.where(wide, forecast.WIDE, said.status)
         return replace(said, lower=said.lower * less, upper=said.upper * more, status=status, reason=reason)
 
-    def text(self, i: int) -> str:
-        """The function of volume `i`, as people read it."""
-        if self.sums is not None and str(i) in self.sums.kernels:
-            return self.sums.formula(self.sums.kernels.index(str(i)))
-        if not self.laws[i]:
-            at = sum(not law for law in self.laws[:i])
-            return "" if self.functions is None else self.functions.formula(at)
-        at = sum(bool(law) for law in self.laws[:i])
-        factor = self.factors.formula(at)
-        return factor if self.laws[i] == "constant" else f"({factor}) * {self.laws[i]}"
-
 
 def fit_volumes(
     parameters: tuple[str, ...],
@@ -174,4 +160,4 @@ def fit_volumes(
         numbered = replace(series, kernels=tuple(map(str, free)))
         sums = fit_rank_laws(numbered, set(numbered.keys), **settings)
     rivals = tuple(each[1:] for each in exact)
-    return Volumes(parameters, others, tuple(laws), factors, functions, rivals, int(ranks.max()), sums)
+    return Volumes(parameters, tuple(laws), factors, functions, rivals, int(ranks.max()), sums)

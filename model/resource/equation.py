@@ -201,9 +201,8 @@ class Resources(Stored):
         shape = (len(self.kernels), len(points))
         reach = float(special.ndtri((1 + level) / 2)) * self.error[:, None]
         value = np.broadcast_to(self.factor[:, None], shape)
-        fine, empty = np.zeros(shape, dtype=np.intp), np.full(shape, "", dtype=object)
         # The standard error of a constant: its form is taken for known.
-        steady = Forecast(value, value - reach, value + reach, fine, empty, np.zeros(shape), np.ones(shape), level)
+        steady = Forecast.settled(value, value - reach, value + reach, level)
         if self.trend is None:
             return steady
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
@@ -302,7 +301,7 @@ class Parts:
     def forecast(self) -> Forecast:
         """The times as a forecast."""
         ends, form = (self.value, self.lower, self.upper), self.form
-        return Forecast(*ends, self.status, self.reason, form, 1 - form, self.level)
+        return Forecast(*ends, self.status, self.reason, form, self.level)
 
 
 def _within(given: Forecast, seen: Array) -> Forecast:

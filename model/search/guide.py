@@ -16,6 +16,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
+from ranksight.core.units import some_of
 from ranksight.model import priors
 from ranksight.model.search.screening import Found
 
@@ -138,8 +139,7 @@ def notes(
         if faster > AGREED:
             said[time] = "grows faster than every requirement: waiting, serialisation, imbalance or shared bandwidth"
         elif similar:
-            more = f" and {len(similar) - NAMED} more" if len(similar) > NAMED else ""
-            said[time] = f"grows as {', '.join(similar[:NAMED])}{more}"
+            said[time] = f"grows as {some_of(similar, NAMED)}"
     return said
 
 

@@ -45,15 +45,16 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
     """
     mine = problem.part(rows)
     terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
-    local = np.stack(np.triu_indices(len(terms) - 1, 1), axis=1) + 1
     # A program has one process grid, and the other term of a pair with one of its terms is natural.
-    grid = dimensions(mine.basis, terms)[local]
-    usual = {ONE, *NATURAL}
+    grid, usual = dimensions(mine.basis, terms), {ONE, *NATURAL}
     natural = np.array(
         [all(tuple(f) in usual or f[2] < 0 for f in term) for term in mine.basis.decode(terms).tolist()], dtype=bool
     )
-    one = (grid[:, 0] == grid[:, 1]) | (grid == 0).any(axis=1)
-    local = local[(grid == 0).all(axis=1) | (natural[local].all(axis=1) & one)]
+    plain, both = grid == 0, np.outer(natural, natural)
+    both &= np.equal.outer(grid, grid) | np.logical_or.outer(plain, plain)
+    both |= np.outer(plain, plain)
+    both[0] = False  # the constant is there or not in addition
+    local = np.stack(np.nonzero(np.triu(both, 1)), axis=1)
     likely = _paired(mine, terms[_likely(mine, terms, local)])
     best = best_of(mine, borne(mine, likely), KEPT, smallest=2)
     size = (best >= 0).sum(axis=2)

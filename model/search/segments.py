@@ -12,7 +12,7 @@ by the marginal likelihood of :mod:`ranksight.model.search.screening` with one v
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -34,23 +34,6 @@ _SIDE: tuple[Factor, ...] = tuple((n / 4, 0.0, 0.0) for n in range(-8, 13) if n)
 )
 
 
-@dataclass(frozen=True)
-class Breaks:
-    """Where the behaviour of s series changes.
-
-    `at` (s,): value of the parameter that parts both sides, NaN where there is no change. `odds` (s,): logarithm of the
-    odds of the best break against none.
-    """
-
-    at: Array
-    odds: Array
-
-    @classmethod
-    def none(cls, series: int) -> Breaks:
-        """No change in any series."""
-        return cls(np.full(series, np.nan), np.full(series, -np.inf))
-
-
 @lru_cache(maxsize=1)
 def _forms() -> Listed:
     forms: list[tuple[tuple[Factor, ...], ...]] = [((ONE,),)]
@@ -60,10 +43,8 @@ def _forms() -> Listed:
     return Listed(hypotheses(forms, list(prior - np.log(len(forms)))))
 
 
-def find(
-    points: Array, location: Location, positive: Mask, kind: Kind, whole: Screened, v0: Array, d0: Array
-) -> Breaks:
-    """Find the change of behaviour of each series, if there is one.
+def find(points: Array, location: Location, positive: Mask, kind: Kind, whole: Screened, v0: Array, d0: Array) -> Array:
+    """Value of the parameter (s,) at which the behaviour of each series changes, NaN where it does not.
 
     Parameters
     ----------
@@ -77,7 +58,7 @@ def find(
     present = location.repeats > 0
     count = present.sum(axis=1)
     if count.max(initial=0) < LEFT + RIGHT:
-        return Breaks.none(len(count))
+        return np.full(len(count), np.nan)
     none = average(evidence(whole, count, v0, d0), whole.prior)
     none = np.logaddexp(none, _smooth(x, location, positive, count, v0, d0))
     values = np.unique(x)
@@ -91,9 +72,9 @@ def find(
             sides = [_sides(points, location.part(rows), side[rows], positive[rows], kind) for side in (left, right)]
             odds[rows, number] = _split(sides, count[rows], v0[rows], d0[rows]) - none[rows] - np.log(len(places))
     if not len(places):
-        return Breaks.none(len(count))
+        return np.full(len(count), np.nan)
     top = odds.max(axis=1)
-    return Breaks(np.where(top > SURE, places[odds.argmax(axis=1)], np.nan), top)
+    return np.where(top > SURE, places[odds.argmax(axis=1)], np.nan)
 
 
 def _smooth(x: Array, location: Location, positive: Mask, count: Index, v0: Array, d0: Array) -> Array:

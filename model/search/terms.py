@@ -56,11 +56,6 @@ class Hypotheses:
         if self.terms.ndim != 3 or self.terms.shape[2] != 3 or len(self.members) != len(self.prior):
             raise ValueError("terms must be (t, m, 3) and every hypothesis needs a prior")
 
-    @property
-    def sizes(self) -> Index:
-        """Number of terms of each hypothesis."""
-        return np.asarray((self.members >= 0).sum(axis=1), dtype=np.intp)
-
 
 def hypotheses(members: Sequence[Sequence[tuple[Factor, ...]]], prior: Sequence[float]) -> Hypotheses:
     """Collect hypotheses given as sequences of terms (one factor a parameter) into arrays; equal ones are merged."""

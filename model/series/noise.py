@@ -181,8 +181,6 @@ class Quality:
     ----------
     within : (s,)
         Relative standard deviation of one repetition; NaN where nothing was repeated.
-    between : (s,)
-        Relative standard deviation between configurations, beyond what repetitions explain; zero where there is none.
     chance : (s,)
         Probability of differences between configurations as large as these when there are none (F test).
     repetitions : (s,)
@@ -191,7 +189,6 @@ class Quality:
     """
 
     within: Array
-    between: Array
     chance: Array
     repetitions: Array
 
@@ -228,4 +225,4 @@ def judge(location: Location) -> Quality:
         needed = np.ceil(4 * noise / between**2)
     chance = np.where(repeated, np.where(noise > 0, chance, 0.0), np.nan)
     reps = np.where(repeated & (between > 0), np.clip(needed, 1, MOST_REPETITIONS), np.nan)
-    return Quality(np.sqrt(variance), between, np.where((square == 0) & repeated, 1.0, chance), reps)
+    return Quality(np.sqrt(variance), np.where((square == 0) & repeated, 1.0, chance), reps)

@@ -99,7 +99,7 @@ class Beyond(Stored):
             before = np.log(given.upper / given.lower) ** 2
             more = np.maximum(np.log(ratio) ** 2 - before, 0.0)
         form = form_of((before, given.form), (more, np.ones_like(more)))  # what grows is not known, or how
-        return Forecast(value, lower, upper, status, reason, form, 1 - form, given.level)
+        return Forecast(value, lower, upper, status, reason, form, given.level)
 
     @cached_property
     def known(self) -> Mask:

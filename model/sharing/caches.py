@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
-from ranksight.core.units import format_si
+from ranksight.core.units import format_si, some_of
 from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import cores
@@ -115,12 +115,11 @@ class SharedCache(Stored):
         if not names:
             return ""
         asked = int(self.domains.active(ranks).max(initial=1))
-        which = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         whole, then, now = (format_si(self.size / sharing, "B") for sharing in (1, asked, self.most))
         return (
             f"{asked} ranks share an {self.name} of {whole}, {then} each; in the runs {self.most} did, {now} each. "
-            f"Whether it holds the data of {which} was not measured, so intervals include loads from memory; measure "
-            "as many ranks on a node"
+            f"Whether it holds the data of {some_of(names)} was not measured, so intervals include loads from memory; "
+            "measure as many ranks on a node"
         )
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> SharedCache:

@@ -104,7 +104,6 @@ def fit_sharing(
         counts=counts,
         mode=mode,
         covariance=learned.covariance,
-        scatter=np.nanmedian(np.abs(residual), axis=1) / 0.6745,
         residual=residual,
         count=learned.count,
         floor=floor,
@@ -158,7 +157,7 @@ def _known(
     shown = ~(given.countless | given.same_active)
     alone = np.where(shown, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0), 0.0)
     spread = priors.BANDWIDTH["platform" if limited else "none"] if demand is None else priors.BANDWIDTH["loads"]
-    known = Known(_early(given), work, every, alone[:, None] * transfer, domain, given.active, spread)
+    known = Known(_early(given), work, alone[:, None] * transfer, domain, given.active, spread)
     return known, reached, alone
 
 

@@ -38,8 +38,8 @@ class Known:
 
     Attributes
     ----------
-    time, work, bytes : (K, n)
-        Seconds of the slowest rank, work and bytes per rank; NaN where missing.
+    time, work : (K, n)
+        Seconds of the slowest rank, and work per rank; NaN where missing.
     transfer : (K, n)
         Seconds that one core alone needs for the bytes.
     domain : (K, n)
@@ -52,7 +52,6 @@ class Known:
 
     time: Array
     work: Array
-    bytes: Array
     transfer: Array
     domain: Array
     active: Index
@@ -69,8 +68,6 @@ class Learned:
     covariance : (K, 4, 4)
     scatter : (K,)
         Scale of the logarithm's law.
-    residual : (K, n)
-        Logarithm of measured over predicted time, NaN where missing.
     count : (K,)
         Configurations.
     """
@@ -78,7 +75,6 @@ class Learned:
     mode: Array
     covariance: Array
     scatter: Array
-    residual: Array
     count: Index
 
 
@@ -134,7 +130,7 @@ def learn(known: Known) -> Learned:
     weight = _weight(here, scatter, good)
     normal, _ = _normal(_slope(residuals, mode, here), here, weight, scatter, mode, precision)
     covariance = np.asarray(np.linalg.inv(normal + 1e-9 * np.eye(4)), dtype=np.float64)
-    return Learned(mode, covariance, scatter, np.where(good, here, np.nan), good.sum(axis=1).astype(np.intp))
+    return Learned(mode, covariance, scatter, good.sum(axis=1).astype(np.intp))
 
 
 def _grid(

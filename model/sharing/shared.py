@@ -51,8 +51,10 @@ class Sharing(Stored):
         The node with ranks placed as they were measured, and as they are asked for.
     counts : Fitted
         Work and bytes per rank of each kernel, the bytes without what the occupancy of a domain does to them.
-    mode, covariance, scatter, residual, count
+    mode, covariance, count
         See :class:`ranksight.model.sharing.needs.Learned`.
+    residual : (K, n)
+        Logarithm of measured over predicted time of configurations that were left out, NaN where missing.
     floor : (K,)
         Shortest measured time.
     alone : (K,)
@@ -87,7 +89,6 @@ class Sharing(Stored):
     counts: Fitted
     mode: Array
     covariance: Array
-    scatter: Array
     residual: Array
     count: Index
     floor: Array
@@ -149,7 +150,7 @@ class Sharing(Stored):
         guessed = (z * drift) ** 2
         known = zip((off**2).sum(axis=0) / 2, shares, strict=True)
         form = forecast.form_of(*known, (guessed, np.ones_like(time)), (own - guessed, np.zeros_like(time)))
-        answer = Forecast(time, lower, upper, status, reason, form, 1 - form, level)
+        answer = Forecast(time, lower, upper, status, reason, form, level)
         if self.beyond is not None:
             answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active)
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, inputs[1], inputs[2])[0], core)
@@ -334,11 +335,6 @@ class Sharing(Stored):
         more = np.log(np.minimum(np.maximum(active / most, 1.0), max(self.domains.cores / most, 1.0)))
         return np.asarray(priors.BANDWIDTH_BEYOND[self.measured.domain is None] * more)
 
-    def cycles(self, given: Forecast) -> Forecast:
-        """Cycles of a rank for the times of :meth:`forecast`; NaN where they were not counted."""
-        clock = self.clock[:, None]
-        return replace(given, **{name: getattr(given, name) * clock for name in ("value", "lower", "upper")})
-
     def inside(self, points: Array) -> Mask:
         """Which points lie in the measured range."""
         return np.asarray(((points >= self.trained[:, 0]) & (points <= self.trained[:, 1])).all(axis=1))
@@ -380,7 +376,7 @@ class Sharing(Stored):
     def _fits(self) -> bool:
         k, parameters = len(self.kernels), self.counts.parameters
         shapes = {
-            "mode": (k, 4), "covariance": (k, 4, 4), "scatter": (k,), "count": (k,), "floor": (k,), "alone": (k,),
+            "mode": (k, 4), "covariance": (k, 4, 4), "count": (k,), "floor": (k,), "alone": (k,),
             "effect": (k, 2), "belief": (k,), "trained": (len(parameters), 2),
         }  # fmt: skip
         arrays = {name: getattr(self, name) for name in shapes}

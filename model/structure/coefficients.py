@@ -20,9 +20,7 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 def certain(value: Array, level: float) -> Forecast:
     """The forecast of values (s, k) that are known exactly."""
-    none = np.zeros(value.shape)
-    fine, empty = np.full(value.shape, forecast.OK), np.full(value.shape, "", dtype=object)
-    return Forecast(value, value, value, fine, empty, none, none + 1, level)
+    return Forecast.settled(value, value, value, level)
 
 
 @dataclass(frozen=True)

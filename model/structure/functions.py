@@ -27,7 +27,7 @@ from ranksight.model.structure.unserved import Unserved
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
-ARRAYS = ("value", "lower", "upper", "status", "reason", "form", "noise")
+ARRAYS = ("value", "lower", "upper", "status", "reason", "form")
 """The arrays of a forecast, one row a series."""
 WHOLES = dict.fromkeys(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), "loads")
 WHOLES |= dict.fromkeys(("store_misses_l1", "store_misses_l2", "store_misses_l3"), "stores")
@@ -168,9 +168,8 @@ class Functions(Stored):
         whole, most = answer.value[of], answer.upper[of]
         known = (answer.status[of] == forecast.OK) & inside[None, :]
         value = np.where(np.isfinite(answer.value[index]), np.minimum(answer.value[index], MINOR * whole), 0.0)
-        empty = np.full(value.shape, "", dtype=object)
-        fine, form = 0 * answer.status[index], np.ones(value.shape)  # how they go on is what nobody looked at
-        steady = Forecast(value, 0.0 * value, 2 * MINOR * most, fine, empty, form, 1 - form, answer.level)
+        # How they go on is what nobody looked at.
+        steady = Forecast.settled(value, 0.0 * value, 2 * MINOR * most, answer.level, form=1.0)
         return choose(answer, steady, index, known)
 
     def formula(self, i: int) -> str:

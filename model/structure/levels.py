@@ -119,7 +119,7 @@ class Levels(Stored, Keyed):
             (wide, forecast.WIDE, form),
         )
         value, low, high = (np.where(nowhere, np.nan, end) for end in (value, low, high))
-        return Forecast(value, low, high, status, reason, np.ones(value.shape), np.zeros(value.shape), level)
+        return Forecast(value, low, high, status, reason, np.ones(value.shape), level)
 
     def _at_levels(self, points: Array, level: float) -> tuple[list[Forecast], tuple[Array, Array, Array]]:
         """Forecasts of the functions at both levels; median and ends at them, (s, k, 2)."""

@@ -44,11 +44,10 @@ def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int,
         table = table.assign(**{name: 0 for name in ("bytes", "count") if name not in table})
         for columns in (["operation"], ["kernel", "operation"]):
             if set(columns) <= set(table.columns):
-                for name, part in table.groupby(columns, observed=True):
-                    pairs = part.groupby(["rank", "peer"])[["bytes", "count"]].sum()
-                    sizes = (pairs["bytes"] / pairs["count"].clip(lower=1)).tolist()
-                    sent = dict(zip(pairs.index.tolist(), sizes, strict=True))
-                    here[tuple(map(str, name if isinstance(name, tuple) else (name,)))] = sent
+                sums = table.groupby([*columns, "rank", "peer"], observed=True)[["bytes", "count"]].sum()
+                sizes = (sums["bytes"] / sums["count"].clip(lower=1)).tolist()
+                for (*name, rank, peer), size in zip(sums.index.tolist(), sizes, strict=True):
+                    here.setdefault(tuple(map(str, name)), {})[rank, peer] = size
     # An operation that a run lacks was not used there: one rank has nobody to send to.
     names = sorted(set().union(*talks.values()))
     # Of those that go between the same ranks the one that sends most has the faces of the domain.
@@ -134,7 +133,6 @@ def fit_neighbours(
     kept = {grid: weight for g, (grid, weight) in enumerate(grids.items()) if g in columns}
     return Neighbours(
         parameters=experiment.parameters,
-        others=others,
         grids=tuple(kept),
         measured=measured,
         kernels=tuple(shared[i][0] for i in rows),
@@ -197,17 +195,21 @@ def _gather(
             continue
         place = run.point(others)
         here = parts.setdefault(place, {}).setdefault(ranks, {})
+        listed = table["kernel"].astype("category").cat
+        kernels, code = listed.categories.astype(str).tolist(), listed.codes.to_numpy()
+        rank = table["rank"].to_numpy()
+        inside = rank < ranks
         for name in columns.intersection(table.columns):
             if run.sampled(name):
                 continue  # of some ranks and not of others by chance
-            wide = table.pivot(index="kernel", columns="rank", values=name).reindex(columns=range(ranks))
-            wide = wide.dropna(how="all")
+            wide = np.full((len(kernels), ranks), np.nan)
+            wide[code[inside], rank[inside]] = table[name].to_numpy(dtype=np.float64)[inside]
+            known = ~np.isnan(wide)
             if everywhere and metric(name).over_ranks in ("mean", "min"):
-                partial |= {(str(kernel), name) for kernel in wide.index[wide.isna().any(axis=1)]}
-            wide = wide.fillna(0.0)
-            for kernel, row in zip(wide.index, wide.to_numpy(dtype=np.float64), strict=True):
-                if (str(kernel), name) in wanted:
-                    here.setdefault((str(kernel), name), row)
+                partial |= {(kernels[at], name) for at in np.flatnonzero(known.any(axis=1) & ~known.all(axis=1))}
+            for at in np.flatnonzero(known.any(axis=1)).tolist():
+                if (kernels[at], name) in wanted:
+                    here.setdefault((kernels[at], name), np.where(known[at], wide[at], 0.0))
     groups: dict[tuple[float, ...], Group] = {}
     for place, runs in sorted(parts.items()):
         names = sorted(set().union(*runs.values()) - partial)

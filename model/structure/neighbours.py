@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.core.units import some_of
 from ranksight.model.plaindata import Stored, reading
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
@@ -49,8 +50,8 @@ class Neighbours(Stored, Keyed):
 
     Attributes
     ----------
-    parameters, others : tuple of str
-        Of the model, and those other than ``ranks``.
+    parameters : tuple of str
+        Of the model.
     measured : tuple of int
         Numbers of ranks whose partners are known.
     kernels, metrics, over_ranks : tuple of str
@@ -68,7 +69,6 @@ class Neighbours(Stored, Keyed):
     """
 
     parameters: tuple[str, ...]
-    others: tuple[str, ...]
     grids: tuple[Cartesian, ...]
     measured: tuple[int, ...]
     kernels: tuple[str, ...]
@@ -125,7 +125,7 @@ class Neighbours(Stored, Keyed):
             open_points = np.flatnonzero(wide.any(axis=0))
             reason[wide] = self._undecided(points[open_points[[0, -1]]])
         form = np.ones(value.shape)
-        return Forecast(value, lower, upper, status, reason, form, 1 - form, level)
+        return Forecast(value, lower, upper, status, reason, form, level)
 
     def _on_grids(self, points: Array, level: float) -> Forecast:
         """Forecast of each series on each grid, arrays (s, g, k); NaN where the grid does not fit the series."""
@@ -164,7 +164,7 @@ class Neighbours(Stored, Keyed):
         reach *= 1 + np.outer([name == "bytes_sent" for name in self.metrics], doublings)[:, None]
         down, up = np.minimum(lower, upper) - reach, np.maximum(lower, upper) + reach
         form = np.ones(value.shape)
-        return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, 1 - form, level)
+        return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, level)
 
     def _coefficients_at(self, points: Array, level: float) -> tuple[list[Array], Index, NDArray[np.object_]]:
         """Value and ends of all coefficients (s, g, 1 + MOST_DIMENSIONS, k), and status and reason (s, g, k)."""
@@ -200,11 +200,10 @@ class Neighbours(Stored, Keyed):
                 f"{known} do not show how often a rank on a {grids[0]}, sends to itself or to one that it meets twice"
             )
         names = list(dict.fromkeys(self.kernels[i] for i in open_rows))
-        kernels = ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
         metrics = " and ".join(list(dict.fromkeys(self.metrics[i] for i in open_rows))[:2])
         run = self._deciding(points[:1], said[open_rows], open_rows)
         decided = f"; trace {run} ranks to decide" if run else ""
-        return f"{what}: {metrics} of {kernels} are uncertain{decided}"
+        return f"{what}: {metrics} of {some_of(names, 2)} are uncertain{decided}"
 
     def _labels(self, points: Array) -> Ints:
         """Numbers (s, g, k) that are the same where grids predict the same for a series; -1 where there is nothing."""

@@ -59,8 +59,8 @@ class RankLaws(Stored, Keyed):
 
     Attributes
     ----------
-    parameters, others : tuple of str
-        Of the model, and those other than ``ranks``.
+    parameters : tuple of str
+        Of the model.
     kernels, metrics : tuple of str
         Of the series.
     sums : tuple of tuple of tuple of (str, int)
@@ -72,7 +72,6 @@ class RankLaws(Stored, Keyed):
     """
 
     parameters: tuple[str, ...]
-    others: tuple[str, ...]
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
     sums: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
@@ -109,7 +108,7 @@ class RankLaws(Stored, Keyed):
         status, reason = forecast.judged_by_width(factor, status, reason)
         status[:, ~there] = forecast.DOMAIN
         form = np.ones(shape)
-        return Forecast(value, lower, upper, status, reason, form, 1 - form, level)
+        return Forecast(value, lower, upper, status, reason, form, level)
 
     def formula(self, i: int) -> str:
         """The simplest sum of series `i`, as people read it."""
@@ -197,7 +196,7 @@ def fit_rank_laws(
     mine = [keys[rows[row]] for row in lawful]
     kernels, metrics = zip(*mine, strict=True)
     kept = tuple(scatter[row] for row in lawful)
-    return RankLaws(series.parameters, others, kernels, metrics, said, coefficients, kept)
+    return RankLaws(series.parameters, kernels, metrics, said, coefficients, kept)
 
 
 def _everywhere(found: Found, values: Array, ranks: Ints) -> bool:

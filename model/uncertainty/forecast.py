@@ -79,8 +79,8 @@ class Forecast:
         none.
     status : (s, k) int
         :data:`OK` or the number of an entry of :data:`REASONS`.
-    form, noise : (s, k)
-        Shares of the variance that come from not knowing the form, and from scatter and coefficients.
+    form : (s, k)
+        Share of the variance that comes from not knowing the form; the rest comes from scatter and coefficients.
     """
 
     value: Array
@@ -89,8 +89,13 @@ class Forecast:
     status: Index
     reason: NDArray[np.object_]
     form: Array
-    noise: Array
     level: float
+
+    @classmethod
+    def settled(cls, value: Array, lower: Array, upper: Array, level: float, form: float = 0.0) -> Forecast:
+        """Answers that nothing is against, all with one share of the form."""
+        fine, empty = np.full(value.shape, OK), np.full(value.shape, "", dtype=object)
+        return cls(value, lower, upper, fine, empty, np.full(value.shape, form), level)
 
 
 def form_of(*parts: tuple[Array, Array]) -> Array:

@@ -48,14 +48,5 @@ def pack(rows: Array) -> Packed:
     return Packed(base64.b64encode(codes.tobytes()).decode("ascii"), scale)
 
 
-def unpack(packed: Packed, columns: int) -> Array:
-    """The rows again, (s, columns), within half a step."""
-    codes = np.frombuffer(base64.b64decode(packed.codes), dtype="<u2").reshape(-1, columns).astype(np.float64)
-    scale = np.array(packed.scale, dtype=np.float64).reshape(-1, 3)
-    values = scale[:, :1] + np.where(codes == MISSING, np.nan, codes) / STEPS * (scale[:, 1:2] - scale[:, :1])
-    with np.errstate(over="ignore"):
-        return np.where(scale[:, 2:] > 0, np.exp(values), values)
-
-
 def _digits(number: float) -> float:
     return float(f"{number:.9g}")

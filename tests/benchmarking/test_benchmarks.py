@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from benchmarks.measures import covered, judge, widening
 from benchmarks.methods.answers import Answer, plain
 from benchmarks.methods.power import Last, Power
 from benchmarks.mutants import MUTANTS, Mutant, mutated
-from benchmarks.run import RESULTS, sections
+from benchmarks.run import BENCHMARKS, RESULTS, sections
 from benchmarks.settings import ROOT
 from benchmarks.synthetic import lead_share
 from benchmarks.synthetic_functions import EXPONENTS, Function, tasks_of
@@ -33,6 +34,11 @@ def series(function: Function, parameters: int = 1) -> Task:
     ]
     held = [((x,) * parameters, [float(function(np.array([[x] * parameters]))[0])]) for x in (128.0, 1024.0)]
     return make("split", "name", "source", ("x", "y", "z")[:parameters], train, held)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_finds_what_it_asks_of_the_package(name: str) -> None:
+    assert importlib.import_module(f"benchmarks.{name}").TITLE
 
 
 def test_the_frozen_splits_are_what_they_were(shared: Path) -> None:

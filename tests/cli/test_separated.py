@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.cli._separated import cell, restored, write_frame
+from ranksight.cli._separated import cell, write_frame
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.html import table
@@ -22,6 +23,16 @@ from ranksight.core.names import UNSAFE, printable
 
 EVIL = ("=HYPERLINK(\"http://x\")", "+1", "-2+3", "@SUM(A1)", "\tx", "\rx", "'quoted", "a\x1b[31mred", "a\u202eb\u2066",
         "back\\u202eslash", "größe\U0001f600", "two\nlines", "operator-")  # fmt: skip
+
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|\\)")
+
+
+def restored(text: str) -> str:
+    """The text that `cell` wrote as `text`."""
+    return _ESCAPED.sub(
+        lambda found: chr(int(digits, 16)) if (digits := found[1] or found[2] or found[3]) else "\\",
+        text.removeprefix("'"),
+    )
 
 
 @given(st.text(st.characters(), max_size=20))

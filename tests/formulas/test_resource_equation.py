@@ -27,7 +27,7 @@ def given(instructions: float, level: float) -> tuple[Forecast, dict[tuple[str, 
     nothing = np.zeros(value.shape)
     reason = np.full(value.shape, "", dtype=object)
     return (
-        Forecast(value, value, value, nothing.astype(np.intp), reason, nothing, nothing, level),
+        Forecast(value, value, value, nothing.astype(np.intp), reason, nothing, level),
         {("k", name): at for at, name in enumerate(counts)},
     )
 

@@ -218,6 +218,7 @@ def test_tables_of_messages_know_sums_of_laws() -> None:
     for each in (found, Volumes.from_dict(found.to_dict())):
         said = each.predict(np.array([[16.0, 32.0], [100.0, 32.0]]))
         assert said.value[0] == pytest.approx([tree(16) / 16, tree(100) / 100])
-        assert "ones(ranks) / ranks" in each.text(0)
+        assert each.sums is not None
+        assert "ones(ranks) / ranks" in each.sums.formula(0)
     with pytest.raises(InputError, match="'volumes' does not fit together"):
         Volumes.from_dict({**found.to_dict(), "sums": {**found.to_dict()["sums"], "kernels": ["7"]}})

@@ -138,7 +138,7 @@ def test_icelake_has_four_domains_of_eighteen_cores() -> None:
 
 def test_values_units_and_sources_of_a_small_file() -> None:
     platform = small()
-    assert platform.cache(1).size == 32768
+    assert [(cache.level, cache.size) for cache in platform.caches] == [(1, 32768)]
     assert platform.source("caches.L1.latency") == Source("chase", estimate=True)
     assert platform.source("caches.L1.size") == Source("seen")
     assert platform.source("clock.single") is None
@@ -151,8 +151,6 @@ def test_values_units_and_sources_of_a_small_file() -> None:
     assert [platform.bandwidth(cores) for cores in (1, 2, 3)] == [10e9, 20e9, 20e9]
     with pytest.raises(InputError, match="0 cores"):
         platform.bandwidth(0)
-    with pytest.raises(InputError, match="no cache of level 2"):
-        platform.cache(2)
 
 
 def test_bandwidth_follows_the_measured_points() -> None:

@@ -21,7 +21,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
 from ranksight.reports.html import context
 from ranksight.reports.html.context import Context
-from ranksight.reports.html.encoding import Packed, pack, unpack
+from ranksight.reports.html.encoding import MISSING, STEPS, Packed, pack
 from ranksight.reports.html.page import render
 from ranksight.reports.html.sections import pages
 from ranksight.reports.html.writing import embed
@@ -58,6 +58,15 @@ class Page(HTMLParser):
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
+
+
+def unpack(packed: Packed, columns: int) -> np.ndarray:
+    """The rows again, (s, columns), within half a step."""
+    codes = np.frombuffer(base64.b64decode(packed.codes), dtype="<u2").reshape(-1, columns).astype(np.float64)
+    scale = np.array(packed.scale, dtype=np.float64).reshape(-1, 3)
+    values = scale[:, :1] + np.where(codes == MISSING, np.nan, codes) / STEPS * (scale[:, 1:2] - scale[:, :1])
+    with np.errstate(over="ignore"):
+        return np.where(scale[:, 2:] > 0, np.exp(values), values)
 
 
 @pytest.fixture(scope="module")

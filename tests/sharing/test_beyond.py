@@ -20,7 +20,7 @@ def _beyond(left: np.ndarray) -> Beyond:
 def _law(kernels: int, ranks: np.ndarray) -> Forecast:
     value = np.broadcast_to(90 / ranks, (kernels, len(ranks))).copy()
     half, fine = np.full(value.shape, 0.5), np.zeros(value.shape, dtype=np.intp)
-    return Forecast(value, 0.95 * value, 1.05 * value, fine, np.full(value.shape, "", dtype=object), half, half, 0.9)
+    return Forecast(value, 0.95 * value, 1.05 * value, fine, np.full(value.shape, "", dtype=object), half, 0.9)
 
 
 LEFT = np.array(

@@ -113,7 +113,7 @@ def test_random_replacement_in_its_closed_form() -> None:
     """mu = 1 - exp(-mu F / C): the part of the loads that a cache of C no longer serves of F."""
     cache = SharedCache("L3", 5e7, Domains(36, 2, 72), 1, ("k",), *np.array([[[1.0]], [[0.2]]]), np.array([0.5]))
     rows, value, blank = {("k", "loads"): 0}, np.ones((1, 3)), np.zeros((1, 3))
-    said = Forecast(value, value, value, blank.astype(int), np.full(value.shape, ""), blank, blank, 0.9)
+    said = Forecast(value, value, value, blank.astype(int), np.full(value.shape, ""), blank, 0.9)
     more, worth = cache.spilled(said, rows, np.array([1.0, 2.0, 36.0]))
     assert worth.tolist() == [[False, True, True]]
     mu = more[0] / 0.4
@@ -134,7 +134,7 @@ def test_nothing_is_reported_where_nothing_is_known(provenance: str, platform: s
 
 def test_ranks_on_an_instance_follow_the_placement() -> None:
     machine = load(PLATFORM)
-    instances = Domains.of_cache(machine, machine.cache(3), Domains.of(machine))
+    instances = Domains.of_cache(machine, machine.caches[2], Domains.of(machine))
     assert (instances.cores, instances.count, instances.domain) == (36, 2, None)
     ranks = np.array([1.0, 8.0, 36.0, 72.0, 720.0])
     assert instances.active(ranks).tolist() == [1, 8, 36, 36, 36]
