@@ -93,11 +93,18 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
         elif crowded:
             advice = CROWDED
         said.append(Text(COSTS_MORE.format(target=targets, hours=target_cost, advice=advice), 0, 2, "yellow"))
-    elif choice.settled and not goal.now.status.any():
-        there = any(list(run.configuration.values()) in goal.targets.tolist() for run in choice.runs)
-        text = SETTLED.format(part=f"{100 * choice.narrowing:.2g} %", nearer="" if there else NEARER)
+    elif text := settled(choice):
         said.append(Text(text, 0, 2, "yellow"))
     return said
+
+
+def settled(choice: Choice) -> str:
+    """What to say where runs hardly narrow the intervals of answers; empty where they do, or there is no answer yet."""
+    goal = choice.goal
+    if not choice.settled or goal.now.status.any():
+        return ""
+    there = any(list(run.configuration.values()) in goal.targets.tolist() for run in choice.runs)
+    return SETTLED.format(part=f"{100 * choice.narrowing:.2g} %", nearer="" if there else NEARER)
 
 
 def _known(choice: Choice) -> list[Block]:

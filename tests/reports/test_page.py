@@ -303,3 +303,11 @@ def test_the_runs_to_make_next_fit_the_machine(tmp_path: Path) -> None:
     front = page[page.index("to make next") : page.index("What each of them adds")]
     assert all(f"{run.configuration['ranks']:g} ranks" in front for run in elsewhere.plan.runs)
     assert "interval is expected to be" in front
+    # Runs that hardly help are not said to narrow it: neither on the front nor where functions are listed.
+    status = np.zeros_like(elsewhere.plan.goal.now.status)
+    goal = replace(elsewhere.plan.goal, now=replace(elsewhere.plan.goal.now, status=status))
+    elsewhere.__dict__["plan"] = replace(elsewhere.plan, goal=goal, narrowing=0.001)
+    page = " ".join(" ".join(Page(render(elsewhere)).texts).split())
+    assert "More runs hardly help: these are expected to narrow the interval by 0.1 %" in page
+    assert "These narrow" not in page
+    assert "to make next" not in page

@@ -8,7 +8,7 @@ from ranksight.core.metrics import metric
 from ranksight.reports.answer import target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import spread, value
-from ranksight.reports.plans import hours
+from ranksight.reports.plans import hours, settled
 from ranksight.reports.sweep import place
 from ranksight.reports.unpredicted import next_run
 
@@ -42,6 +42,7 @@ def _plan(context: Context) -> dict[str, Any] | None:
     return {
         "unit": unit.name,
         "basis": plan.cost.basis,
+        "settled": settled(plan),
         "now": _ends(plan.goal.now, unit.name),
         "after": _ends(plan.after, unit.name),
         "target_cost": hours(plan.target_cost),
