@@ -215,8 +215,10 @@ def write_scripts(
 
 
 def _lines(cwd: Path, request: Request) -> str:
-    # Not 'set -u': the functions behind 'module' read variables that need not be set.
-    return "".join(f"{line}\n" for line in ("set -eo pipefail", f"cd {shlex.quote(str(cwd))}", *request.setup))
+    # 'set -u' after the set-up: the functions behind 'module' read variables that need not be set.
+    return "".join(
+        f"{line}\n" for line in ("set -eo pipefail", f"cd {shlex.quote(str(cwd))}", *request.setup, "set -u")
+    )
 
 
 def _body(job: Job, index: str, cwd: Path, request: Request) -> str:
