@@ -22,8 +22,8 @@ FORMS: Mapping[str, float] = {
 one form that stands for a whole kind of behaviour; a term without a constant; two terms, one of which falls; others of
 two or three, of which there are many; a product with one of its factors; two terms with one more that explains what
 they leave, of one parameter or of several; a decay faster than the division of work, which needs caches that take in
-more with every rank, and growth steeper than volumes; a term of a process grid of several dimensions, and of one of
-its sides; and any function of the work per rank. Chosen by ``python -m benchmarks choices``."""
+more with every rank; a term of a process grid of several dimensions, and of one of its sides; and any function of the
+work per rank. Chosen by ``python -m benchmarks choices``."""
 GROWTH_UNSEEN = 1.0
 """Logarithm of the odds, 1, against an e-fold of growth ahead that nothing within the points has shown, for each
 parameter and each term besides the first: with every one of them there are as many times more forms that show it by

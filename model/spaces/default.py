@@ -137,7 +137,7 @@ def _single() -> Single:
     for terms in (*itertools.combinations(powers, 2), *itertools.combinations(powers, 3)):
         for others in ((), (ONE,)) if len(terms) == 2 else ((),):
             forms.append(tuple((term,) for term in (*others, *terms)))
-            prior.append(_beyond(terms[-1]))
+            prior.append(0.0)
     return Single(hypotheses(forms, prior), counted)
 
 
@@ -200,7 +200,7 @@ def _forms() -> tuple[list[tuple[tuple[Factor, ...], ...]], list[float]]:
 
 
 def _beyond(term: Factor) -> float:
-    return priors.FORMS["beyond ideal"] if term[0] < -1 or term[0] > 3 else 0.0
+    return priors.FORMS["beyond ideal"] if term[0] < -1 else 0.0
 
 
 MOST = 4
