@@ -103,6 +103,7 @@ def test_an_interruption_of_the_start_is_one_line() -> None:
 def test_an_interruption_that_a_library_takes_for_its_own_fault_is_one_line() -> None:
     text = (
         "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "class Interrupted:\n"
         "    def find_spec(self, name, *more):\n"
         "        if name == 'ranksight.cli.predict':\n"
