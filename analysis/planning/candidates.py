@@ -85,7 +85,7 @@ def candidates(
         largest measured, if that is more), of others the larger of target and measured.
     held : float, optional
         Ranks that the machine holds; none above it, nor above the largest measured, are considered unless `limits`
-        names a largest.
+        names a largest, or runs above it were made and no other is left.
     """
     rules, limits = dict(rules or {}), dict(limits or {})
     for name in (*rules, *limits):
@@ -109,6 +109,8 @@ def candidates(
     ]
     few = _share([axis.values for axis in axes])
     points = _open(few, measured, targets)
+    if not len(points) and any(axis.held is not None and held is not None and axis.held > held for axis in axes):
+        return candidates(parameters, measured, targets, rules, limits)
     if not len(points):
         raise _nothing_left(axes, measured, targets)
     return Candidates(

@@ -223,10 +223,12 @@ def test_ranks_that_shared_cores_cost_no_more_than_they_had(tmp_path: Path, caps
             environment, long = {"cores": "2"}, 3600.0 * max(1.0, ranks / 2)
             run = Run({"ranks": ranks}, repetition, "synthetic", wall_time=long, environment=environment)
             made.add(run, table)
-    # No run is planned that the machine cannot hold, unless it was asked for.
+    # No run is planned that the machine cannot hold, unless it was asked for, or such were made and no other is left.
     asked = ["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "1000"]
-    assert main(asked) == 1
-    assert "every configuration of up to 8 ranks was measured" in capsys.readouterr().err
+    assert main(asked) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "ranks powers-of-two (as measured) to 32" in text
+    assert "their times are not; --max-ranks leaves them out" in text
     assert main([*asked, "--ranks-rule", "any"]) == 0
     assert "runs of more than 8 ranks are not planned" in " ".join(capsys.readouterr().out.split())
     asked += ["--max-ranks", "32"]
@@ -241,6 +243,17 @@ def test_ranks_that_shared_cores_cost_no_more_than_they_had(tmp_path: Path, caps
     text = " ".join(capsys.readouterr().out.split())
     assert "their times are not; --max-ranks leaves them out" in text
     assert "are not planned" not in text
+
+
+def test_no_run_that_the_machine_cannot_hold_where_all_made_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Experiment.create(tmp_path / "small.exp", "small", ["ranks"])
+    for ranks in (1, 2, 4, 8):
+        table = pd.DataFrame([("op", -1, 8.0 / ranks)], columns=["kernel", "rank", "time"])
+        made.add(Run({"ranks": ranks}, 0, "synthetic", wall_time=8.0 / ranks, environment={"cores": "8"}), table)
+    assert main(["plan", str(tmp_path / "small.exp"), "--ranks", "64", "--budget", "1000"]) == 1
+    assert "every configuration of up to 8 ranks was measured" in capsys.readouterr().err
 
 
 def test_runs_are_priced_without_their_collectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
