@@ -48,6 +48,7 @@ from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.indivisible import indivisible
+from ranksight.model.structure.neighbourfit import dimensions_of
 from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import BYTES, Stated
 from ranksight.model.structure.structured import structured
@@ -72,6 +73,7 @@ class Settings(TypedDict, total=False):
     intervals: bool
     segments: bool
     iterations: str | None
+    grid: Mapping[int, float] | None
     jobs: int
     dask: str | None
 
@@ -247,6 +249,7 @@ def assemble(
     chosen = None if metrics is None else tuple(metrics)
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     counting = Clock.of(clock, platform, experiment)
+    settings.setdefault("grid", dimensions_of(experiment))
     experiment = experiment if counting is None else Timed(experiment, counting)
     kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
     changing = turnover(experiment)

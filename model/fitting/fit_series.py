@@ -58,6 +58,7 @@ def fit_series(
     intervals: bool = True,
     segments: bool = True,
     iterations: str | None = None,
+    grid: Mapping[int, float] | None = None,
     jobs: int = 1,
     dask: str | None = None,
 ) -> Fitted:
@@ -80,6 +81,9 @@ def fit_series(
     iterations : str, optional
         The parameter that everything is a line in (:mod:`ranksight.model.fitting.iterations`); of no account where it
         is none of the series'.
+    grid : mapping of int to float, optional
+        Weights of the numbers of dimensions that the program's process grid may have, as traces show it
+        (:func:`ranksight.model.structure.neighbourfit.dimensions_of`).
     jobs, dask
         Processes, or the address of a Dask scheduler, for :data:`MANY` series and more; the answer does not depend on
         them.
@@ -92,13 +96,13 @@ def fit_series(
         from ranksight.model.fitting.parallel import fit_shares
 
         settings = {"over_repetitions": over_repetitions, "guide": guide, "intervals": intervals, "segments": segments}
-        settings["iterations"] = iterations
+        settings |= {"iterations": iterations, "grid": grid}
         return fit_shares(series, jobs, dask, space=space, **settings)
     sampled = series.sampled
     positive = is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
-    task = _Task(offered, series.points, groups, positive, intervals, segments and line != 0, line)
+    task = _Task(offered, series.points, groups, positive, intervals, segments and line != 0, line, grid)
     searched = task.search(location)
     if guide:
         searched = replace(searched, found=prefer(searched.found, series.kernels, series.metrics))
@@ -191,6 +195,7 @@ class _Task:
     intervals: bool
     segments: bool
     line: int | None = None
+    grid: Mapping[int, float] | None = None
     learned: dict[Group, _Learned] = field(default_factory=dict)
 
     def search(self, location: Location) -> Searched:
@@ -227,7 +232,7 @@ class _Task:
         else:
             shift = self.learned[batch.group].shift
         score = shrinkage.shifted(score, shift)
-        score = score + shrinkage.on_one_grid(problem, screened, score)
+        score = score + shrinkage.on_one_grid(problem, screened, score, self.grid)
         found = keep(problem, screened, score, v0, d0)
         single, alone = self.points.shape[1] == 1, np.full(len(base), discrepancy.ALONE_FREEDOM)
         if single and kind == "requirement" and (rounded := blocks.rounding(self.points, location, found)).any():

@@ -7,6 +7,8 @@ learned from others must not decide how something explodes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
@@ -93,16 +95,20 @@ def _ratio(expected: Array, seen: Array, series: int) -> Array:
     return (priors.FORMS_WORTH * expected + np.maximum(seen, 0.0)) / (priors.FORMS_WORTH + series) / expected
 
 
-def on_one_grid(problem: Problem, screened: Screened, evidence: Array) -> Array:
-    """What to add to the evidence (s, h) of hypotheses of each series' own choice, as a program has one process grid.
+def on_one_grid(
+    problem: Problem, screened: Screened, evidence: Array, traced: Mapping[int, float] | None = None
+) -> Array:
+    """What to add to the evidence (s, h) of hypotheses, as a program has one process grid.
 
     The sides of grids of two and three dimensions agree at few ranks. Which of them the others' values bear is
-    p_D = prod_r sum_h w_rh f_D(h), over all series r but the one in question, with the weights w of their hypotheses
+    p_D = t_D prod_r sum_h w_rh f_D(h), over all series r but the one in question, with the weights w of their hypotheses
     and f_D(h) the share of forms like h among those of a program on a grid of D dimensions, over that before the data.
+    t_D are the weights that `traced` gives grids of D dimensions, where it knows such.
     """
     if screened.choice is None:
-        return np.zeros((1, evidence.shape[1]))
-    table = dimensions(problem.basis, screened.choice)
+        table = dimensions(problem.basis, np.arange(screened.members.max(initial=0) + 1))[None]
+    else:
+        table = dimensions(problem.basis, screened.choice)
     has = np.zeros((len(SEVERAL), *evidence.shape), dtype=bool)
     for column in screened.members.T:
         mine = table[:, column]
@@ -119,7 +125,8 @@ def on_one_grid(problem: Problem, screened: Screened, evidence: Array) -> Array:
     weight[held] /= weight[held].sum(axis=1, keepdims=True)
     borne = np.where(held, np.log(np.where(held, (weight * factor).sum(axis=2), 1.0)), 0.0)
     others = borne.sum(axis=1, keepdims=True) - borne
-    share = np.exp(others - others.max(axis=0))
+    weights = np.array([(traced or {}).get(d, 0.0) for d in SEVERAL])
+    share = np.exp(others - others.max(axis=0)) * (weights if weights.any() else np.ones(len(SEVERAL)))[:, None]
     return np.asarray(np.log(np.einsum("ds,dsh->sh", share / share.sum(axis=0), factor)))
 
 

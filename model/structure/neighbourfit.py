@@ -62,6 +62,17 @@ def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int,
     return weights, tuple(sorted(talks))
 
 
+def dimensions_of(experiment: Experiment) -> dict[int, float]:
+    """Weights of the numbers of dimensions of the process grids that fit who sends to whom; empty where none does."""
+    if "ranks" not in experiment.parameters:
+        return {}
+    grids, _ = grids_of(experiment)
+    found: dict[int, float] = {}
+    for grid, weight in zip(grids, _priors(grids).tolist(), strict=True):
+        found[grid.dimensions] = found.get(grid.dimensions, 0.0) + weight
+    return found
+
+
 def _order(grid: Cartesian) -> tuple[int, tuple[bool, ...], bool, str, tuple[float, ...]]:
     return grid.dimensions, grid.periodic, grid.rising, grid.ring, grid.domain
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log2
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.exchange import TREE
+from ranksight.model.assembly import fit
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.search.gridterms import GRID_TERMS, grid_values
 from ranksight.model.search.terms import ON_GRIDS, values, write_term
 from ranksight.model.series.reducing import Series
+from ranksight.model.structure.neighbourfit import dimensions_of
 
 Count = Callable[[int], float]
 
@@ -259,3 +265,18 @@ def test_kernels_of_a_program_share_its_process_grid() -> None:
     alone, together = said(side), said(side, edges, edges)
     assert alone[1] > 1.5
     assert together == (pytest.approx(side(36, 80), rel=1e-3), pytest.approx(1.0, abs=1e-2))
+
+
+def test_a_traced_grid_is_that_of_kernels_too(tmp_path: Path) -> None:
+    """Up to nine ranks the shorter side of a plane's grid is the middle one of a box's: who sends to whom decides."""
+    made = Experiment.create(tmp_path / "plane.exp", "plane", ["ranks"])
+    for p in (1, 2, 4, 8, 9):
+        y = dims_create(p, 2)[1]
+        counted = pd.DataFrame([("edge", rank, 4000.0 / y) for rank in range(p)], columns=["kernel", "rank", "visits"])
+        pairs = sorted(Cartesian(2, (False, False)).pairs(p))
+        peers = pd.DataFrame(pairs, columns=["rank", "peer"]).assign(operation="Isend", count=1, bytes=1)
+        made.add(Run({"ranks": p}, 0, "counted"), counted, tables={"peers": peers} if len(peers) else {})
+    assert set(dimensions_of(made)) == {2}
+    found = fit(made).predict(ranks=256, kernels=["edge"]).table()
+    assert found["value"].tolist() == pytest.approx([4000 / 16], rel=1e-3)
+    assert (found["upper"] / found["lower"]).tolist() == pytest.approx([1.0], abs=0.05)
