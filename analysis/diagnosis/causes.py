@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.analysis.diagnosis.execution import Execution
+from ranksight.analysis.diagnosis.execution import LONGEST, Execution
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 
@@ -191,6 +191,18 @@ def over_the_roof(evidence: Evidence, found: Causes) -> Mask:
         return np.zeros(evidence.computing.shape, dtype=bool)
     known = np.where(evidence.ceilings.certain[1:], 1.0, evidence.ceilings.slack[1:])[:, None, None]
     return np.asarray((np.nan_to_num(found.used) > MOST_USED * known).any(axis=0))
+
+
+def too_long(evidence: Evidence, found: Causes) -> Mask:
+    """Kernels and configurations (K, k) that would execute for longer than code does, where no stalls were counted.
+
+    Page walks, locks and calls of the system are in no count of loads by level.
+    """
+    f = evidence.frequency if np.isfinite(evidence.frequency) else np.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        least = found.low[0] * evidence.whole * f / evidence.instructions
+    known = evidence.counted[:, None] | np.isfinite(evidence.stalled)
+    return np.asarray(~known & (least > LONGEST))
 
 
 def _levels(exposed: Array, fill: Array, held: Array) -> Array:

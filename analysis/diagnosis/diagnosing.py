@@ -25,7 +25,7 @@ from ranksight.analysis.diagnosis import (
     verdicts,
     waits,
 )
-from ranksight.analysis.diagnosis.causes import UNDECIDED, Causes, judge, over_the_roof, pooled
+from ranksight.analysis.diagnosis.causes import UNDECIDED, Causes, judge, over_the_roof, pooled, too_long
 from ranksight.analysis.diagnosis.evidence import Evidence, gather, observed
 from ranksight.analysis.diagnosis.execution import execution
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
@@ -320,7 +320,7 @@ def causes_of(evidence: Evidence) -> Causes:
     found = _causes(evidence)
     if evidence.drawn:
         found = pooled(found, [_causes(each) for each in evidence.drawn])
-    beyond = over_the_roof(evidence, found)
+    beyond = over_the_roof(evidence, found) | too_long(evidence, found)
     found = replace(
         found, verdict=np.where(beyond, UNDECIDED, found.verdict), chance=np.where(beyond, np.nan, found.chance)
     )

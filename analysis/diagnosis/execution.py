@@ -29,6 +29,9 @@ WIDTH = 8.0
 USUAL, SPREAD = 0.5, 0.8
 """Median of cycles per instruction without stalls and standard deviation of its logarithm: 90 % lie between 0.13 (dense
 vector code that fills the core) and 1.9 (chains of additions, some divisions or mispredicted branches)."""
+LONGEST = USUAL * float(np.exp(4 * SPREAD))
+"""Cycles per instruction, 12, from which execution alone is not believed: four standard deviations above the usual.
+Dependent divisions take 13 to 20 each, with other instructions between them."""
 
 
 @dataclass(frozen=True)

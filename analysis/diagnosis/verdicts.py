@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis import whatif
-from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes, over_the_roof
+from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes, over_the_roof, too_long
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core.arrays import Index
 from ranksight.core.experiment import WHOLE
@@ -20,6 +20,8 @@ OVER = (
     "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
 )
 """Reason of a kernel that moves more than a level delivers."""
+LONG = "{cpi:.2g} cycles an instruction are more than execution takes, and no loads by level explain them"
+"""Reason of a kernel that waits for what was not counted."""
 REST_UNKNOWN = "loads by level or stalls would show the rest"
 """Reason of a kernel whose counters bound no more of its time than any level of memory may take."""
 
@@ -101,7 +103,11 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.o
         levels = np.array(LEVEL_NAMES, dtype=object)[used.argmax(axis=0)]
         pairs = zip(used.max(axis=0), levels, strict=True)
         reason[beyond] = [OVER.format(used=most, level=level) for most, level in pairs]
-    rest = open_ & ~bare & ~beyond
+    long = open_ & ~bare & ~beyond & too_long(evidence, causes)
+    if long.any():
+        cpi = (evidence.computing * evidence.frequency)[long] / evidence.instructions[long]
+        reason[long] = [LONG.format(cpi=each) for each in cpi]
+    rest = open_ & ~bare & ~beyond & ~long
     if rest.any():
         order = np.argsort(-causes.share[:6], axis=0)[:2]
         ends = [np.take_along_axis(end[:6], order, 0)[:, rest] for end in (causes.low, causes.high)]

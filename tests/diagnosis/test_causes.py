@@ -15,6 +15,7 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.few import Samples, draws
 from ranksight.analysis.diagnosis.places import PLACES
 from ranksight.analysis.diagnosis.roofline import table
+from ranksight.analysis.diagnosis.verdicts import table as verdicts_table
 from ranksight.analysis.diagnosis.whatif import CHANGES, savings
 from ranksight.core.errors import InputError
 
@@ -192,6 +193,24 @@ def test_more_bytes_than_a_level_delivers_are_undecided(evidence: Make) -> None:
     found = causes_of(evidence({name: [1.0] for name in loads}, [1], instructions=names, loads=loads))
     assert [VERDICTS[v] for v in found.verdict[:, 0]] == ["memory-bound", "undecided"]
     assert np.isnan(found.chance[1, 0])
+
+
+def test_more_cycles_than_code_takes_are_undecided_where_no_stalls_were_counted(evidence: Make) -> None:
+    """A chain of divisions executes 5 cycles an instruction; 60 are waiting that loads served by caches do not show."""
+    seconds = {"division": [5.0], "lookup": [60.0], "counted": [60.0]}
+    given = evidence(
+        seconds,
+        [1],
+        instructions=dict.fromkeys(seconds, [N]),
+        loads=dict.fromkeys(seconds, [[0.3 * N], [0.01 * N], [0.0], [0.0]]),
+        stalled={"counted": [0.01]},
+    )
+    found = causes_of(given)
+    assert [VERDICTS[v] for v in found.verdict[:, 0]] == ["compute-bound", "undecided", "compute-bound"]
+    assert np.isnan(found.chance[1, 0])
+    said = verdicts_table(given, found).set_index("kernel")["reason"]
+    assert said["lookup"].startswith("60 cycles an instruction")
+    assert said["division"] == said["counted"] == ""
 
 
 @pytest.mark.parametrize(("stalled", "passing", "memory"), [(0.05, 0.3, 0.05), (0.3, 0.9, 0.9)])
