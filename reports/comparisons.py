@@ -19,6 +19,8 @@ from ranksight.core.units import counted, finite, format_factor, in_full, in_wor
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 
 PROGRAM = "(whole program)"
+PERHAPS = "perhaps"
+"""Change of a kernel that exceeds its own noise, and not that of so many kernels."""
 SHOWN = 20
 ROOM = 40
 """Columns of a kernel's name in running text."""
@@ -142,6 +144,8 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
     weight = {kernel: moved[kernel] if changed[kernel] else size[kernel] for kernel, _ in mine}
     order = sorted(mine, key=lambda pair: (pair[0] != WHOLE, not changed[pair[0]], -weight[pair[0]]))
     shown = order[:SHOWN]
+    alike = [row for kernel, row in mine if kernel != WHOLE and int(found.verdict[row, at]) == SAME]
+    unclear = {row for row in alike if found.lower[row, at] > 1 or found.upper[row, at] < 1}
     rows: list[list[str | Cell]] = []
     reasons: list[Block] = []
     names = _names(kernel for kernel, _ in shown)
@@ -151,7 +155,7 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
             unit.format(float(x)) if math.isfinite(x) else "-" for x in (found.before[row, at], found.after[row, at])
         )
         ratio, low, high = (float(x[row, at]) for x in (found.ratio, found.lower, found.upper))
-        what = percent(ratio) if verdict == UNSURE else NAMES[verdict]
+        what = percent(ratio) if verdict == UNSURE else PERHAPS if row in unclear else NAMES[verdict]
         what = _percent_or_nothing(ratio) if verdict == CHANGED else what
         span = between(low, high) if 0 < ratio < math.inf else ""
         style = ("red" if ratio > 1 else "green") if verdict == CHANGED else ""
@@ -171,13 +175,11 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
     said: list[Block] = ["", Table(columns, rows), *reasons]
     if len(order) > len(shown):
         said.append(f"... and {len(order) - len(shown)} more; --format csv prints all")
-    same = sum(int(found.verdict[row, at]) == SAME for kernel, row in mine if kernel != WHOLE)
-    if same:
+    if same := len(alike) - len(unclear):
         kernels_here = counted(len(mine) - any(k == WHOLE for k, _ in mine), "kernel")
         said.append(f"{same} of {kernels_here}: no difference beyond the noise")
-    apart = [row for kernel, row in mine if kernel != WHOLE and int(found.verdict[row, at]) == SAME]
-    if any(found.lower[row, at] > 1 or found.upper[row, at] < 1 for row in apart):
-        said.append("an interval is of one kernel by itself: among so many some leave out 0 by chance")
+    if unclear:
+        said.append(f"{PERHAPS}: its interval, of one kernel by itself, leaves out 0; among so many some do by chance")
     return said
 
 

@@ -171,6 +171,22 @@ def test_kernels_without_a_time_are_compared_by_what_both_have(
     assert len(content["differences"]) == 3
 
 
+def test_a_change_that_one_of_many_kernels_may_show_by_chance_is_not_called_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = []
+    for name, more in (("before", 1.0), ("after", 1.2)):
+        made = Experiment.create(tmp_path / f"{name}.exp", "many", ["ranks"])
+        rows = [("slow", -1, 9.0 * more), *((f"k{at}", -1, 1.0) for at in range(40))]
+        made.add(Run({"ranks": 4}, 0, "synthetic"), pd.DataFrame(rows, columns=["kernel", "rank", "time"]))
+        sides.append(str(made.path))
+    assert main(["compare", *sides]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "slow 9 s 10.8 s perhaps +" in said
+    assert "40 of 41 kernels: no difference beyond the noise" in said
+    assert "perhaps: its interval, of one kernel by itself, leaves out 0" in said
+
+
 def test_runs_that_are_alike_have_no_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("old", "new"):
         counted_kernels(tmp_path / f"{name}.exp", {}, "./a", "callgrind", "1")
