@@ -225,6 +225,15 @@ def test_packed_numbers_of_both_signs_are_linear() -> None:
     assert np.isnan(again[2]).all()
 
 
+def test_figures_that_scroll_on_a_telephone_are_reached_by_the_keyboard(
+    model: Model, known: Experiment, fresh: Experiment
+) -> None:
+    text = render(Context(model, sweep(model, to=64), (known, fresh)))
+    canvases = re.findall(r'<div class="canvas"[^>]*>', text)
+    assert any("data-figure" not in each for each in canvases)
+    assert all('tabindex="0"' in each and "aria-label=" in each for each in canvases)
+
+
 @pytest.mark.slow
 def test_two_hundred_kernels_of_eight_metrics_fit_two_megabytes(tmp_path: Path) -> None:
     import pandas as pd
