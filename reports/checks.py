@@ -134,7 +134,8 @@ def _prices(each: Finding) -> list[str]:
     known = [cost for cost in each.costs if not cost.answer]
     parts = [
         f"at {_at(cost.configuration)} {unit.format(cost.value)} ({unit.format(cost.lower)} to "
-        f"{unit.format(cost.upper)}), {cost.ratio:.3g} times the {unit.format(cost.expected)} expected"
+        f"{unit.format(cost.upper)})"
+        + (f", {cost.ratio:.3g} times the {unit.format(cost.expected)} expected" if cost.ratio > 0 else "")
         for cost in known
     ]
     if each.costs and not known:

@@ -15,6 +15,7 @@ from ranksight.model.search.growth import Growth, leading
 from ranksight.model.search.terms import values as values_of
 from ranksight.model.series.noise import locate
 from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import reduce
 from ranksight.model.spaces.rulers import Ruler, offer, terms, wider
 from ranksight.model.uncertainty.forecast import FEW_POINTS, NO_DATA
 
@@ -26,6 +27,8 @@ HALF = 0.5
 LARGEST_EXPONENT = 128.0
 MATTERS = 0.05
 """Share of the value, the largest at any configuration measured or asked for, below which a summand is no growth."""
+FALLS = -1 / 8
+"""Power with which values fall, half the smallest step of a ruler, from which on terms that fall are searched."""
 CERTAIN = 0.975
 """Probability that a summand has the sign that was fitted, below which it is no growth."""
 
@@ -183,7 +186,7 @@ def fit_models(
 
     Where the best term of a generated space is its upper boundary, or no term explains much, the space is widened
     beyond, by exponentials too where that is not enough, so that what grows faster than the boundary is named and not
-    taken for it. A wider space is believed where it finds something outside of the narrower one that predicts better.
+    taken for it. Where values fall along a parameter, generated spaces hold what falls. A wider space is believed where it finds something outside of the narrower one that predicts better.
 
     Parameters
     ----------
@@ -199,22 +202,39 @@ def fit_models(
         How repetitions become one value.
     """
     rows = series.rows
-    groups: dict[Growth, list[Key]] = {}
+    groups: dict[tuple[Growth, tuple[str, ...]], list[Key]] = {}
+    falls = _falls(series, over_repetitions)
     for key, growth in around.items():
-        groups.setdefault(growth, []).append(key)
+        along = tuple(name for name, yes in zip(series.parameters, falls[rows[key]], strict=True) if yes)
+        groups.setdefault((growth, along), []).append(key)
     found: dict[Key, Model] = {}
-    for growth, keys in groups.items():
-        space = terms(growth, series.parameters, rulers, depth)
+    for (growth, along), keys in groups.items():
+        space = terms(growth, series.parameters, rulers, depth, along)
         found |= _fit(series, rows, keys, growth, space, over_repetitions, False, ahead)
         for exponential in (False, True):
-            short = [key for key in keys if found[key].widened or _short(found[key], rulers)]
+            # Next to what falls, growth explains so little of the values that its absence is not seen in that.
+            short = [key for key in keys if along or found[key].widened or _short(found[key], rulers)]
             known = {name for name in series.parameters if name in rulers}
             if not short or known == set(series.parameters) or (exponential and not _countable(series)):
                 break
-            space = wider(growth, series.parameters, rulers, depth, exponential)
+            space = wider(growth, series.parameters, rulers, depth, exponential, along)
             tried = _fit(series, rows, short, growth, space, over_repetitions, True, ahead)
             found |= {key: model for key, model in tried.items() if _better(model, found[key], rulers)}
     return found
+
+
+def _falls(series: Series, over_repetitions: str) -> Mask:
+    """Along which parameters (s, m) series fall, by the power of each that meets their values best."""
+    points, none = series.points, np.zeros((len(series), series.points.shape[1]), dtype=bool)
+    if (points <= 0).any():
+        return none
+    values = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
+    known = np.isfinite(values) & (values > 0)
+    logs = np.column_stack([np.ones(len(points)), np.log(points)])
+    value = np.log(np.where(known, values, 1.0))
+    normal = np.einsum("sn,ni,nj->sij", known.astype(np.float64), logs, logs)
+    slope = np.linalg.pinv(normal) @ np.einsum("sn,ni,sn->si", known.astype(np.float64), logs, value)[:, :, None]
+    return np.asarray(slope[:, 1:, 0] < FALLS)
 
 
 def _short(model: Model, rulers: Mapping[str, Ruler]) -> bool:

@@ -13,13 +13,16 @@ What the paper leaves open is settled so:
   O(log p).
 - What falls (``1/p``) has the mirrored ruler, from E^2 to 1, with thirds too: surfaces of domains in three dimensions
   fall as ``p^(-2/3)``, which quarters and a constant would pass for ``O(1)``.
+- Values that fall where nothing of the kind is expected, as work divided among the ranks does where ``O(log p)`` is the
+  most that is allowed, have the ruler of ``1/p`` next to their own: rising terms alone meet them with sums that cancel,
+  and seem to grow.
 - Several parameters: all products of their terms.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -34,6 +37,8 @@ DEPTH = 2
 MOST = 5000
 """Terms of a space of several parameters; rulers are made coarser until they are no more."""
 ZERO, UNIT = Fraction(0), Fraction(1)
+DIVIDED = Order(power=-UNIT)
+"""Work that is divided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +104,24 @@ def deviation(expected: Order) -> Order:
 
 
 def terms(
-    expected: Growth, parameters: Sequence[str], rulers: Mapping[str, Ruler] | None = None, depth: int = DEPTH
+    expected: Growth,
+    parameters: Sequence[str],
+    rulers: Mapping[str, Ruler] | None = None,
+    depth: int = DEPTH,
+    falling: Collection[str] = (),
 ) -> tuple[Growth, ...]:
     """All terms of the space over `parameters`: products of one term a parameter.
 
     `rulers` (mapping of str to Ruler): the user's own terms, by parameter. `depth`: of the generated rulers; less where
-    there would be more than :data:`MOST` terms. Raises InputError when there are too many terms even so.
+    there would be more than :data:`MOST` terms. `falling`: parameters along which the values fall. Raises InputError
+    when there are too many terms even so.
     """
     own = rulers or {}
     while True:
-        axes = [own[name].orders if name in own else ruler(expected[name], depth) for name in parameters]
+        axes = [
+            own[name].orders if name in own else _generated(expected[name], depth, name in falling)
+            for name in parameters
+        ]
         size = 1
         for axis in axes:
             size *= len(axis)
@@ -124,12 +137,18 @@ def terms(
     return tuple(dict.fromkeys([*found, expected]))
 
 
+def _generated(expected: Order, depth: int, falls: bool) -> tuple[Order, ...]:
+    """The terms of a generated ruler, with those of what falls where values do."""
+    return tuple(sorted({*ruler(expected, depth), *(ruler(DIVIDED, depth) if falls else ())}))
+
+
 def wider(
     expected: Growth,
     parameters: Sequence[str],
     rulers: Mapping[str, Ruler] | None = None,
     depth: int = DEPTH,
     exponential: bool = False,
+    falling: Collection[str] = (),
 ) -> tuple[Growth, ...]:
     """The space of :func:`terms` and, along generated rulers, what lies beyond its upper boundary as far again.
 
@@ -137,14 +156,14 @@ def wider(
 
     Parameters
     ----------
-    expected, parameters, rulers, depth
+    expected, parameters, rulers, depth, falling
         See :func:`terms`.
     exponential : bool
         Go on with exponentials up to 2^(2 x), too.
     """
     both = {}
     for name in parameters:
-        orders = {*ruler(expected[name], depth), *ruler(_next(expected[name]), depth)}
+        orders = {*_generated(expected[name], depth, name in falling), *ruler(_next(expected[name]), depth)}
         if exponential:
             orders |= {Order(Fraction(n, 4), Fraction(i)) for n in range(1, 9) for i in range(5)}
         both[name] = Ruler.listing(orders)

@@ -107,6 +107,24 @@ def test_a_rest_that_matters_nowhere_is_no_growth(tmp_path: Path, capsys: pytest
     assert verdicts("--ranks", "100000")["rest"] == "none"
 
 
+def test_work_that_is_divided_keeps_to_an_upper_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file of 'ranksight init' on a program in strong scaling; growth next to what falls is found all the same."""
+    shapes: dict[str, Shape] = {
+        "divided": lambda p: 1.654e6 / p + 120,
+        "surface": lambda p: 1e6 / np.sqrt(p) + 5e4,
+        "serial": lambda p: 8e5 / p + 1e5,
+        "search": lambda p: 1.654e6 / p + 3e4 * p,
+    }
+    study = write(tmp_path, '[expect.instructions]\n"*" = "O(log p)"\n[search]\nupper = true\nleast_settings = 3\n')
+    code, out, _ = run(capsys, study, counted(tmp_path / "e", shapes), "--format", "csv")
+    found = {row["function"]: row for row in csv.DictReader(io.StringIO(out))}
+    assert code == 3
+    status = {name: row["status"] for name, row in found.items()}
+    assert status == {"divided": "slower", "surface": "slower", "serial": "slower", "search": "violated"}
+    assert found["search"]["model"] == "O(ranks)"
+    assert "nan" not in run(capsys, study, tmp_path / "e")[1]
+
+
 @pytest.mark.parametrize("power", [-2 / 3, -3 / 4, -1.25])
 def test_surfaces_and_other_powers_within_the_limit_violate_nothing(tmp_path: Path, power: float) -> None:
     experiment = Experiment.create(tmp_path / "e", "halos", ["ranks"])
