@@ -27,6 +27,7 @@ WRAP = "{wrap}"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _TERM = rf"(?:grid2\.[xy]|grid3\.[xyz]|{_NAME})"
 _FIELD = re.compile(rf"\{{({_TERM}(?:\*{_TERM})*)\}}")
+_SIDE = re.compile(r"grid([23])\.[xyz]")
 
 
 def rank_expression() -> str:
@@ -101,6 +102,11 @@ class Template:
         terms.pop("wrap", None)
         return tuple(dict.fromkeys("ranks" if "." in term else term for term in terms))
 
+    @property
+    def computed(self) -> bool:
+        """Whether the command has what is computed of parameters: sides of a process grid, or products."""
+        return any("." in found or "*" in found for word in self.words for found in _FIELD.findall(word))
+
     def fill(self, configuration: Mapping[str, float]) -> Launch:
         """Fill the parameters in.
 
@@ -130,6 +136,11 @@ class Template:
             if line and os.sep in line[place] and is_program(line[place]):
                 line[place] = os.path.abspath(line[place])
         return Launch(tuple(words), at, dict(configuration), int(ranks), tuple(prepare))
+
+
+def grids_in(line: str) -> set[int]:
+    """Dimensions of the process grids whose sides a command line gives the program."""
+    return {int(found) for field in _FIELD.findall(line) for found in _SIDE.findall(field)}
 
 
 def _value(term: str, configuration: Mapping[str, float]) -> float:

@@ -350,10 +350,10 @@ def surroundings(launch: Launch, case: Path | None) -> dict[str, str]:
 def line_of(template: Template) -> dict[str, str]:
     """The command and the options of ``measure`` that gave it, for the environment of runs.
 
-    Empty where the command of each run shows its template: it is the same at all numbers of ranks, and without
-    preparation.
+    Empty where the command of each run shows its template: it is the same at all numbers of ranks, without preparation
+    and without what is computed of parameters.
     """
-    if not template.at and not template.prepare:
+    if not (template.at or template.prepare or template.computed):
         return {}
     options = ["--prepare", in_shell(template.prepare)] if template.prepare else []
     for ranks, words in template.at.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight.campaign.launching import grids_in
 from ranksight.comm.patterns.find_grids import cartesian_grids
 from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core.arrays import Array, Mask
@@ -63,9 +64,16 @@ def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int,
 
 
 def dimensions_of(experiment: Experiment) -> dict[int, float]:
-    """Weights of the numbers of dimensions of the process grids that fit who sends to whom; empty where none does."""
+    """Weights of the numbers of dimensions of the program's process grid; empty where nothing is known of it.
+
+    A command that gives the program its sides states it; elsewhere they are those of the grids that fit who sends to
+    whom.
+    """
     if "ranks" not in experiment.parameters:
         return {}
+    stated = {d for run in experiment.runs for d in grids_in(run.environment.get("template", ""))}
+    if len(stated) == 1:
+        return dict.fromkeys(stated, 1.0)
     grids, _ = grids_of(experiment)
     found: dict[int, float] = {}
     for grid, weight in zip(grids, _priors(grids).tolist(), strict=True):

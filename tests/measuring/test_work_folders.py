@@ -13,6 +13,7 @@ import pytest
 from ranksight.campaign.collecting import COLLECTORS, Availability, Step
 from ranksight.campaign.launching import Launch, Template
 from ranksight.cli._continuing import measure_lines, template_of, work_options
+from ranksight.model.structure.neighbourfit import dimensions_of
 from ranksight.cli.main import main
 from ranksight.core.experiment import read
 from ranksight.core.reading import Reading
@@ -138,6 +139,15 @@ def test_lines_that_measure_more_prepare_as_well(case: Path) -> None:
     words = shlex.split(shown)
     assert words[words.index("--workdir") + 1] == str(case)
     assert shlex.split(words[words.index("--prepare") + 1]) == ["touch", "n {size}", "{ranks}"]
+
+
+def test_a_command_with_sides_of_a_grid_or_products_is_found_again(case: Path) -> None:
+    given = ("ls", "-I", "{grid2.x}-{grid2.y}", "-I", "{size*grid2.x}")
+    assert main(line("--workdir", str(case), "--size", "7,9", command=given)) == 0
+    experiment = read("e")
+    assert template_of(experiment) == given
+    assert dimensions_of(experiment) == {2: 1.0}
+    assert work_options(experiment) == ["--workdir", str(case)]
 
 
 def test_lines_that_measure_more_have_grids_and_commands_of_a_few_ranks(case: Path) -> None:
