@@ -144,8 +144,8 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
     weight = {kernel: moved[kernel] if changed[kernel] else size[kernel] for kernel, _ in mine}
     order = sorted(mine, key=lambda pair: (pair[0] != WHOLE, not changed[pair[0]], -weight[pair[0]]))
     shown = order[:SHOWN]
-    alike = [row for kernel, row in mine if kernel != WHOLE and int(found.verdict[row, at]) == SAME]
-    unclear = {row for row in alike if found.lower[row, at] > 1 or found.upper[row, at] < 1}
+    unmoved = [row for kernel, row in mine if kernel != WHOLE and int(found.verdict[row, at]) == SAME]
+    unclear = {row for row in unmoved if found.lower[row, at] > 1 or found.upper[row, at] < 1}
     rows: list[list[str | Cell]] = []
     reasons: list[Block] = []
     names = _names(kernel for kernel, _ in shown)
@@ -175,7 +175,7 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
     said: list[Block] = ["", Table(columns, rows), *reasons]
     if len(order) > len(shown):
         said.append(f"... and {len(order) - len(shown)} more; --format csv prints all")
-    if same := len(alike) - len(unclear):
+    if same := len(unmoved) - len(unclear):
         kernels_here = counted(len(mine) - any(k == WHOLE for k, _ in mine), "kernel")
         said.append(f"{same} of {kernels_here}: no difference beyond the noise")
     if unclear:

@@ -186,7 +186,8 @@ def fit_models(
 
     Where the best term of a generated space is its upper boundary, or no term explains much, the space is widened
     beyond, by exponentials too where that is not enough, so that what grows faster than the boundary is named and not
-    taken for it. Where values fall along a parameter, generated spaces hold what falls. A wider space is believed where it finds something outside of the narrower one that predicts better.
+    taken for it. Where values fall along a parameter, generated spaces hold what falls. A wider space is believed where
+    it finds something outside of the narrower one that predicts better.
 
     Parameters
     ----------

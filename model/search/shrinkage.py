@@ -101,9 +101,9 @@ def on_one_grid(
     """What to add to the evidence (s, h) of hypotheses, as a program has one process grid.
 
     The sides of grids of two and three dimensions agree at few ranks. Which of them the others' values bear is
-    p_D = t_D prod_r sum_h w_rh f_D(h), over all series r but the one in question, with the weights w of their hypotheses
-    and f_D(h) the share of forms like h among those of a program on a grid of D dimensions, over that before the data.
-    t_D are the weights that `traced` gives grids of D dimensions, where it knows such.
+    p_D = t_D prod_r sum_h w_rh f_D(h), over all series r but the one in question, with the weights w of their
+    hypotheses and f_D(h) the share of forms like h among those of a program on a grid of D dimensions, over that before
+    the data. t_D are the weights that `traced` gives grids of D dimensions, where it knows such.
     """
     if screened.choice is None:
         table = dimensions(problem.basis, np.arange(screened.members.max(initial=0) + 1))[None]

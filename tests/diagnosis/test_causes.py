@@ -201,8 +201,8 @@ def test_more_cycles_than_code_takes_are_undecided_where_no_stalls_were_counted(
     given = evidence(
         seconds,
         [1],
-        instructions=dict.fromkeys(seconds, [N]),
-        loads=dict.fromkeys(seconds, [[0.3 * N], [0.01 * N], [0.0], [0.0]]),
+        instructions={name: [N] for name in seconds},
+        loads={name: [[0.3 * N], [0.01 * N], [0.0], [0.0]] for name in seconds},
         stalled={"counted": [0.01]},
     )
     found = causes_of(given)

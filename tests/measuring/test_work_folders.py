@@ -13,10 +13,10 @@ import pytest
 from ranksight.campaign.collecting import COLLECTORS, Availability, Step
 from ranksight.campaign.launching import Launch, Template
 from ranksight.cli._continuing import measure_lines, template_of, work_options
-from ranksight.model.structure.neighbourfit import dimensions_of
 from ranksight.cli.main import main
 from ranksight.core.experiment import read
 from ranksight.core.reading import Reading
+from ranksight.model.structure.neighbourfit import dimensions_of
 
 
 class Sizes:
