@@ -72,11 +72,12 @@ def _layout(machine: Machine) -> Iterator[Finding]:
         yield Finding("cores", "warning", str(error))
         return
     layout = topology.layout()
+    model = topology.model if topology.model.startswith(topology.vendor) else f"{topology.vendor} {topology.model}"
     cores = layout.sockets * layout.cores_per_socket
     yield Finding(
         "cores",
         "ok",
-        f"{topology.vendor} {topology.model}: {cores} cores, {layout.sockets} socket{'s'[: layout.sockets > 1]}, "
+        f"{model}: {cores} cores, {layout.sockets} socket{'s'[: layout.sockets > 1]}, "
         f"{layout.domains_per_socket} ccNUMA domain{'s'[: layout.domains_per_socket > 1]} a socket "
         f"of {layout.cores_per_domain} cores",
         f"more than {cores} ranks share cores: their wall time is no measurement, counts and bytes are",
