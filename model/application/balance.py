@@ -48,24 +48,13 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Balance(Stored):
-    """How unevenly ranks work.
-
-    Attributes
-    ----------
-    fitted : Fitted
-        ``imbalance`` of all ranks, and ``work`` and ``members`` of each role where groups are the same everywhere.
-    roles : tuple of str
-        Roles modelled; none where the imbalance alone is.
-    seen : (float, float)
-        Smallest and largest imbalance measured.
-    metric : str
-        What the work is counted in.
-    """
+    """How unevenly ranks work."""
 
     fitted: Fitted
-    roles: tuple[str, ...]
-    seen: tuple[float, float]
-    metric: str
+    """``imbalance`` of all ranks, and ``work`` and ``members`` of each role where groups are the same everywhere."""
+    roles: tuple[str, ...]  # roles modelled; none where the imbalance alone is
+    seen: tuple[float, float]  # smallest and largest imbalance measured
+    metric: str  # what the work is counted in
 
     def imbalance(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
         """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,)."""

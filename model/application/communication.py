@@ -117,24 +117,12 @@ class Sent:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """Times of operations in a program.
+    """Times of operations in a program."""
 
-    Attributes
-    ----------
-    times : Forecast
-        Seconds of each operation, (o, k).
-    factor : Forecast
-        BF_comm of all together, one row.
-    measured : (k,) bool
-        Where BF_comm was measured.
-    assumed : bool
-        Whether no communication time was measured at all: BF_comm is 1 then, with a wide interval.
-    """
-
-    times: Forecast
-    factor: Forecast
-    measured: Mask
-    assumed: bool = False
+    times: Forecast  # seconds of each operation, (o, k)
+    factor: Forecast  # BF_comm of all together, one row
+    measured: Mask  # (k,): where BF_comm was measured
+    assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -176,24 +164,12 @@ class Exchanged:
 
 @dataclass(frozen=True)
 class Communication(Stored):
-    """Messages of a program, and the network they go over.
+    """Messages of a program, and the network they go over."""
 
-    Attributes
-    ----------
-    functions : Functions
-        ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank.
-    messages : Messages or None
-        Who sends what to whom.
-    blocking : Blocking or None
-        BF_comm; None where no communication time was measured.
-    forms : Forms or None
-        Fitted times of calls, where no network is described.
-    """
-
-    functions: Functions
-    messages: Messages | None = None
-    blocking: Blocking | None = None
-    forms: Forms | None = None
+    functions: Functions  # ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank
+    messages: Messages | None = None  # who sends what to whom
+    blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
+    forms: Forms | None = None  # fitted times of calls, where no network is described
 
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.

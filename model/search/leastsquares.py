@@ -16,20 +16,11 @@ from ranksight.core.arrays import Array, Mask
 
 @dataclass(frozen=True)
 class Solution:
-    """Coefficients and residuals of h hypotheses of k terms on s series.
+    """Coefficients and residuals of h hypotheses of k terms on s series."""
 
-    Attributes
-    ----------
-    coefficients : (s, h, k)
-    residual : (s, h)
-        Weighted sum of squared residuals, at least zero.
-    determinant : (s, h)
-        Logarithm of the determinant of the normal matrix; -inf where it is singular.
-    """
-
-    coefficients: Array
-    residual: Array
-    determinant: Array
+    coefficients: Array  # (s, h, k)
+    residual: Array  # (s, h): weighted sum of squared residuals, at least zero
+    determinant: Array  # (s, h): logarithm of the determinant of the normal matrix; -inf where it is singular
 
 
 def solve(design: Array, weights: Array, values: Array) -> Solution:
@@ -101,24 +92,13 @@ def cholesky(pairs: Mapping[tuple[int, int], Array], right: Sequence[Array], tot
 
 @dataclass(frozen=True)
 class Refined:
-    """Chosen hypotheses solved again, to full precision.
+    """Chosen hypotheses solved again, to full precision."""
 
-    Attributes
-    ----------
-    coefficients : (s, c, k)
-        Zero for padded terms.
-    root : (s, c, k, k)
-        Triangular R^-1 with ``(X'WX)^-1 = R^-1 R^-T``.
-    residual : (s, c)
-        Weighted sum of squared residuals.
-    press : (s, c)
-        Mean squared leave-one-out residual, ``mean_i w_i (r_i / (1 - h_ii))^2``; infinite when a point decides alone.
-    """
-
-    coefficients: Array
-    root: Array
-    residual: Array
-    press: Array
+    coefficients: Array  # (s, c, k): zero for padded terms
+    root: Array  # (s, c, k, k): triangular R^-1 with ``(X'WX)^-1 = R^-1 R^-T``
+    residual: Array  # (s, c): weighted sum of squared residuals
+    press: Array  # (s, c)
+    """Mean squared leave-one-out residual, ``mean_i w_i (r_i / (1 - h_ii))^2``; infinite when a point decides alone."""
 
 
 def refine(design: Array, used: Mask, weights: Array, values: Array) -> Refined:

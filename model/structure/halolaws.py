@@ -86,23 +86,12 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[l
 
 @dataclass(frozen=True)
 class _Fit:
-    """The likeliest margin of one order at g combinations of the other parameters.
+    """The likeliest margin of one order at g combinations of the other parameters."""
 
-    Attributes
-    ----------
-    likely : float
-        Logarithm of the likelihood of all of them together.
-    margin : (g,) intp
-        Of :data:`MARGINS`.
-    scale : (g,)
-    difference : (g, n)
-        Relative; zero where nothing was measured.
-    """
-
-    likely: float
-    margin: Index
-    scale: Array
-    difference: Array
+    likely: float  # logarithm of the likelihood of all of them together
+    margin: Index  # (g,): of :data:`MARGINS`
+    scale: Array  # (g,)
+    difference: Array  # (g, n): relative; zero where nothing was measured
 
 
 def _fit(values: Array, known: Mask, shapes: Array, share: Array) -> _Fit:

@@ -49,36 +49,20 @@ EXACT = 1e-6
 
 @dataclass(frozen=True)
 class Levels(Stored, Keyed):
-    """Functions of the other parameters at two levels of one, and the bridge between and beyond.
+    """Functions of the other parameters at two levels of one, and the bridge between and beyond."""
 
-    Attributes
-    ----------
-    parameters : tuple of str
-        Of the model.
-    parameter : str
-        The one that took two values.
-    levels : (float, float)
-    others : tuple of str
-        The parameters that the functions at each level have; none where nothing else varied.
-    fitted : (Fitted, Fitted) or None
-    constants : (s, 2)
-        Values at the two levels where nothing else varied.
-    steepest : (s,)
-        Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none.
-    errors : (s, 2) or None
-        Relative standard errors of those `constants` that are made of samples; 0 for the others, None where none is.
-    """
-
-    parameters: tuple[str, ...]
-    parameter: str
+    parameters: tuple[str, ...]  # of the model
+    parameter: str  # the one that took two values
     levels: tuple[float, float]
-    others: tuple[str, ...]
+    others: tuple[str, ...]  # the parameters that the functions at each level have; none where nothing else varied
     fitted: tuple[Fitted, Fitted] | None
-    constants: Array
+    constants: Array  # (s, 2): values at the two levels where nothing else varied
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
-    steepest: Array
-    errors: Array | None = None
+    steepest: Array  # (s,)
+    """Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none."""
+    errors: Array | None = None  # (s, 2)
+    """Relative standard errors of those `constants` that are made of samples; 0 for the others, None where none is."""
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""

@@ -46,39 +46,19 @@ APART = 1e-2
 
 @dataclass(frozen=True)
 class Neighbours(Stored, Keyed):
-    """The law of the s series that follow it, on each of g grids; none of these decided where g > 1.
+    """The law of the s series that follow it, on each of g grids; none of these decided where g > 1."""
 
-    Attributes
-    ----------
-    parameters : tuple of str
-        Of the model.
-    measured : tuple of int
-        Numbers of ranks whose partners are known.
-    kernels, metrics, over_ranks : tuple of str
-        Of the series, and how each reduces over ranks.
-    coefficients : Coefficients
-        The distinct ones.
-    index : (s, g, 1 + MOST_DIMENSIONS) int
-        Which coefficients a series has on a grid: a, then b_1, b_2 and so on.
-    weight : (s, g)
-        Of a grid for a series; 0 where it does not fit.
-    residual : (s, g)
-        Root mean square error of the law over ranks, relative to the mean; 0 where it is exact.
-    faces : (s, g) bool
-        Whether the costs go with the faces of a block towards the neighbours.
-    """
-
-    parameters: tuple[str, ...]
+    parameters: tuple[str, ...]  # of the model
     grids: tuple[Cartesian, ...]
-    measured: tuple[int, ...]
-    kernels: tuple[str, ...]
+    measured: tuple[int, ...]  # numbers of ranks whose partners are known
+    kernels: tuple[str, ...]  # of the series, and how each reduces over ranks
     metrics: tuple[str, ...]
     over_ranks: tuple[str, ...]
-    coefficients: Coefficients
-    index: Ints
-    weight: Array
-    residual: Array
-    faces: Mask
+    coefficients: Coefficients  # the distinct ones
+    index: Ints  # (s, g, 1 + MOST_DIMENSIONS): which coefficients a series has on a grid: a, then b_1, b_2 and so on
+    weight: Array  # (s, g): of a grid for a series; 0 where it does not fit
+    residual: Array  # (s, g): root mean square error of the law over ranks, relative to the mean; 0 where it is exact
+    faces: Mask  # (s, g): whether the costs go with the faces of a block towards the neighbours
 
     @property
     def grid(self) -> Cartesian:
