@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import changes
-from ranksight.model.plaindata import listed
+from ranksight.model.fitting.columns import Columns
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.noise import behaviours
@@ -327,22 +327,19 @@ class Fitted(Keyed):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold; see :meth:`from_dict`."""
-        found: dict[str, Any] = listed(self.to_columns())
-        return found
-
-    def to_columns(self) -> dict[str, Any]:
-        """The same with arrays in place of lists of numbers."""
-        from ranksight.model.fitting.columns import fitted_to_columns
-
-        return fitted_to_columns(self)
+        """Plain data that JSON can hold; see :class:`ranksight.model.fitting.columns.Columns`."""
+        return Columns.of(self).to_dict()
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
-        """Rebuild from :meth:`to_dict` or :meth:`to_columns`; damaged or hostile content raises InputError."""
-        from ranksight.model.fitting.columns import fitted_from_dict
-
-        return fitted_from_dict(content)
+        """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
+        columns = Columns.from_dict(content)
+        found, held = cls(**columns.unpacked()), columns.breaks
+        if held is None:
+            return found
+        breaks = np.full((len(found), len(found.parameters)), np.nan)
+        breaks[held.rows, held.axis] = held.at
+        return replace(found, breaks=breaks, below=cls(**held.below.unpacked()), below_rows=held.rows)
 
 
 def between_jobs(metrics: tuple[str, ...]) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -111,17 +112,24 @@ def test_wrong_questions(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is not valid JSON"),
+        (None, "is not a model"),
+        ("", "is damaged"),
         ("[]", "is not a model"),
         ('{"kind": "ranksight model", "schema_version": 99}', "is newer"),
-        ('{"kind": "ranksight model", "schema_version": 2}', "'fitted' is missing"),
+        ('{"kind": "ranksight model", "schema_version": 4}', "'fitted' is missing"),
         ('{"kind": "ranksight model", "schema_version": 1}', "older version of ranksight; fit it again"),
-        ("[" * 100_000, "is not valid JSON"),
+        ("[" * 100_000, "is damaged"),
     ],
 )
-def test_files_that_are_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str) -> None:
+def test_files_that_are_no_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, said: str
+) -> None:
     file = tmp_path / "m.json"
-    file.write_text(content)
+    if content is None:
+        file.write_text("{}")
+    else:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(modelfile.HEAD, content)
     assert main(["predict", str(file), "--ranks", "2"]) == 1
     assert said in capsys.readouterr().err
 

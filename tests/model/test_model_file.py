@@ -1,4 +1,4 @@
-"""The file of a model: what is read again is what was written, whichever version wrote it."""
+"""The file of a model: what is read again is what was written."""
 
 from __future__ import annotations
 
@@ -13,54 +13,6 @@ import pytest
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.model import modelfile
-from ranksight.model.fitted_model import Model
-
-DATA = Path(__file__).parent / "data"
-OLD = DATA / "version_2.model.json"
-"""Written by a version whose models were one JSON object: six metrics of two kernels over ranks."""
-RENAMING = DATA / "version_3.model.json"
-"""Written by a version that named entries otherwise: times from cycles, shared memory, uneven ranks."""
-
-
-@pytest.mark.parametrize("path", [OLD, RENAMING], ids=lambda path: path.name)
-def test_a_model_of_an_older_version_answers_and_is_written_anew(path: Path, tmp_path: Path) -> None:
-    assert modelfile.read(path)["schema_version"] < modelfile.SCHEMA_VERSION
-    old = Model.load(path)
-    old.save(tmp_path / "new.model")
-    new = Model.load(tmp_path / "new.model")
-    points = np.array([[4.0], [256.0]])
-    one, two = old.forecast(points), new.forecast(points)
-    assert (one.status == 0).any()
-    for name in ("value", "lower", "upper", "status", "form"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-    np.testing.assert_array_equal(old.breakdown(points).total.value, new.breakdown(points).total.value)
-
-
-def _at(content: Any, place: tuple[str, ...]) -> Any:
-    """The entry at a path, of the only one where any name will do; None where it is not there."""
-    for name in place:
-        if not isinstance(content, dict):
-            return None
-        content = next(iter(content.values())) if name == "*" else content.get(name)
-    return content
-
-
-@pytest.mark.parametrize("place", list(modelfile.RENAMED), ids=".".join)
-def test_entries_of_older_versions_are_found_under_their_new_names(place: tuple[str, ...]) -> None:
-    before, after = modelfile.read(RENAMING)["extras"], Model.load(RENAMING).extras
-    assert _at(before, place) is not None
-    assert _at(after, (*place[:-1], modelfile.RENAMED[place])) == _at(before, place)
-    assert _at(after, place) is None
-
-
-def test_entries_of_older_versions_are_used() -> None:
-    old = Model.load(RENAMING)
-    assert modelfile.read(RENAMING)["extras"]["remarks"][0] in old.predict(ranks=36).notes
-    assert old.equation.resources is not None
-    assert old.equation.sharing is not None
-    found = old.diagnose(ranks=36).advice()
-    assert found["text"].str.contains("rank 0 does").any()
-
 
 LISTS: list[Any] = [
     [0.5, None] * 40,
