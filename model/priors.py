@@ -192,8 +192,8 @@ SPEChpc by strong scaling, LULESH by weak scaling)."""
 FULL_NODE_SPREAD = 0.15
 """Standard deviation of the slope of ln y over ln x around it, 1: messages and caches that further domains add."""
 ONE_DOMAIN = 16.0
-"""Ranks that fill a memory domain of a node that no platform describes and still lie within one, 1: the chance that runs
-fill it rises evenly in the logarithm from one rank on, that of lying within one falls from there to none at
+"""Ranks that fill a memory domain of a node that no platform describes and still lie within one, 1: the chance that
+runs fill it rises evenly in the logarithm from one rank on, that of lying within one falls from there to none at
 :data:`WHOLE_NODES`. Domains of the machines described have 8 to 64 cores."""
 WHOLE_NODES = 128.0
 """Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""

@@ -59,28 +59,14 @@ def forms(parameters: Sequence[str], *groups: Mapping[Term, float]) -> Hypothese
 
 @dataclass(frozen=True)
 class Sums(Stored):
-    """Sums of K series over m parameters, under h hypotheses of q terms at most.
+    """Sums of K series over m parameters, under h hypotheses of q terms at most."""
 
-    Attributes
-    ----------
-    terms : (t, m, 3)
-        Exponents of all terms.
-    members : (h, q) int
-        Terms of each sum, -1 where it has fewer.
-    prior : (h,)
-        Logarithms of the odds of the sums.
-    points : (n, m)
-        Measured.
-    measured, error : (K, n)
-        NaN where nothing was measured; standard errors.
-    """
-
-    terms: Array
-    members: Index
-    prior: Array
-    points: Array
-    measured: Array
-    error: Array
+    terms: Array  # (t, m, 3): exponents of all terms
+    members: Index  # (h, q): terms of each sum, -1 where it has fewer
+    prior: Array  # (h,): logarithms of the odds of the sums
+    points: Array  # (n, m): measured
+    measured: Array  # (K, n): NaN where nothing was
+    error: Array  # (K, n): standard errors
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -175,26 +161,14 @@ def _same(known: Mask, most: int) -> Iterator[tuple[Index, Index]]:
 
 @dataclass(frozen=True)
 class _Fit:
-    """K series under h sums and s departures.
+    """K series under h sums and s departures."""
 
-    Attributes
-    ----------
-    relative : (K, s, h, q, n)
-        Values of the terms over those of the sum.
-    inverse : (K, s, n, n)
-        Of the covariance of departures and errors.
-    left : (K, s, h, n)
-        Logarithms of what was measured over the sum.
-    coefficient, covariance : (K, s, h, q), (K, s, h, q, q)
-    weight : (K, s, h)
-    """
-
-    relative: Array
-    inverse: Array
-    left: Array
-    coefficient: Array
-    covariance: Array
-    weight: Array
+    relative: Array  # (K, s, h, q, n): values of the terms over those of the sum
+    inverse: Array  # (K, s, n, n): of the covariance of departures and errors
+    left: Array  # (K, s, h, n): logarithms of what was measured over the sum
+    coefficient: Array  # (K, s, h, q)
+    covariance: Array  # (K, s, h, q, q)
+    weight: Array  # (K, s, h)
 
     def at(self, new: Array, cross: Array, variance: Array) -> tuple[Array, Array]:
         """Mean and variance (K, k) where terms have the values `new` (h, q, k), and departures the covariance `cross`

@@ -32,23 +32,13 @@ LEAST = 0.02
 
 @dataclass(frozen=True)
 class Lasting(Stored):
-    """Correlated residuals of s series at n points.
+    """Correlated residuals of s series at n points."""
 
-    Attributes
-    ----------
-    points : (n, m)
-    logs : (s, n)
-        Logarithms of the values; NaN where there is none.
-    part : (s,)
-        Part of the variance around the function that noise does not explain; zero where residuals are noise.
-    axis : (s,) intp
-        The parameter that was varied.
-    """
-
-    points: Array
-    logs: Array
-    part: Array
-    axis: Index
+    points: Array  # (n, m)
+    logs: Array  # (s, n): logarithms of the values; NaN where there is none
+    part: Array  # (s,)
+    """Part of the variance around the function that noise does not explain; zero where residuals are noise."""
+    axis: Index  # (s,): the parameter that was varied
 
     @classmethod
     def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
