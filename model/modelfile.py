@@ -37,7 +37,7 @@ from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, listed
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 KIND = "ranksight model"
 HEAD = "model.json"
 MANY = 32

@@ -13,10 +13,10 @@ collective on every rank. What the program takes for them is BF_comm times as mu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -371,17 +371,6 @@ class Communication(Stored):
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
         return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        content = super().to_dict()
-        functions: dict[str, Any] = content.pop("functions")
-        return functions | content
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        return super().from_dict({**content, "functions": content})
 
 
 def _mixed(weights: Array, centres: Array, spread: Array, exact: Mask, reach: float) -> tuple[Array, Array, Array]:

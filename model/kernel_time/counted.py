@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import FULL_NODE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.reducing import Series
@@ -155,7 +154,8 @@ class Counted(Stored):
     split: Mask  # (K,): whether a kernel's stalls were counted
     execution: PerWork | None  # of all kernels; without values where stalls were not counted
     stall: PerWork | None
-    compositions: tuple[tuple[Composition | None, str], ...]  # of each kernel, and the metric that it is per unit of
+    compositions: tuple[tuple[Composition | None, str], ...]
+    """Of each kernel, and the metric that it is per unit of; empty where no kernel has one."""
     caches: Caches | None
     line: float  # bytes of a load that memory serves
     bandwidth: float  # measured over described bandwidth of a domain, 1 or more
@@ -303,27 +303,6 @@ class Counted(Stored):
         memory = average([each[3] for each in every], np.broadcast_to(chance[..., None], (len(every), *shape)))
         return np.where(chance.sum(axis=0)[:, None, None] > 0, total, np.nan), memory, kinds
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold; the coordinates are next to the rest, and no composition is an empty list."""
-        content = super().to_dict()
-        where = content.pop("where")
-        del where["parameters"]  # the work's
-        composed = any(held is not None or name for held, name in self.compositions)
-        return {**where, **content, "compositions": content["compositions"] if composed else []}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError.
-
-        Models of schema version 4 and below say whether runs filled a memory domain, not how probably.
-        """
-        with reading("'counted'"):
-            alone, unknown = content["alone"] is True, content["domains"] is None
-            where = {"full": FULL_NODE * (alone and unknown), **content, "alone": alone and not unknown}
-            where["parameters"] = content["work"]["parameters"]
-            compositions = content["compositions"] or [(None, "")] * len(content["kernels"])
-            return super().from_dict({**content, "where": where, "compositions": compositions})
-
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
         kernels = len(self.kernels)
@@ -331,7 +310,7 @@ class Counted(Stored):
             self.latencies.shape == (4,)
             and all(0 < x < np.inf for x in (self.frequency, self.line, self.bandwidth))
             and self.split.shape == self.offset.shape == (kernels,)
-            and len(self.compositions) == kernels
+            and len(self.compositions) in (0, kernels)
             and {name for _, name in self.compositions} <= {"", *COUNTS}
             and len(self.clock.values) == 1
             and all(part.prior.shape[1] == kernels for part in parts)

@@ -73,8 +73,7 @@ def learn_counted(
     total = _learn(priors.TIME_PER, busy, error, counts, inputs, where)
     share = _stalled(known, cycles, busy, spent)
     split = np.isfinite(share).sum(axis=1) >= FEWEST
-    empty: tuple[tuple[Composition | None, str], ...] = ((None, ""),) * len(known.kernels)
-    held = (split & False, None, None, empty, None, line, 1.0, offset)
+    held = (split & False, None, None, (), None, line, 1.0, offset)
     model = Counted(known.kernels, where, clock, np.ones(4), frequency, total, *held)
     if latencies is None or not split.any():
         return model
@@ -261,7 +260,7 @@ def _compositions(
                 best = found[row][0]
                 if best is None or held.error[0] < best.error[0]:
                     found[row] = held, name
-    return tuple(found)
+    return tuple(found) if any(held is not None for held, _ in found) else ()
 
 
 def _unsaturated(

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Self
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.kernel_time.rates import JITTER, unseen
 from ranksight.model.kernel_time.rates import Hypotheses as Departures
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 
 Term = tuple[Factor, ...]
@@ -67,30 +66,6 @@ class Sums(Stored):
     points: Array  # (n, m): measured
     measured: Array  # (K, n): NaN where nothing was
     error: Array  # (K, n): standard errors
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError.
-
-        Files up to schema version 4 hold coefficients in place of what was measured, which stand for it.
-        """
-        if "coefficient" not in content:
-            return super().from_dict(content)
-        with reading("'sums'"):
-            points, members = np.array(content["points"], dtype=np.float64), np.array(content["members"], dtype=np.intp)
-            coefficient, covariance, weight = (
-                np.array(content[name], dtype=np.float64) for name in ("coefficient", "covariance", "weight")
-            )
-            if coefficient.shape != (len(weight), *members.shape) or weight.shape != coefficient.shape[:2]:
-                raise ValueError("its coefficients are not those of its terms")
-            design = _design(np.array(content["terms"], dtype=np.float64), members, points)
-            centre = np.einsum("hqn,Khq->Khn", design, coefficient)
-            spread = np.einsum("hqn,Khqr,hrn->Khn", design, covariance, design)
-            mean = np.einsum("Kh,Khn->Kn", weight, centre)
-            square = np.einsum("Kh,Khn->Kn", weight, (centre - mean[:, None]) ** 2 + spread)
-            kept = {name: content[name] for name in ("terms", "members", "points")}
-            before = np.zeros(len(members))
-            return super().from_dict({**kept, "prior": before, "measured": mean, "error": np.sqrt(square)})
 
     @cached_property
     def _departures(self) -> Departures:

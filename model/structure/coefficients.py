@@ -85,15 +85,3 @@ class Coefficients:
             if values.ndim != 1 or not np.isfinite(values).all():
                 raise ValueError("a coefficient is not a finite number")
             return cls(values)
-
-
-def with_kind(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The plain data of a law with the kind of its coefficients next to them, as its file has them."""
-    held = content["coefficients"]
-    return {**content, "kind": held["kind"], "coefficients": held["content"]}
-
-
-def without_kind(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The reverse of :func:`with_kind`."""
-    with reading("a law of the ranks"):
-        return {**content, "coefficients": {"kind": content["kind"], "content": content["coefficients"]}}

@@ -8,10 +8,9 @@ where the working set outgrows a cache, and two sizes cannot locate that: beyond
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.search.terms import values
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.poisson import HALF
@@ -231,12 +230,6 @@ class Levels(Stored, Keyed):
         if ends[0] == ends[1]:
             return ends[0]
         return f"{ends[0]} at {self.parameter} = {low:g}, {ends[1]} at {self.parameter} = {high:g}"
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError. Early files have no ``steepest``."""
-        with reading("'levels'"):
-            return super().from_dict({"steepest": [0.0] * len(content["kernels"]), **content})
 
     def _fits(self) -> bool:
         low, high = self.levels

@@ -17,9 +17,8 @@ all but the unlikely ones, and :meth:`Neighbours.remark` names the run that deci
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,9 @@ from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.units import some_of
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
-from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
+from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import CLOSE, EXACT
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -222,17 +221,6 @@ class Neighbours(Stored, Keyed):
         )
         several = len({grid.text for grid, weight in zip(self.grids, self.weight[i], strict=True) if weight > 0})
         return f"{law} on a {self.grids[g].text}" + (f" ({several} grids fit)" if several > 1 else "")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return with_kind(super().to_dict())
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError. Early files have no ``dimensions``."""
-        with reading("'neighbours'"):
-            grids = [{"dimensions": len(each["periodic"]), **each} for each in content["grids"]]
-        return super().from_dict(without_kind({**content, "grids": grids}))
 
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.grids))

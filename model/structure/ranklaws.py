@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ranksight.model.plaindata import Stored, rounded
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
+from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, find_margins
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, sums, term_values
@@ -105,15 +105,6 @@ class RankLaws(Stored, Keyed):
             parts.append(factor if name == "1" else f"({factor}) * {name}")
         several = len(self.sums[i])
         return " + ".join(parts) + (f" ({several} sums fit)" if several > 1 else "")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return with_kind(super().to_dict())
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        return super().from_dict(without_kind(content))
 
     def _fits(self) -> bool:
         every = [term for each in self.sums for one in each for term in one]

@@ -116,7 +116,7 @@ def test_wrong_questions(
         ("", "is damaged"),
         ("[]", "is not a model"),
         ('{"kind": "ranksight model", "schema_version": 99}', "is newer"),
-        ('{"kind": "ranksight model", "schema_version": 4}', "'fitted' is missing"),
+        ('{"kind": "ranksight model", "schema_version": 5}', "'fitted' is missing"),
         ('{"kind": "ranksight model", "schema_version": 1}', "older version of ranksight; fit it again"),
         ("[" * 100_000, "is damaged"),
     ],
