@@ -49,12 +49,7 @@ def explain(
 ) -> list[Cause]:
     """Causes of the change of a kernel's time at configuration `at`, the largest first.
 
-    Parameters
-    ----------
-    timer : str
-        The metric that is its time.
-    terms
-        Of the equations of both sides, where there are some.
+    `timer`: the metric that is its time. `terms`: of the equations of both sides, where there are some.
     """
     sides = (before, after)
     time = [float(side.of(kernel, timer)[at]) for side in sides]

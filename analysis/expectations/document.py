@@ -306,14 +306,8 @@ def locate(text: str, table: str, key: str, value: str, offset: int = 0) -> tupl
     The string is looked for below its table's header, first behind its key, then anywhere in the table, then anywhere;
     a string written with escapes is not found and gives the line of its key, or line 1.
 
-    Parameters
-    ----------
-    text : str
-        The file.
-    table, key : str
-        Table (``expect.time``) and key of the value.
-    offset : int
-        Of the character within the value.
+    `text`: the file. `table`, `key`: table (``expect.time``) and key of the value. `offset`: of the character within
+    the value.
     """
     lines = text.split("\n")
     inside = _lines_of(lines, table)

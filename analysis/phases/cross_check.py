@@ -55,14 +55,8 @@ def cross_check(
 ) -> list[CrossCheck]:
     """Compare PET with the sum, at those of the `points` (k, m) that have the phases' workload.
 
-    Parameters
-    ----------
-    parameters : tuple of str
-        Of the model; the columns of `points`.
-    broken : Breakdown
-        The sum at `points`.
-    start : Breakdown
-        The sum at the largest rank count of the phases, one point.
+    `parameters`: of the model; the columns of `points`. `broken`: the sum at `points`. `start`: the sum at the largest
+    rank count of the phases, one point.
     """
     found = []
     begin = pet.at(pet.measured[-1])

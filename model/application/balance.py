@@ -154,12 +154,8 @@ def roles(found: list[Index], total: Array) -> dict[str, Index]:
 def fit_balance(experiment: Experiment, units: WholeUnits | None = None, **settings: Any) -> Balance | None:
     """Learn how unevenly ranks work; None where ranks were not counted one by one at enough configurations.
 
-    Parameters
-    ----------
-    units : WholeUnits, optional
-        What these make uneven is taken out: it is another at every number of ranks.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    `units`: what these make uneven is taken out: it is another at every number of ranks. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     if "ranks" not in experiment.parameters:
         return None

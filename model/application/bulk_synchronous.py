@@ -109,13 +109,8 @@ class Application(Stored):
     ) -> Refined:
         """The forecast of all series with the kernels' times by the equations where their counters carry them.
 
-        Parameters
-        ----------
-        said : Forecast
-            Of the functions.
-        points : (k, m)
-        share : Share, optional
-            What the busiest rank works on, where work comes in whole units.
+        `said`: of the functions. `points` (k, m). `share`: what the busiest rank works on, where work comes in whole
+        units.
         """
         rows = functions.rows
         laws = self.laws_at(said, functions, points, level, share)
@@ -255,14 +250,8 @@ class Application(Stored):
     ) -> Breakdown:
         """Sum everything up at `points` (k, m).
 
-        Parameters
-        ----------
-        refined : Refined
-            Of the same points, from :meth:`refine`.
-        shares : (s,)
-            Share of each series in the measured total of its metric.
-        rho : Correlation
-            Of the kernels' errors.
+        `refined`: of the same points, from :meth:`refine`. `shares` (s,): share of each series in the measured total of
+        its metric. `rho`: of the kernels' errors.
         """
         said, rows = refined.said, functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}

@@ -174,13 +174,8 @@ class Communication(Stored):
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
 
-        Parameters
-        ----------
-        points : (k, m)
-        level : float
-            Of the intervals.
-        choice : str, Selector or mapping
-            Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
+        `points` (k, m). `level`: of the intervals. `choice`: of collective algorithms; see
+        :func:`ranksight.comm.costs.cost.cost`.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         return self._times(points, self._sent(points, level), fabric, choice)
@@ -307,13 +302,8 @@ class Communication(Stored):
     def _of_means(self, points: Array, said: Forecast, price: Price, kind: str = "") -> Forecast:
         """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks.
 
-        Parameters
-        ----------
-        points : (k, m)
-        said : Forecast
-            Counts and bytes there, of :attr:`functions`.
-        kind : str
-            The operations to be timed; all where empty.
+        `points` (k, m). `said`: counts and bytes there, of :attr:`functions`. `kind`: the operations to be timed; all
+        where empty.
         """
         rows = self.functions.rows
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
@@ -345,11 +335,7 @@ class Communication(Stored):
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.
 
-        Parameters
-        ----------
-        messages : Forecast
-            From :meth:`times`.
-        total : (k,)
+        `messages`: from :meth:`times`. `total` (k,).
         """
         missing = np.where(messages.status != forecast.OK, messages.value, 0.0)
         for k in np.flatnonzero((missing.sum(axis=0) > 0.05 * total) & (status == forecast.OK)):
@@ -376,13 +362,8 @@ class Communication(Stored):
 def _mixed(weights: Array, centres: Array, spread: Array, exact: Mask, reach: float) -> tuple[Array, Array, Array]:
     """Medians (r, k) of mixtures of c normal laws, and how far the ends of their intervals are below and above.
 
-    Parameters
-    ----------
-    weights, centres, spread : (c, r, k)
-    exact : (r, k) bool
-        Where all centres are the same.
-    reach : float
-        Standard deviations to the ends.
+    `weights`, `centres`, `spread` (c, r, k). `exact` (r, k): where all centres are the same. `reach`: standard
+    deviations to the ends.
     """
     none = ~np.isfinite(centres).all(axis=0)
     plain = np.where(none, 0.0, centres)

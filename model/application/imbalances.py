@@ -99,11 +99,7 @@ class Imbalances(Stored):
     def parts(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
         """Seconds of each kernel that are waiting for the busiest rank, (K, k).
 
-        Parameters
-        ----------
-        times : (K, k)
-            Their predicted times.
-        points : (k, m)
+        `times` (K, k): their predicted times. `points` (k, m).
         """
         return np.asarray(self.together * self._beyond(kernels, times, points))
 

@@ -95,13 +95,8 @@ class Fitted(Keyed):
         Raises InputError when the points do not have one finite value for every parameter, or the level is not a
         probability.
 
-        Parameters
-        ----------
-        points : (k, m)
-        level : float
-            Probability of the intervals.
-        hidden : (k, h), optional
-            Values of the hidden parameters there; as measured when not given.
+        `points` (k, m). `level`: probability of the intervals. `hidden` (k, h): values of the hidden parameters there;
+        as measured when not given.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if points.ndim != 2 or points.shape[1] != len(self.parameters) or not np.isfinite(points).all():

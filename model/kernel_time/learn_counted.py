@@ -51,14 +51,8 @@ def learn_counted(
 
     None where no kernel has enough configurations.
 
-    Parameters
-    ----------
-    latencies : (4,), optional
-        Cycles of a load of each level at `frequency`; None where no platform is known.
-    frequency : float
-        Clock of the platform, Hz; 1 where none is known.
-    line : float
-        Bytes of a line of memory.
+    `latencies` (4,): cycles of a load of each level at `frequency`; None where no platform is known. `frequency`: clock
+    of the platform, Hz; 1 where none is known. `line`: bytes of a line of memory.
     """
     known = _Known.of(series)
     if not known.kernels:

@@ -163,14 +163,8 @@ class _Fit:
 def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) -> Sums:
     """Fit the sums of `space`.
 
-    Parameters
-    ----------
-    points : (n, m)
-        Above zero.
-    measured : (K, n)
-        NaN where there is none, or none above zero; every row has one.
-    error : (K, n)
-        Standard errors.
+    `points` (n, m): above zero. `measured` (K, n): NaN where there is none, or none above zero; every row has one.
+    `error` (K, n): standard errors.
     """
     return Sums(space.terms, space.members, space.prior, points, np.where(measured > 0, measured, np.nan), error)
 

@@ -112,11 +112,7 @@ class Resources(Stored):
     def parts(self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float) -> Parts:
         """Time of each kernel at `points`, and what it is made of.
 
-        Parameters
-        ----------
-        points : (k, m)
-        requirements : Forecast
-            Of the series that `rows` names by (kernel, metric).
+        `points` (k, m). `requirements`: of the series that `rows` names by (kernel, metric).
         """
         f, latencies = self.machine.frequency, np.array(self.machine.latencies)
         take = {

@@ -43,14 +43,8 @@ def solve(design: Array, weights: Array, values: Array) -> Solution:
 def cholesky(pairs: Mapping[tuple[int, int], Array], right: Sequence[Array], total: Array) -> Solution:
     """Solve normal equations element by element.
 
-    Parameters
-    ----------
-    pairs : mapping of (a, b <= a) to (s, h)
-        Entries of X'WX.
-    right : sequence of (s, h)
-        Entries of X'Wy.
-    total : (s,)
-        y'Wy.
+    `pairs` (mapping of (a, b <= a) to (s, h)): entries of X'WX. `right` (sequence of (s, h)): entries of X'Wy. `total`
+    (s,): y'Wy.
     """
     unknowns = len(right)
     lower: dict[tuple[int, int], Array] = {}
@@ -107,13 +101,8 @@ def refine(design: Array, used: Mask, weights: Array, values: Array) -> Refined:
     Gram and Schmidt's, of all hypotheses at once; twice is enough (Giraud, Langou and Rozloznik 2005, *Computers and
     Mathematics with Applications* 50, 1069).
 
-    Parameters
-    ----------
-    design : (s, c, n, k)
-        Zero in padded columns.
-    used : (s, c, k)
-        Which columns are terms.
-    weights, values : (s, n)
+    `design` (s, c, n, k): zero in padded columns. `used` (s, c, k): which columns are terms. `weights`, `values` (s,
+    n).
     """
     unknowns = design.shape[3]
     # Points first in memory: sums over them are then sums of whole arrays.

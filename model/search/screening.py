@@ -113,13 +113,8 @@ def screen(space: Hypotheses, problem: Problem) -> Screened:
 def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -> Screened:
     """Solve the same hypotheses on all series.
 
-    Parameters
-    ----------
-    terms : (t,)
-        Of the problem's basis.
-    members : (h, q)
-        Which of `terms` each hypothesis has, the fastest growing last; -1 pads.
-    prior : (h,)
+    `terms` (t,): of the problem's basis. `members` (h, q): which of `terms` each hypothesis has, the fastest growing
+    last; -1 pads. `prior` (h,).
     """
     shape, usable_term = problem.basis.shape(terms), problem.basis.usable(terms)
     log_share = shares(problem, shape)

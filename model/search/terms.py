@@ -72,10 +72,7 @@ def growth(term: tuple[Factor, ...]) -> tuple[float, float, float]:
 def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
     """Logarithm of the size of terms at points, and their sign.
 
-    Parameters
-    ----------
-    terms : (..., m, 3)
-    points : (n, m)
+    `terms` (..., m, 3). `points` (n, m).
 
     Returns
     -------

@@ -59,12 +59,7 @@ class SharedCache(Stored):
     def spilled(self, said: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array) -> tuple[Array, Mask]:
         """Loads that memory may serve beyond the least it was seen to, as more ranks share the cache than ever did.
 
-        Parameters
-        ----------
-        said : Forecast
-            Of the functions, at k configurations.
-        rows : mapping of (kernel, metric) to int
-        ranks : (k,)
+        `said`: of the functions, at k configurations. `rows` (mapping of (kernel, metric) to int). `ranks` (k,).
 
         Returns
         -------
@@ -129,14 +124,7 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
 
     Simulated counts have caches that nobody shares, and say nothing of this.
 
-    Parameters
-    ----------
-    series : Series
-        Loads by level, as they were counted.
-    platform : Platform
-        The machine measured.
-    domains : Domains
-        How ranks were placed.
+    `series`: loads by level, as they were counted. `platform`: the machine measured. `domains`: how ranks were placed.
     """
     cache = shared_cache(platform)
     if cache is None or "ranks" not in series.parameters:

@@ -43,13 +43,8 @@ class Seen(Stored):
     def take(self, given: list[Count], active: Index, where: Mask, z: float) -> list[Count]:
         """Work, bytes read and bytes written, with the bytes as they were counted at configurations `where` (k,).
 
-        Parameters
-        ----------
-        given : list of three (middle, below, above), each (K, k)
-            Counts per rank, and logarithmic distances to the ends of their intervals.
-        active, where : (k,)
-        z : float
-            Normal quantile of the intervals.
+        `given` (list of three (middle, below, above), each (K, k)): counts per rank, and logarithmic distances to the
+        ends of their intervals. `active`, `where` (k,). `z`: normal quantile of the intervals.
         """
         work, *ends = given[0]
         known, rates, far = self.at(work, active)

@@ -39,12 +39,8 @@ class Coefficients:
     ) -> Coefficients:
         """Fit the values (c, g) at g combinations `places` (g, m) of the `others`, parameters other than the ranks.
 
-        Parameters
-        ----------
-        names : sequence of (kernel, metric)
-            What each coefficient belongs to.
-        **settings
-            Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+        `names` (sequence of (kernel, metric)): what each coefficient belongs to. `**settings`: of
+        :func:`ranksight.model.fitting.fit_series.fit_series`.
         """
         if len(places) == 1 or not len(values):
             return cls(values[:, 0])

@@ -49,13 +49,8 @@ class Margin:
 def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[list[Margin], float]:
     """Halos that bytes follow, the likeliest first, and their relative scatter; none where they follow none.
 
-    Parameters
-    ----------
-    values : (g, n)
-        Means over ranks at g combinations of the other parameters; NaN where nothing was measured.
-    ranks : (n,)
-    kinds : collection of (dimensions, periodic)
-        Grids on which the messages go, the likeliest first.
+    `values` (g, n): means over ranks at g combinations of the other parameters; NaN where nothing was measured. `ranks`
+    (n,). `kinds` (collection of (dimensions, periodic)): grids on which the messages go, the likeliest first.
     """
     known = np.isfinite(values) & (values > 0)
     used = known.sum(axis=1) >= FEWEST

@@ -273,10 +273,7 @@ def two_valued(series: Series, iterations: str | None = None) -> str | None:
 def fit_levels(series: Series, **settings: Any) -> Levels | None:
     """Fit the series at each of the two levels of their two-valued parameter; None where there is no such parameter.
 
-    Parameters
-    ----------
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     name = two_valued(series, settings.get("iterations"))
     if name is None:

@@ -200,11 +200,8 @@ def _near(found: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Hal
 def _search(values: Array, ranks: Ints) -> list[Found]:
     """The sums that meet each series.
 
-    Parameters
-    ----------
-    values : (s, g, n)
-        At g combinations of the other parameters and n numbers of ranks; NaN where nothing was measured.
-    ranks : (n,)
+    `values` (s, g, n): at g combinations of the other parameters and n numbers of ranks; NaN where nothing was
+    measured. `ranks` (n,).
     """
     every = sums()
     cost = np.full((*values.shape[:2], len(every)), np.inf)

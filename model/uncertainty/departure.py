@@ -131,11 +131,7 @@ class _Solved:
 def learn_departure(inputs: Array, values: Array) -> Departure:
     """Learn the correlation lengths of departures and the scatter of single runs.
 
-    Parameters
-    ----------
-    inputs : (n, d)
-        Logarithms of what the departures depend on.
-    values : (K, n)
+    `inputs` (n, d): logarithms of what the departures depend on. `values` (K, n).
     """
     patterns = _patterns(values)
     lengths, scatter = [], []
