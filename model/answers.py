@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,17 +112,6 @@ class Answers(Sequence[Answer]):
             float(said.form[row, k]),
             self.evidence[row, k],
         )
-
-    def __iter__(self) -> Iterator[Answer]:
-        said, count = self.said, len(self.points)
-        places = [dict(zip(self.parameters, point, strict=True)) for point in self.points.tolist()]
-        points = itertools.chain.from_iterable(itertools.repeat(place, len(self.kernels)) for place in places)
-        names = (np.tile(each, count).tolist() for each in (self.kernels, self.metrics))
-        numbers = (_flat(each).tolist() for each in (said.value, said.lower, said.upper, said.status, said.form))
-        texts = (_flat(each).tolist() for each in (said.reason, self.evidence))
-        every = zip(points, *names, *numbers, *texts, strict=True)
-        for place, kernel, name, value, low, high, status, form, reason, evidence in every:
-            yield Answer({**place}, kernel, name, value, low, high, said.level, status, str(reason), form, evidence)
 
     @property
     def ok(self) -> Mask:

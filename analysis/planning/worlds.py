@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksight.analysis.planning.belief import LARGEST, Belief
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, log, ratio
 
 FLOOR = -40.0
 """Log-density of a value where a hypothesis has none."""
@@ -34,7 +34,7 @@ class Worlds:
         generator = np.random.default_rng(seed)
         weight = np.where(belief.alive[:, :, self.candidates :].any(axis=2), belief.weight, 0.0)
         total = weight.sum(axis=1, keepdims=True)
-        self.weight = np.where(total > 0, weight / np.where(total > 0, total, 1.0), 1.0 / c)
+        self.weight = ratio(weight, total, 1.0 / c)
         # Even shares of the hypotheses (systematic resampling), so that few worlds hold them all in proportion.
         even = (np.arange(worlds) + generator.random((s, 1))) / worlds
         chosen = (even[..., None] > np.cumsum(self.weight, axis=1)[:, None, :-1]).sum(axis=2)
@@ -47,8 +47,7 @@ class Worlds:
         scatter = generator.standard_normal((s, worlds, self.candidates))
         spread = np.sqrt(belief.noise[row, chosen][..., : self.candidates] + self._jobs()[:, None])
         self.outcome = belief.centre[row, chosen][..., : self.candidates] + deviation + spread * scatter
-        with np.errstate(divide="ignore"):
-            self.log_weight = np.broadcast_to(np.log(self.weight)[:, None], (s, worlds, c))
+        self.log_weight = np.broadcast_to(log(self.weight)[:, None], (s, worlds, c))
         self.mean = np.zeros((s, worlds, c, d))
         self.covariance = belief.prior[..., None] * np.eye(d)
         self.low, self.high = belief.low.copy(), belief.high.copy()
@@ -140,8 +139,7 @@ class Worlds:
         own = self.belief
         at = np.array([candidate])
         through, variance, surprise, share = self._judged(at)
-        with np.errstate(divide="ignore"):
-            self.log_weight = np.log(share[..., 0])
+        self.log_weight = log(share[..., 0])
         gain = (through / variance[:, :, None])[..., 0]
         self.mean = self.mean + gain[:, None] * surprise
         self.covariance = self.covariance - np.einsum("scd,sce->scde", gain, through[..., 0])

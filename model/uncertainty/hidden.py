@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, log_ratio
 from ranksight.model import priors
 
 
@@ -21,8 +21,7 @@ def beyond(hidden: Array, ranges: Array) -> tuple[Array, Array]:
 
     Hidden parameters move together: the one that is farthest out counts.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        out = np.log(hidden / ranges[:, 1]), np.log(ranges[:, 0] / hidden)
+    out = log_ratio(hidden, ranges[:, 1]), log_ratio(ranges[:, 0], hidden)
     above, below = (np.where(np.isfinite(side), np.maximum(side, 0.0), 0.0).max(axis=1, initial=0.0) for side in out)
     return above, below
 
