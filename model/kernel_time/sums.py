@@ -80,7 +80,7 @@ class Sums(Stored):
     @cached_property
     def _fitted(self) -> tuple[tuple[Index, Index, _Fit], ...]:
         """Series under all hypotheses, many at a time: which they are, and the points that they all have."""
-        design = _design(self.terms, self.members, self.points)
+        design = values_of(self.terms, self.members, self.points)
         places = np.log(self.points) - self._origin
         departures = self._departures.covariance(places, places)
         real = self.members >= 0
@@ -98,7 +98,7 @@ class Sums(Stored):
 
     def at(self, points: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) at `points` (k, m), with what no run shows."""
-        new = _design(self.terms, self.members, points)
+        new = values_of(self.terms, self.members, points)
         places = np.log(points) - self._origin
         measured = np.log(self.points) - self._origin
         cross, variance = self._departures.covariance(places, measured), self._departures.variance(places)
@@ -231,7 +231,7 @@ def _cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
     return held, covariance, np.where(below, special.log_ndtr(z), 0.0)
 
 
-def _design(terms: Array, members: Index, points: Array) -> Array:
+def values_of(terms: Array, members: Index, points: Array) -> Array:
     """Values (h, q, n) of the terms of each sum, zero where it has fewer."""
     table = np.concatenate([np.nan_to_num(values(terms, points)), np.zeros((1, len(points)))])
     return np.asarray(table[members])
