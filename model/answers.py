@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Mask
-from ranksight.core.units import finite, whole
+from ranksight.core.units import whole
 from ranksight.model.evidence import codes_of
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
@@ -55,22 +55,6 @@ class Answer:
     def ok(self) -> bool:
         """Whether the data suffice for the answer."""
         return self.status == OK
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as ``ranksight predict --format json`` prints it."""
-        return {
-            "configuration": {name: whole(value) for name, value in self.configuration.items()},
-            "kernel": self.kernel,
-            "metric": self.metric,
-            "value": finite(self.value),
-            "interval": [finite(self.lower), finite(self.upper)],
-            "level": self.level,
-            "status": "ok" if self.ok else "insufficient",
-            "reason": self.reason,
-            "uncertainty": {"form": finite(self.form), "noise": finite(1 - self.form)},
-            "method": str(codes_of(np.array([self.evidence], dtype=object))[0]),
-            "evidence": self.evidence,
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +129,7 @@ class Answers(Sequence[Answer]):
         return pd.DataFrame(self.columns)
 
     def to_dicts(self) -> Iterator[dict[str, Any]]:
-        """:meth:`Answer.to_dict` of each."""
+        """Each as plain data, as ``ranksight predict --format json`` prints it."""
         form = _flat(self.said.form)
         numbers = [
             known(column) for column in (*(self.columns[n] for n in ("value", "lower", "upper")), form, 1 - form)
