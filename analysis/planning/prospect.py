@@ -213,18 +213,8 @@ class Worlds:
         return found, part
 
     def _judged(self, at: Index) -> tuple[Array, Array, Array, Array]:
-        """What candidates show under every hypothesis.
-
-        Returns
-        -------
-        through : (s, c, d, k)
-            Covariance of the coefficients with the value.
-        variance : (s, c, k)
-            Of the value measured.
-        surprise : (s, w, c, k)
-        share : (s, w, c, k)
-            Weights afterwards.
-        """
+        """What candidates show under every hypothesis: the covariance (s, c, d, k) of the coefficients with the value,
+        the variance (s, c, k) of the value measured, its surprise (s, w, c, k), and weights (s, w, c, k) afterwards."""
         own = self.belief
         near = own.feature[..., at]
         through = np.einsum("scde,scek->scdk", self.covariance, near)

@@ -79,12 +79,8 @@ def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
     """Degrees of freedom and variance (s,) of the scaled inverse chi-squared laws behind rows of sample variances.
 
     The empirical-Bayes estimate of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3, section
-    6.2). `variance` and `freedom` (s, n): used where both are positive.
-
-    Returns
-    -------
-    freedom, variance : (s,)
-        Zero where fewer than :data:`VARIANCES` variances are there to learn from; :data:`FREEST` degrees at most.
+    6.2). `variance` and `freedom` (s, n) are used where both are positive. Zero where fewer than :data:`VARIANCES`
+    of them are there to learn from; :data:`FREEST` degrees of freedom at most.
     """
     use = (freedom > 0) & (variance > 0) & np.isfinite(variance)
     count = use.sum(axis=1)

@@ -183,10 +183,6 @@ def contended(core: Array, memory: Array, active: Index, penalty: Array) -> tupl
     ``memory``. Next to an idle interface the recursion can step back by a thousandth; no rank is taken to gain from
     more of them. `core`, `memory`, `penalty`: seconds alone, seconds of the interface, and p0 / memory. `active`: ranks
     that share the interface, 1 or more.
-
-    Returns
-    -------
-    time, busy : arrays of the common shape
     """
     core, memory, active, penalty = np.broadcast_arrays(core, memory, active, penalty)
     core = np.maximum(core, memory)
