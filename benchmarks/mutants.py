@@ -132,7 +132,7 @@ MUTANTS = (
     Mutant("score of a law: Student's density", "model/kernel_time/stacking.py", "- 0.5 * np.log(nu * np.pi)",
            "+ 0.5 * np.log(nu * np.pi)", "tests/kernel_time/test_stacking.py"),
     Mutant("mixture of laws: variance between them", "model/kernel_time/stacking.py",
-           "np.divide(between, between + within", "np.divide(within, between + within",
+           "ratio(between, between + within", "ratio(within, between + within",
            "tests/kernel_time/test_stacking.py"),
     Mutant("own time of a collective: least over ranks", "comm/waiting.py", 'transform("min")', 'transform("mean")',
            "tests/costs/test_waiting.py"),

@@ -1,11 +1,29 @@
-"""Names of the types of arrays."""
+"""Names of the types of arrays, and quotients and logarithms of them where some have none."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
 Ints = NDArray[np.int64]
+
+
+def ratio(part: ArrayLike, whole: ArrayLike, otherwise: ArrayLike = np.nan, where: ArrayLike | None = None) -> Array:
+    """``part / whole``, broadcast, where the whole is above zero, or `where` that holds; `otherwise` elsewhere."""
+    known = np.asarray(whole) > 0 if where is None else where
+    return np.asarray(np.where(known, np.asarray(part) / np.where(known, whole, 1.0), otherwise))
+
+
+def log(values: ArrayLike) -> Array:
+    """``ln(values)`` without warnings: minus infinity of zero, NaN of what is negative."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(values))
+
+
+def log_ratio(part: ArrayLike, whole: ArrayLike) -> Array:
+    """``ln(part / whole)``, broadcast, without warnings: not finite where one is zero or both have not one sign."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(np.log(np.asarray(part) / np.asarray(whole)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Mask
-from ranksight.core.units import finite, whole
+from ranksight.core.units import whole
 from ranksight.model.evidence import codes_of
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
@@ -57,22 +56,6 @@ class Answer:
         """Whether the data suffice for the answer."""
         return self.status == OK
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as ``ranksight predict --format json`` prints it."""
-        return {
-            "configuration": {name: whole(value) for name, value in self.configuration.items()},
-            "kernel": self.kernel,
-            "metric": self.metric,
-            "value": finite(self.value),
-            "interval": [finite(self.lower), finite(self.upper)],
-            "level": self.level,
-            "status": "ok" if self.ok else "insufficient",
-            "reason": self.reason,
-            "uncertainty": {"form": finite(self.form), "noise": finite(1 - self.form)},
-            "method": str(codes_of(np.array([self.evidence], dtype=object))[0]),
-            "evidence": self.evidence,
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class Answers(Sequence[Answer]):
@@ -114,17 +97,6 @@ class Answers(Sequence[Answer]):
             self.evidence[row, k],
         )
 
-    def __iter__(self) -> Iterator[Answer]:
-        said, count = self.said, len(self.points)
-        places = [dict(zip(self.parameters, point, strict=True)) for point in self.points.tolist()]
-        points = itertools.chain.from_iterable(itertools.repeat(place, len(self.kernels)) for place in places)
-        names = (np.tile(each, count).tolist() for each in (self.kernels, self.metrics))
-        numbers = (_flat(each).tolist() for each in (said.value, said.lower, said.upper, said.status, said.form))
-        texts = (_flat(each).tolist() for each in (said.reason, self.evidence))
-        every = zip(points, *names, *numbers, *texts, strict=True)
-        for place, kernel, name, value, low, high, status, form, reason, evidence in every:
-            yield Answer({**place}, kernel, name, value, low, high, said.level, status, str(reason), form, evidence)
-
     @property
     def ok(self) -> Mask:
         """Whether the data suffice for each answer."""
@@ -157,7 +129,7 @@ class Answers(Sequence[Answer]):
         return pd.DataFrame(self.columns)
 
     def to_dicts(self) -> Iterator[dict[str, Any]]:
-        """:meth:`Answer.to_dict` of each."""
+        """Each as plain data, as ``ranksight predict --format json`` prints it."""
         form = _flat(self.said.form)
         numbers = [
             known(column) for column in (*(self.columns[n] for n in ("value", "lower", "upper")), form, 1 - form)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import notes_of
@@ -71,7 +71,7 @@ def _outgrown(model: Model, points: Array) -> str:
     said = model.fitted.at_training(model.training)
     missed, every = (np.array([said[rows[k, name]] for k in kernels]) for name in ("loads_mem", "loads"))
     known = np.isfinite(missed) & np.isfinite(every) & (every > SMALL * np.nansum(every, axis=0))
-    share = np.where(known, np.maximum(missed, 0.0) / np.where(known, every, 1.0), np.nan)
+    share = ratio(np.maximum(missed, 0.0), every, where=known)
     if not known.any() or not np.nanmax(share) > HELD:
         return ""
     worst = kernels[int(np.unravel_index(int(np.nanargmax(share)), share.shape)[0])]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksight.analysis.comparison.sides import Side
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, log_ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.model.uncertainty.forecast import TAIL
 
@@ -104,8 +104,7 @@ def _ratios(before: Side, after: Side, timer: str) -> list[tuple[str, Array, Arr
         if name != timer or other is None:
             continue
         sound = before.sound[row] & after.sound[other]
-        with np.errstate(all="ignore"):
-            ratio = np.where(sound, np.log(after.value[other] / before.value[row]), np.nan)
+        ratio = np.where(sound, log_ratio(after.value[other], before.value[row]), np.nan)
         found.append((kernel, ratio, np.hypot(before.error[row], after.error[other])))
     return found
 

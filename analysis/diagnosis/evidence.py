@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis import counted, few, topdown
 from ranksight.analysis.diagnosis.ceilings import Ceilings
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.bulk_synchronous import Application
@@ -319,7 +319,7 @@ def _cpi(execution: Array, instructions: Array, ceilings: Ceilings | None) -> Ar
         return np.full(execution.shape, np.nan)
     cycles = execution * ceilings.frequency
     known = (execution > 0) & (instructions > 0)
-    return np.where(known, cycles / np.where(known, instructions, 1.0), np.nan)
+    return ratio(cycles, instructions, where=known)
 
 
 def _shared(equation: Application, kernels: tuple[str, ...], each: Mapping[str, Array]) -> Array:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, ratio
 
 WIDTH = 8.0
 """Instructions that a core retires a cycle at most; the widest of today's cores rename or retire six to eight."""
@@ -97,10 +97,10 @@ def execution(
         bottom = np.fmax(np.fmax(minimum_cpi - minimum_wait[:, None], here), 1 / WIDTH)
     # Rounding, and times and counts of different runs: bounds that cross meet where they do.
     bottom = np.fmin(bottom, top)
-    share = np.divide(instructions, cycles, out=np.ones(cycles.shape), where=cycles > 0)
+    share = ratio(instructions, cycles, 1.0)
     known = np.isfinite(stalls)
-    counted = np.clip(1 - np.divide(stalls, cycles, out=np.zeros(cycles.shape), where=cycles > 0), 1e-6, 1.0)
-    reach = np.maximum(2 * np.divide(np.nan_to_num(error), cycles, out=np.zeros(cycles.shape), where=cycles > 0), 0.02)
+    counted = np.clip(1 - ratio(stalls, cycles, 0.0), 1e-6, 1.0)
+    reach = np.maximum(2 * ratio(np.nan_to_num(error), cycles, 0.0), 0.02)
     blank = ~known & ~np.isfinite(each)
     low = np.where(known, np.maximum(counted - reach, 1e-6), np.clip(np.nan_to_num(bottom * share), 1e-6, 1.0))
     high = np.where(known, np.minimum(counted + reach, 1.0), np.clip(np.nan_to_num(top * share, nan=1.0), 1e-6, 1.0))

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ranksight.analysis.diagnosis.causes import Causes
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.arrays import ratio
 from ranksight.core.experiment import WHOLE
 
 SIMILAR = 1.1
@@ -36,7 +37,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     with np.errstate(invalid="ignore", divide="ignore"):
         cpi = computing * evidence.frequency / evidence.instructions[:, 0]
     inner = causes.share[[0, 1, 2, 3, 6], :, 0].sum(axis=0)
-    held = np.divide(causes.share[1:4, :, 0].sum(axis=0), inner, out=np.zeros_like(inner), where=inner > 0)
+    held = ratio(causes.share[1:4, :, 0].sum(axis=0), inner, 0.0)
     factor = evidence.factor[:, 0]
     kept = np.isfinite(cpi) & (computing >= LIGHT * total) & evidence.ok[:, 0]
     kept &= np.array([kernel != WHOLE for kernel in evidence.kernels])

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log_ratio
 
 MOST = 24
 """Kernels whose crossovers are reported: those with the largest share anywhere on the line."""
@@ -117,8 +117,7 @@ def _fine(line: Evidence, index: Index, sums: Array, level: float) -> tuple[Arra
 
     whole = line.whole[index]
     waited = (line.imbalance + line.communication)[index]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wide = np.log((line.high[index] + waited) / np.maximum(line.low[index] + waited, 1e-300))
+    wide = log_ratio(line.high[index] + waited, np.maximum(line.low[index] + waited, 1e-300))
     spread = np.nan_to_num(wide / (2 * float(special.ndtri((1 + level) / 2))), nan=1.0, posinf=1.0)
     times = np.exp(between(np.log(whole)))
     return np.exp(fine), times, between(spread), times / np.exp(np.interp(fine, x, np.log(sums)))

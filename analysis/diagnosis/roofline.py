@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.causes import Causes
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.core.arrays import ratio
 from ranksight.core.experiment import WHOLE
 
 Array = NDArray[Any]
@@ -38,8 +39,8 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     traffic = evidence.traffic
     bandwidth = np.full((3, k), np.nan) if evidence.ceilings is None else evidence.ceilings.share(evidence.cores)[1:]
     with np.errstate(invalid="ignore", divide="ignore"):
-        intensity = np.where(traffic > 0, work / np.where(traffic > 0, traffic, 1.0), np.nan)
-        speed = np.where(evidence.computing > 0, work / np.where(evidence.computing > 0, evidence.computing, 1), np.nan)
+        intensity = ratio(work, traffic)
+        speed = ratio(work, evidence.computing)
     ceiling = intensity * bandwidth[:, None, :]
     top = np.fmax.reduce(np.nan_to_num(causes.used, nan=-1.0), axis=0)
 

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.evidence import Evidence
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.experiment import WHOLE
 
 HALF = -0.5
@@ -182,7 +182,7 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     start = np.where(sufficient.any(axis=1), sufficient.argmax(axis=1), both.argmax(axis=1))
     at = start[:, None]
     base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
-    each = np.divide(base, counts, out=np.zeros_like(base), where=counts > 0)
+    each = ratio(base, counts, 0.0)
     by = np.where(use, COUNTED, "time").astype(object)
     return np.where(use[:, None], np.maximum(each * work, 0.0), times), line.ranks, by
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ranksight.analysis.diagnosis import whatif
 from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes, over_the_roof, too_long
 from ranksight.analysis.diagnosis.evidence import Evidence
-from ranksight.core.arrays import Index
+from ranksight.core.arrays import Index, ratio
 from ranksight.core.experiment import WHOLE
 
 _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
@@ -46,7 +46,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     cycles = evidence.computing * evidence.frequency
     with np.errstate(invalid="ignore", divide="ignore"):
         cpi = np.where(evidence.instructions > 0, cycles / evidence.instructions, np.nan)
-        share = np.where(sums > 0, whole / np.where(sums > 0, sums, 1.0), 0.0)
+        share = ratio(whole, sums, 0.0)
     verdict = causes.verdict
     waited = evidence.imbalance + evidence.communication
     columns: dict[str, object] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.analysis.diagnosis.causes import Causes
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 
 CHANGES = ("execution", "caches", "memory", "network", "balance")
 """What is twice as fast (execution, caches of the second and third level, memory, messages), or perfect (balance)."""
@@ -28,7 +28,7 @@ def savings(causes: Causes, computing: Array, whole: Array) -> Array:
     `computing` and `whole` (K, k): seconds of the mean rank's computing, and of all parts.
     """
     share = causes.share
-    busy = np.divide(computing, whole, out=np.zeros_like(whole), where=whole > 0)
+    busy = ratio(computing, whole, 0.0)
     floor = np.nan_to_num(np.fmax.reduce(np.minimum(causes.used, 1.0), axis=0)) * busy
     inner = share[[0, 1, 2, 3, 6]].sum(axis=0)
     execution = np.minimum(share[0] / 2, np.maximum(inner - floor, 0.0))

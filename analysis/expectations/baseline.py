@@ -42,7 +42,7 @@ def status_quo_rulers(parameters: tuple[str, ...]) -> dict[str, Ruler]:
 def status_quo(
     study: Study, earlier: Experiment, now: Series, taken: Mapping[Key, Expectation], ahead: Array
 ) -> tuple[dict[Key, Expectation], dict[Key, str]]:
-    """Expectations from an earlier experiment, and why others could not be had.
+    """Expectations from an earlier experiment by (function, metric), and why others could not be had.
 
     Raises InputError when the experiments share no function, or vary other parameters.
 
@@ -56,11 +56,6 @@ def status_quo(
         Those that the study states.
     ahead : (k, m)
         Configurations that are asked for.
-
-    Returns
-    -------
-    expectations : mapping of (function, metric) to Expectation
-    missing : mapping of (function, metric) to str
     """
     names = [name for name in dict.fromkeys(now.metrics) if name in earlier.metrics()]
     if not names:

@@ -39,7 +39,7 @@ class Finding:
     adjusted_r2: float = float("nan")  # NaN for constants
     weight: float = 0.0  # share of the hypotheses that give the same verdict about the deviation limit
     settings: int = 0  # configurations measured
-    status: Status = "ok"  # {"ok", "insufficient"}
+    status: Status = "ok"
     reason: str = ""  # why there is no verdict
     upper: bool = False  # whether slower growth than the limit allows is accepted
     widened: bool = False  # the best term was the upper boundary of the generated space, which was widened

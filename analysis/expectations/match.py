@@ -25,7 +25,7 @@ class Match:
     found: Growth
     divergence: Growth
     limit: Growth
-    rank: Rank  # {"total", "approximate", "none"}
+    rank: Rank
     faster: bool  # whether it grows faster than expected along some parameter
     exceeds: bool  # whether it does so by more than the limit
 

@@ -57,8 +57,8 @@ class RuleFinding:
     rule: Rule
     smaller: tuple[Growth, ...]  # fastest growing summands of both sides
     larger: tuple[Growth, ...]
-    in_the_limit: State  # {"holds", "violated", "insufficient"}: by the models' growth; by the measurements
-    measured: State  # {"holds", "violated", "insufficient"}
+    in_the_limit: State  # by the models' growth
+    measured: State  # by the measurements
     at: tuple[Comparison, ...] = ()  # measured configurations that violate it
     ahead: tuple[Comparison, ...] = ()  # by the models, at the targets
     begins: float | None = None  # value of the parameter beyond the measurements from which on the models violate it

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranksight.analysis.comparison.sides import Key, Side, measured_side, time_metric
 from ranksight.analysis.history.changepoints import changepoints, levels, noise
-from ranksight.core.arrays import Array, Mask
+from ranksight.core.arrays import Array, Mask, log
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
@@ -229,8 +229,7 @@ def _changes(keys: Sequence[Key], value: Array, error: Array, scatter: float, le
     for name in dict.fromkeys(names.tolist()):
         mine = np.flatnonzero(names == name)
         flat, wrong = (x[mine].reshape(-1, value.shape[2]) for x in (value, error))
-        with np.errstate(all="ignore"):
-            logs = np.where(flat > 0, np.log(flat), np.nan)
+        logs = np.where(flat > 0, log(flat), np.nan)
         wrong = noise(logs, wrong, scatter if metric(str(name)).kind in ("time", "other") else 0.0)
         starts = changepoints(logs, wrong, level)
         begins[mine] = starts.reshape(len(mine), *value.shape[1:])

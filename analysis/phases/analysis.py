@@ -41,7 +41,7 @@ class Analysis:
     without one)."""
     ranks: tuple[float, ...]  # rank counts of the original workload
     phases: tuple[Phase, ...]
-    clock: Clock  # {"measured", "simulated"}
+    clock: Clock
     machine: Machine  # whose latencies and clock turn counts into cycles
     coverage: float
     unrelated: float

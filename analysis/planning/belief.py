@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log_ratio
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.search.terms import values
@@ -93,8 +93,7 @@ class Belief:
         drift = fitted.drift[rows].max(axis=2)
         fixed = low == high
         drift = np.where(fixed, np.maximum(drift, priors.DRIFT), drift)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            away = np.log(points[None] / low[:, None])
+        away = log_ratio(points[None], low[:, None])
         away = np.where(fixed[:, None] & np.isfinite(away), away, 0.0) * size[..., None]
         slopes = np.broadcast_to(np.moveaxis(away, 2, 1)[:, None], (*centre.shape[:2], points.shape[1], len(points)))
         return cls(
@@ -115,6 +114,5 @@ class Belief:
 
     def beyond(self, low: Array, high: Array, points: Array) -> Array:
         """How many e-folds (s, k, m) points (k, m) lie outside of the ranges `low` to `high` (s, k or 1, m)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out = np.fmax(np.log(points[None] / high), np.log(low / points[None]))
+        out = np.fmax(log_ratio(points[None], high), log_ratio(low, points[None]))
         return np.asarray(np.where(np.isfinite(out), np.maximum(out, 0.0), 0.0))

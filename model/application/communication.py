@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ranksight.comm.costs.cost import cost
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
@@ -141,12 +141,7 @@ class Exchanged:
 
     def table(self, parameters: Sequence[str], points: Array) -> list[dict[str, Any]]:
         """A row of :data:`EXCHANGED` for each of `points` (k, m) that has communication."""
-        network = np.divide(
-            self.times.value.sum(axis=0),
-            self.factor.value[0],
-            out=np.zeros(len(points)),
-            where=self.factor.value[0] > 0,
-        )
+        network = ratio(self.times.value.sum(axis=0), self.factor.value[0], 0.0)
         rows = zip(
             (
                 {name: int(x) if x.is_integer() else x for name, x in zip(parameters, point.tolist(), strict=True)}
@@ -272,8 +267,7 @@ class Communication(Stored):
         else:
             sent, fabric = self._sent(points, level), network.fabric()
             alone = self._times(points, sent, fabric, network.choice())
-        with np.errstate(divide="ignore"):
-            own = np.log(alone.value)
+        own = log(alone.value)
         reach = float(special.ndtri((1 + level) / 2))
         middle, scaled, down, up = own.copy(), own.copy(), *np.full((2, *own.shape), reach * COMMUNICATION_UNKNOWN)
         exact = np.zeros(own.shape, dtype=bool)
@@ -290,8 +284,7 @@ class Communication(Stored):
                     if (way := held.ways[row]) not in each and network is not None:
                         said = self._times(points, sent, fabric, network.choice(kind, way), kind)
                         each[way] = said.value[mine]
-                    with np.errstate(divide="ignore"):
-                        logs[at] = np.log(each[way]) + held.levels[row]
+                    logs[at] = log(each[way]) + held.levels[row]
                 weights = np.broadcast_to(held.weights[rows][:, None, None], logs.shape)
                 scaled[mine] = (weights * logs).sum(axis=0)
                 spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
@@ -322,7 +315,7 @@ class Communication(Stored):
         for operation, places in operations.items():  # priced once for all kernels that call it
             counted = [[rows[self.names[at], what] for at in places] for what in ("messages", "bytes_sent")]
             calls, size = (np.maximum(np.nan_to_num(ends[:, index]), 0.0) for index in counted)
-            each = np.divide(size, calls, out=np.zeros_like(size), where=calls > 0)
+            each = ratio(size, calls, 0.0)
             everywhere = np.broadcast_to(np.maximum(ranks, 1), each.shape)
             value[places], lower[places], upper[places] = calls * price(operation, everywhere, each)
             form[places] = forecast.form_of(*((width[index], said.form[index]) for index in counted))
@@ -391,8 +384,7 @@ def _exchanged(alone: Forecast, middle: Array, scaled: Array, down: Array, up: A
         Where the time in the program was measured: nothing else is uncertain there.
     """
     value = np.exp(middle)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fall, rise = np.log(alone.value / alone.lower), np.log(alone.upper / alone.value)
+    fall, rise = log_ratio(alone.value, alone.lower), log_ratio(alone.upper, alone.value)
     fall, rise = (np.where(exact, 0.0, np.where(np.isnan(end), 0.0, end)) for end in (fall, rise))
     lower, upper = value * np.exp(-np.hypot(fall, down)), value * np.exp(np.hypot(rise, up))
     theirs = forecast.form_of(((fall + rise) ** 2, alone.form), ((down + up) ** 2, np.where(exact, 0.0, 1.0)))

@@ -114,7 +114,7 @@ class PlainColumns(Stored):
             return False
         for name, shape in self._shapes().items():
             column = getattr(self, name)
-            if column.shape != shape and (column.size or 0 not in shape):  # an empty list does not tell its depth
+            if column.shape != shape and (column.size or 0 not in shape):  # an empty list has no depth
                 raise ValueError(f"'{name}' has the shape {column.shape}, not {shape}")
             if not ((np.abs(column) <= limits.FITTED) | ((name in GAPS) & np.isnan(column))).all():
                 raise ValueError(f"'{name}' holds a number that is not finite, or beyond {limits.FITTED:g}")

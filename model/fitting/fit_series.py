@@ -15,8 +15,7 @@ from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.iterations import hidden_slope, lines
-from ranksight.model.fitting.outcome import fitted_from
-from ranksight.model.fitting.searched import Searched, joined
+from ranksight.model.fitting.outcome import Searched, fitted_from, joined
 from ranksight.model.search import shrinkage
 from ranksight.model.search.crosswise import LINE, Crossed
 from ranksight.model.search.guide import prefer

@@ -21,8 +21,8 @@ from ranksight.model.fitting.columns import Columns
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.noise import behaviours
+from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
-from ranksight.model.uncertainty.hidden import beyond, spreads
 from ranksight.model.uncertainty.lasting import Lasting
 
 BATCH = 120_000
@@ -220,8 +220,8 @@ class Fitted(Keyed):
 
     def _aside(self, points: Array, hidden: Array | None) -> tuple[Array, Array]:
         """Relative standard deviations (s, k) that hidden parameters, or those that change nothing as stated, add where
-        they are outside of what was measured (:mod:`ranksight.model.uncertainty.hidden`), downwards and upwards. Raises
-        InputError when values are given for other hidden parameters than the series had.
+        they are outside of what was measured (:func:`ranksight.model.uncertainty.drift.spreads`), downwards and
+        upwards. Raises InputError when values are given for other hidden parameters than the series had.
         """
         if hidden is None and self.unaffected is None:
             none = np.zeros((len(self), len(points)))

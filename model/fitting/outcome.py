@@ -2,17 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.searched import Searched
+from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.lasting import Lasting
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
+PADDING = {"members": -1, "variance": np.inf, "freedom": 1.0}
+"""What stands where a series has fewer hypotheses or terms than others; 0 in other arrays."""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What the search says of s series."""
+
+    found: Found
+    drift: Array  # (s, m, 2): how far series may leave their functions along each parameter, downwards and upwards
+    lasting: Lasting | None  # correlated residuals
+    breaks: Array  # (s,): changepoints within the range; NaN without one
+    pace: Array  # (s,)
+    """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
+    turned: Array  # (s,): changes of slope that the values show (:func:`ranksight.model.uncertainty.slope.turned`)
+
+
+def stacked(arrays: Iterable[NDArray[Any]], name: str) -> NDArray[Any]:
+    """Arrays by series and hypothesis one below the other, with what keeps fewer hypotheses or terms padded as `name`
+    needs it (:data:`PADDING`)."""
+    held = list(arrays)
+    most = np.max([array.shape[1:] for array in held], axis=0)
+    wide = [[(0, 0), *((0, to - now) for to, now in zip(most, array.shape[1:], strict=True))] for array in held]
+    padding = PADDING.get(name, 0.0)
+    return np.concatenate([np.pad(a, extra, constant_values=padding) for a, extra in zip(held, wide, strict=True)])
+
+
+def joined(parts: list[Searched], order: Index) -> Searched:
+    """Parts of the search, over the same terms, together."""
+    lasting = Lasting.join([part.lasting for part in parts], [len(part.breaks) for part in parts], order)
+    rest = (
+        np.concatenate([getattr(part, name) for part in parts])[order] for name in ("drift", "breaks", "pace", "turned")
+    )
+    drift, broken, pace, turned = rest
+    names = [name for name in Found.__dataclass_fields__ if name != "basis"]
+    arrays = {name: stacked((getattr(part.found, name) for part in parts), name)[order] for name in names}
+    return Searched(Found(basis=parts[0].found.basis, **arrays), drift, lasting, broken, pace, turned)
 
 
 def fitted_from(series: Series, label: str, location: Location, positive: Mask, searched: Searched) -> Fitted:

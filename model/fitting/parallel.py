@@ -15,6 +15,7 @@ from ranksight.core.executing import executor, in_order
 from ranksight.core.log import progress
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.outcome import stacked
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.lasting import Lasting
 
@@ -56,7 +57,7 @@ def share(series: Series, size: int = SHARE) -> list[Index]:
 
 def pick(fitted: Fitted, rows: Index) -> Fitted:
     """The functions of the series `rows`, in their order."""
-    columns: dict[str, Any] = {name: getattr(fitted, name)[rows] for name in (*_PADDED, *_PLAIN)}
+    columns: dict[str, Any] = {name: getattr(fitted, name)[rows] for name in (*_MIXED, *_PLAIN)}
     columns["kernels"] = tuple(fitted.kernels[row] for row in rows)
     columns["metrics"] = tuple(fitted.metrics[row] for row in rows)
     if fitted.below is not None and fitted.below_rows is not None and fitted.breaks is not None:
@@ -74,8 +75,8 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
     return replace(fitted, **columns)
 
 
-_PADDED = {"members": -1.0, "weight": 0.0, "coefficient": 0.0, "root": 0.0, "variance": np.inf, "freedom": 1.0}
-"""Arrays by series and hypothesis, and what fills them where a part keeps fewer hypotheses or terms."""
+_MIXED = ("members", "weight", "coefficient", "root", "variance", "freedom")
+"""Arrays by series and hypothesis."""
 _PLAIN = ("press", "adjusted_r2", "count", "status", "positive", "trained", "drift", "pace", "seen", "turned",
           "within", "repetitions", "noisy", "samples")  # fmt: skip
 
@@ -90,25 +91,15 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
         raise InputError("functions of different parameters or spaces cannot be joined")
     back = np.argsort(np.concatenate(rows))
     offsets = np.cumsum([0, *(len(part.terms) for part in parts[:-1])])
-    kept = max(part.members.shape[1] for part in parts)
-    width = max(part.members.shape[2] for part in parts)
-
-    def grown(name: str, fill: float) -> NDArray[Any]:
-        pieces = []
-        for part, offset in zip(parts, offsets, strict=True):
-            array = getattr(part, name)
-            if name == "members":
-                array = np.where(array >= 0, array + offset, -1)
-            extra = [(0, 0), (0, kept - array.shape[1]), *((0, width - size) for size in array.shape[2:])]
-            pieces.append(np.pad(array, extra, constant_values=fill))
-        return np.concatenate(pieces)[back]
+    members = [np.where(p.members >= 0, p.members + offset, -1) for p, offset in zip(parts, offsets, strict=True)]
 
     def plain(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(part, name) for part in parts])[back]
 
     names = np.array([(k, m) for part in parts for k, m in part.keys], dtype=object)
     names = names.reshape(-1, 2)[back]
-    columns: dict[str, Any] = {name: grown(name, fill) for name, fill in _PADDED.items()}
+    columns: dict[str, Any] = {"members": stacked(members, "members")[back]}
+    columns |= {name: stacked((getattr(part, name) for part in parts), name)[back] for name in _MIXED[1:]}
     columns |= {name: plain(name) for name in _PLAIN}
     joined = replace(
         first,

@@ -26,17 +26,8 @@ WHOLE = 1 / TOLERANCE
 
 
 def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], Array | None]:
-    """The parameters that varied by themselves, and how others are tied to them.
-
-    `points` (n, m). `parameters`: ``ranks`` are kept before others.
-
-    Returns
-    -------
-    list of int
-        Columns of `points`.
-    (q, 1 + m) or None
-        The ties; None where there is none.
-    """
+    """The columns of `points` (n, m) that varied by themselves, and the ties (q, 1 + m) of others to them; None where
+    there is none. Of the `parameters`, ``ranks`` are kept before others."""
     order = sorted(range(points.shape[1]), key=lambda at: parameters[at] != "ranks")
     kept: list[int] = []
     ties = []

@@ -5,8 +5,7 @@ series, so is one that changes nothing in it: messages that do not depend on the
 of ranks, not once for every size, and a function with as many coefficients as numbers of ranks meets them all.
 
 A change of behaviour along one parameter, as where a cache no longer holds the data, is found where the series are
-fitted over it alone. So are those in which the other parameter changes nothing beyond their scatter
-(:mod:`ranksight.model.fitting.unmoved`), where that reveals a change: their values at its levels count as repetitions.
+fitted over it alone.
 """
 
 from __future__ import annotations
@@ -17,13 +16,10 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.model import priors
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
-from ranksight.model.fitting.unmoved import unmoved
-from ranksight.model.search.segments import LEFT, RIGHT
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import Series
 
@@ -63,13 +59,10 @@ def _fit_every(series: Series, **settings: Any) -> Fitted:
     excluded = settings.get("iterations") is not None or not isinstance(settings.get("space", ""), str)
     flat = {} if excluded or series.hidden is not None or series.points.shape[1] < 2 else _indifferent(series)
     fitted = _fit(series, **settings)
-    excluded |= series.hidden is not None or series.points.shape[1] != 2 or not settings.get("segments", True)
-    others = np.setdiff1d(np.arange(len(series)), [row for mine in flat.values() for row in mine])
-    broken = [] if excluded else _broken(series, others, fitted.ties, settings)
-    if not flat and not broken:
+    if not flat:
         return fitted
-    rest = np.setdiff1d(others, [row for _, mine in broken for row in mine])
-    parts, rows = [pick(fitted, rest), *(part for part, _ in broken)], [rest, *(mine for _, mine in broken)]
+    rest = np.setdiff1d(np.arange(len(series)), [row for mine in flat.values() for row in mine])
+    parts, rows = [pick(fitted, rest)], [rest]
     for kept, mine in flat.items():
         part = _widened(_fit(_once(series.select(mine), [*kept]), **settings), series, [*kept])
         aside = [at for at in range(len(series.parameters)) if at not in kept]
@@ -77,28 +70,6 @@ def _fit_every(series: Series, **settings: Any) -> Fitted:
         parts.append(replace(part, ties=fitted.ties))
         rows.append(mine)
     return join(parts, rows)
-
-
-def _broken(series: Series, rows: Index, ties: Array | None, settings: dict[str, Any]) -> list[tuple[Fitted, Index]]:
-    """Series among `rows` whose behaviour changes along one of two parameters where the other changes nothing beyond
-    their scatter, with their functions."""
-    found = []
-    for at in (0, 1):
-        if len(np.unique(series.points[:, 1 - at])) < LEFT + RIGHT:
-            continue
-        still, slope = unmoved(series.points, series.values[rows], at)
-        mine, slope = rows[still], slope[still]
-        if not len(mine):
-            continue
-        part = _widened(fit_series(_grouped(series.select(mine), [1 - at])[0], **settings), series, [1 - at])
-        if part.below_rows is None:
-            continue
-        # Away from where it was measured, what changed nothing may change something yet.
-        part.drift[:, at] = np.hypot(priors.DRIFT * part.pace, slope)[:, None]
-        mine, part = mine[part.below_rows], replace(pick(part, part.below_rows), ties=ties)
-        found.append((part, mine))
-        rows = np.setdiff1d(rows, mine)
-    return found
 
 
 def _grouped(series: Series, kept: list[int]) -> tuple[Series, Array]:

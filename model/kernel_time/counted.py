@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
@@ -199,8 +199,7 @@ class Counted(Stored):
             if held is None:
                 continue
             count = min(HYPOTHESES, len(held.weight))
-            with np.errstate(divide="ignore"):
-                each[:count, :, at] = np.log(held.per_work(x, capacities)[:count]) + works[name].centre[at]
+            each[:count, :, at] = log(held.per_work(x, capacities)[:count]) + works[name].centre[at]
             sides[0, at], sides[1, at] = works[name].down[at], works[name].up[at]
         return [[Spread(one, sides[0], sides[1]) for one in level] for level in each]
 
@@ -229,8 +228,7 @@ class Counted(Stored):
         execution = self.execution.at([works[name] for name in self.execution.names], inputs)
         loads, memory, kinds = self._waiting(points, work_points, counts, rows, f, works)
         levels = loads * self.latencies_at(np.exp(f.centre[0])).T
-        with np.errstate(divide="ignore"):
-            waiting = np.log(levels.sum(axis=2))
+        waiting = log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
         core = _sum(execution, stalls).plus(inverse)
         need = self.need(memory, points, works)
@@ -344,8 +342,7 @@ class Counted(Stored):
         if not np.isfinite(read.centre).any():
             return None
         one = needs(self.where.domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
-        with np.errstate(divide="ignore"):
-            seconds = np.log(self.where.active(points) * one / self.bandwidth)
+        seconds = log_ratio(self.where.active(points) * one, self.bandwidth)
         return Spread(seconds, read.down, read.up)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
 from ranksight.model import priors
@@ -116,8 +116,7 @@ class _Known:
         """Logarithms of a metric, (K, n)."""
         index = self._index(name)
         values = np.where(index[:, None] >= 0, self.middle[index], np.nan)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(values > 0, np.log(values), np.nan)
+        return np.where(values > 0, log(values), np.nan)
 
     def errors(self, name: str) -> Array:
         """Relative standard errors of a metric, (K, n)."""
@@ -266,8 +265,7 @@ def _unsaturated(
     if domains is None or domains.domain is None:
         return stalled, 1.0
     nothing = np.zeros(time.shape)
-    with np.errstate(divide="ignore"):
-        memory = Spread(np.log(levels[3]), nothing, nothing)
+    memory = Spread(log(levels[3]), nothing, nothing)
     works = {name: Spread(counts[name], nothing, nothing) for name in ("bytes_mem_read", "bytes_mem_written")}
     need = model.need(memory, points, works)
     if need is None:

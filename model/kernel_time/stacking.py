@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.model import priors
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.plaindata import Stored
@@ -146,8 +146,7 @@ def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
     found = np.full(len(kernels), np.nan)
     mine = places(law.kernels, kernels)
     centre, down, up = (part[mine] for part in (law.spread.centre, law.spread.down, law.spread.up))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.log(truth) - centre
+    apart = log(truth) - centre
     down, up = np.hypot(down, priors.REPEATED), np.hypot(up, priors.REPEATED)
     t = apart / np.where(apart < 0, down, up)
     nu = priors.FREEDOM
@@ -185,7 +184,7 @@ def mix(kernels: tuple[str, ...], laws: Mapping[str, Law], weights: Array, level
     average = (share * centre).sum(axis=0)
     between = (share * (centre - average) ** 2).sum(axis=0)
     within = (share * ((down + up) / 2) ** 2).sum(axis=0)
-    form = np.divide(between, between + within, out=np.zeros(known.shape), where=between + within > 0)
+    form = ratio(between, between + within, 0.0)
     value, lower, upper = (np.where(known, np.exp(part), np.nan) for part in (middle, low, high))
     status = np.where(known, forecast.OK, forecast.NO_DATA)
     reason = np.where(known, "", forecast.REASONS[forecast.NO_DATA]).astype(object)

@@ -12,7 +12,7 @@ from ranksight.comm.patterns.find_grids import cartesian_grids
 from ranksight.comm.patterns.recognition import Explanation, distinct_explanations, explain
 from ranksight.comm.patterns.rule import EdgeSet
 from ranksight.comm.patterns.steps import Step
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.message_model import Messages
@@ -194,7 +194,7 @@ def _linked(
             # A rule that has no link at a number of ranks says nothing of its volume there.
             here = [p for p in shares if chosen.rules[who].links(ranks[p]).source.size]
             counts = [shares[p][0][who][0] for p in here]
-            sizes = [np.divide(b, c, out=np.zeros_like(b), where=c > 0) for c, b in (shares[p][0][who] for p in here)]
+            sizes = [ratio(b, c, 0.0) for c, b in (shares[p][0][who] for p in here)]
             count_profile, count = profile(counts)
             size_profile, size = profile(sizes)
             rule = chosen.rules[who]

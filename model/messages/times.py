@@ -4,6 +4,11 @@ Blocking messages follow each other, ``T(s)`` each. Nonblocking ones that are co
 with `w` completions of all (``MPI_Waitall``) on a rank its `c` sends make `w` trains of ``c / w`` messages, each of
 ``sum of spacing(s) + T(s) of the last`` (LogGP, Alexandrov et al. 1995). Collectives cost what the algorithm that the
 library chooses costs. A superstep ends with its slowest rank, so the times reported are those of the rank with most.
+
+Ranks of a node that send to other nodes at the same time share what its adapter carries; so do all ranks that send to
+one node share its adapter on the way in. Each sender gets the same rate until it is done, so a sender with ``b`` bytes
+among senders with ``b_j`` is done when ``sum_j min(b_j, b)`` bytes have gone through (max-min fairness: Bertsekas and
+Gallager, "Data Networks", 2nd ed. 1992, section 6.5.2): as if that over ``b`` pairs shared the link.
 """
 
 from __future__ import annotations
@@ -17,8 +22,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
 from ranksight.comm.costs.selection import Selector
-from ranksight.core.arrays import Array, Index, Mask
-from ranksight.model.messages.adapters import sharing_pairs
+from ranksight.core.arrays import Array, Index, Ints, Mask, ratio
 from ranksight.model.messages.table import MessageTable, Row
 
 Choice = str | Selector | Mapping[str, str]
@@ -100,7 +104,7 @@ def _collectives(
 
 def _handed_over(row: Row, name: str, ranks: int, volume: str) -> Array:
     """Bytes (ranks,) that a call of a rank hands over."""
-    mean = np.divide(getattr(row, volume), row.count, out=np.zeros(ranks), where=row.count > 0)
+    mean = ratio(getattr(row, volume), row.count, 0.0)
     if name in ("scatter", "scatterv"):
         # The root's volume is all blocks; every other rank's is one.
         mean = np.full(ranks, float(np.median(mean[row.count > 0])) if (row.count > 0).any() else 0.0)
@@ -110,8 +114,8 @@ def _handed_over(row: Row, name: str, ranks: int, volume: str) -> Array:
 def _train(parts: list[tuple[Array, Array, Array]], rounds: Array) -> Array:
     """Messages of several sizes in `rounds` trains: all spacings, and for the largest of each train its whole way."""
     count = np.stack([part[0] for part in parts])
-    each = [np.divide(part[1], part[0], out=np.zeros_like(part[1]), where=part[0] > 0) for part in parts]
-    last = [np.divide(part[2], part[0], out=np.zeros_like(part[2]), where=part[0] > 0) for part in parts]
+    each = [ratio(part[1], part[0], 0.0) for part in parts]
+    last = [ratio(part[2], part[0], 0.0) for part in parts]
     extra = np.max(np.stack(last) - np.stack(each), axis=0)
     spacing = sum(part[1] for part in parts)
     # Without a completion of all on a rank its messages are waited for one by one.
@@ -123,14 +127,12 @@ def _train(parts: list[tuple[Array, Array, Array]], rounds: Array) -> Array:
 def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[Array, Array, Array]]:
     """Messages of every rank, and sums of their spacings and of their transfers; inside and between nodes apart."""
     if not len(row.links):
-        size = np.divide(getattr(row, volume), row.count, out=np.zeros(ranks), where=row.count > 0)
+        size = ratio(getattr(row, volume), row.count, 0.0)
         link = fabric.far if fabric.inter is not None and ranks > fabric.ranks_per_node else fabric.near
         return [(row.count, row.count * link.spacing(size), row.count * link.transfer_time(size))]
     source, target = row.links // ranks, row.links % ranks
-    scale = np.divide(getattr(row, volume), row.bytes, out=np.ones(ranks), where=row.bytes > 0)
-    size = (
-        np.divide(row.link_bytes, row.link_count, out=np.zeros(len(source)), where=row.link_count > 0) * scale[source]
-    )
+    scale = ratio(getattr(row, volume), row.bytes, 1.0)
+    size = ratio(row.link_bytes, row.link_count, 0.0) * scale[source]
     here, there = fabric.node_of(source, ranks), fabric.node_of(target, ranks)
     crossing = (here != there) if fabric.inter is not None else np.zeros(len(source), dtype=bool)
     pairs = np.ones(len(source))
@@ -150,3 +152,42 @@ def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[A
         spacing, transfer = link.spacing(size[way], pairs[way]), link.transfer_time(size[way], pairs[way])
         parts.append((total(np.ones(len(weights))), total(spacing), total(transfer)))
     return parts
+
+
+def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:
+    """Pairs that share the adapters with each link between nodes, (e,), at least 1.
+
+    `source` (e,): sending rank of each link. `near`, `far` (e,): its node, and that of the receiver. `volume` (e,):
+    bytes that it carries.
+    """
+    ranks, sender = np.unique(source, return_inverse=True)
+    sender = sender.reshape(-1)
+    mine = np.bincount(sender, weights=volume, minlength=len(ranks))
+    node = np.zeros(len(ranks), dtype=np.int64)
+    node[sender] = near
+    out = gone_through(node, mine.astype(np.float64))
+    # On the way in: what each rank sends to one node, against what all others send there.
+    nodes = int(far.max()) + 1
+    ways, way = np.unique(source * nodes + far, return_inverse=True)
+    way = way.reshape(-1)
+    carried = np.bincount(way, weights=volume, minlength=len(ways)).astype(np.float64)
+    into = gone_through(ways % nodes, carried)
+    busiest = np.zeros(len(ranks))
+    np.maximum.at(busiest, sender, into[way])
+    through = np.maximum(out, busiest)
+    return np.asarray(np.maximum(ratio(through, mine, 1.0), 1.0)[sender])
+
+
+def gone_through(group: Ints, volume: Array) -> Array:
+    """``sum_j min(b_j, b_i)`` over the members j of the group of each i, (n,)."""
+    order = np.lexsort((volume, group))
+    groups, sizes = group[order], volume[order]
+    first = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]])) if len(order) else np.zeros(0, np.intp)
+    members = np.diff(np.append(first, len(order)))
+    begin = np.repeat(first, members)
+    smaller = np.concatenate([[0.0], np.cumsum(sizes)])
+    # Those before it in its group are smaller and done; it and those behind have had as much as itself.
+    left = np.repeat(first + members, members) - np.arange(len(order))
+    found = np.empty(len(order))
+    found[order] = smaller[np.arange(len(order))] - smaller[begin] + left * sizes
+    return found

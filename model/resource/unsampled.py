@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from ranksight.core import special
+from ranksight.core.arrays import ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.sampled import HANDFUL
 from ranksight.model import priors
@@ -59,7 +60,7 @@ def with_unsampled(sampled: Sampled) -> Sampled:
         return sampled
     samples = np.sum([number[kernel] for kernel in timed], axis=0)
     pace = times[:, taken].sum() / instructions[:, taken].sum()
-    each = np.where(taken, samples / np.where(taken, instructions.sum(axis=0), 1.0), 0.0)
+    each = ratio(samples, instructions.sum(axis=0), 0.0, where=taken)
     own = values[[rows[kernel, "instructions"] for kernel in silent]]
     fell = np.array([number[kernel].sum() for kernel in silent])
     theta = (SHAPE + fell) / (SHAPE + np.nan_to_num(own) @ each)

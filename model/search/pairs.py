@@ -34,15 +34,8 @@ NATURAL: tuple[Factor, ...] = (
 
 
 def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screened, Index]:
-    """The best pairs of terms of a dictionary, with and without a constant (term 0), on some series.
-
-    Returns
-    -------
-    Screened
-        Over all series; impossible on those not in `rows`.
-    (rows, pairs, 2) intp
-        The pairs.
-    """
+    """The best pairs of terms of a dictionary, with and without a constant (term 0), on the series `rows`: solved over
+    all series, impossible on others, and the pairs (rows, pairs, 2)."""
     mine = problem.part(rows)
     terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
     # A program has one process grid, and the other term of a pair with one of its terms is natural.

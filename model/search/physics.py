@@ -12,15 +12,11 @@ from ranksight.model.search.problem import Problem
 
 
 def admissible(problem: Problem, coefficients: Array, terms: Index, unseen: Array) -> tuple[Mask, Array]:
-    """Which solutions respect the physics of their series, and what their negative coefficients and their growth cost.
+    """Which solutions (s, h) respect the physics of their series, and what their negative coefficients and their growth
+    cost.
 
     `coefficients` (s, h, k). `terms` (h, k) or (s, h, k): terms of the basis, the fastest growing last. `unseen` (s,
     h): growth that no point has shown (:func:`unseen`).
-
-    Returns
-    -------
-    allowed : (s, h) bool
-    penalty : (s, h)
     """
     size = terms.shape[-1]
     negative = coefficients < 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log
 from ranksight.core.metrics import Kind
 from ranksight.model.search.basis import AHEAD, Basis
 from ranksight.model.series.noise import Location
@@ -60,8 +60,7 @@ def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: 
 
 def _change(points: Array, present: Mask, y: Array) -> Array:
     """Largest change (s, m) of ln |y| along lines of each axis, scaled to :data:`search.basis.AHEAD`."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.log(np.abs(y))
+    size = log(np.abs(y))
     result = np.zeros((len(y), points.shape[1]))
     for axis in range(points.shape[1]):
         _, group = np.unique(np.delete(points, axis, axis=1), axis=0, return_inverse=True)

@@ -45,16 +45,12 @@ def classes(table: Array, members: Index) -> Index:
 
 
 def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array, Array]:
-    """What to add to the hypotheses' evidence (s, h): how much more common their classes are than thought.
+    """What to add to the hypotheses' evidence (s, h), of series that are none of these and of these: how much more
+    common their classes are than thought, logarithms.
 
     The prior of a series is learned from the others alone: its own values must not count twice. Where there are many,
     one series makes no difference, and the same is added to all. `evidence` (s, h): log marginal likelihoods with the
     space's own prior; series without any count for nothing.
-
-    Returns
-    -------
-    (1, h) and (s, h) or (1, h)
-        Logarithms: for series that are none of these, and for these.
     """
     if screened.choice is not None:
         # Each series has hypotheses of its own: there are no common classes to count.

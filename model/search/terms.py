@@ -70,17 +70,10 @@ def growth(term: tuple[Factor, ...]) -> tuple[float, float, float]:
 
 
 def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
-    """Logarithm of the size of terms at points, and their sign.
+    """Logarithm of the size of terms (..., m, 3) at `points` (n, m), and their sign, (..., n).
 
-    `terms` (..., m, 3). `points` (n, m).
-
-    Returns
-    -------
-    size : (..., n)
-        ``ln |term|``; -inf where the term is zero (a logarithm at one), NaN where it has no value (a logarithm or a
-        negative or fractional power at or below zero).
-    sign : (..., n)
-        -1 where a logarithm to an odd power lies below one, else 1.
+    The logarithm is -inf where the term is zero (a logarithm at one), NaN where it has no value (a logarithm or a
+    negative or fractional power at or below zero). The sign is -1 where a logarithm to an odd power lies below one.
     """
     shape = (*terms.shape[:-2], len(points))
     size = np.zeros(shape)

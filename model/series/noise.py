@@ -13,8 +13,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind, metric
 from ranksight.model.series import repetitions
 from ranksight.model.series.location import Location as Location  # what users of noise name
-from ranksight.model.series.moderation import laws
-from ranksight.model.series.outliers import without_outliers
+from ranksight.model.series.outliers import laws, without_outliers
 from ranksight.model.series.poisson import located
 from ranksight.model.series.reduction import reduce
 
@@ -160,7 +159,7 @@ def _inefficiency(repeats: Array, how: str) -> Array:
 
 def moderate(variance: Array, freedom: Array) -> tuple[float, float]:
     """Degrees of freedom and variance of the law behind sample variances (n,) that are not zero
-    (:func:`ranksight.model.series.moderation.laws`)."""
+    (:func:`ranksight.model.series.outliers.laws`)."""
     prior, centre = laws(np.where(variance > SMALLEST**2, variance, 0.0)[None], freedom[None])
     return float(prior[0]), float(centre[0])
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array
-from ranksight.model.series.moderation import laws
 from ranksight.model.series.reduction import median
 
 LEVEL = 1e-4
@@ -29,6 +28,10 @@ MOST = 10
 """Repetitions of which one may be an outlier."""
 LEAST = 4
 """Repetitions of a configuration needed to find which of them differs from the others."""
+VARIANCES = 4
+"""Variances needed to estimate a law."""
+FREEST = 100.0
+"""Most degrees of freedom of a law."""
 
 
 def without_outliers(values: Array) -> Array:
@@ -70,3 +73,41 @@ def _variance(apart: Array) -> tuple[Array, Array, Array]:
     squares = np.where(known, (apart - mean[..., None]) ** 2, 0.0).sum(axis=2)
     freedom = np.maximum(count - 1, 0)
     return mean, squares / np.maximum(freedom, 1), freedom.astype(np.float64)
+
+
+def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
+    """Degrees of freedom and variance (s,) of the scaled inverse chi-squared laws behind rows of sample variances.
+
+    The empirical-Bayes estimate of Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3, section
+    6.2). `variance` and `freedom` (s, n) are used where both are positive. Zero where fewer than :data:`VARIANCES`
+    of them are there to learn from; :data:`FREEST` degrees of freedom at most.
+    """
+    use = (freedom > 0) & (variance > 0) & np.isfinite(variance)
+    count = use.sum(axis=1)
+    many = np.maximum(count, 1)
+    half = np.where(use, freedom, 2.0) / 2
+    logs = np.where(use, np.log(np.where(use, variance, 1.0)) - special.digamma(half) + np.log(half), 0.0)
+    mean = logs.sum(axis=1) / many
+    apart = (np.where(use, logs - mean[:, None], 0.0) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
+    spread = apart - np.where(use, special.polygamma(1, half), 0.0).sum(axis=1) / many
+    least = float(special.polygamma(1, FREEST / 2))
+    equal = spread <= least
+    prior = np.full(len(spread), FREEST)
+    prior[~equal] = 2 * _inverse_trigamma(spread[~equal])
+    centre = np.exp(mean + np.where(equal, 0.0, special.digamma(prior / 2) - np.log(prior / 2)))
+    enough = count >= VARIANCES
+    return np.where(enough, prior, 0.0), np.where(enough, centre, 0.0)
+
+
+def _inverse_trigamma(value: Array) -> Array:
+    """Solve ``trigamma(x) = value`` by Newton's method (Smyth 2004, appendix)."""
+    x = np.asarray(0.5 + 1.0 / value)
+    left = np.arange(len(x))
+    for _ in range(30):
+        tri = special.polygamma(1, x[left])
+        step = tri * (1 - tri / value[left]) / special.polygamma(2, x[left])
+        x[left] += step
+        left = left[np.abs(step) >= 1e-8 * x[left]]
+        if not len(left):
+            break
+    return x

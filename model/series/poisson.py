@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, ratio
 from ranksight.model import priors
 from ranksight.model.series.location import Location
 from ranksight.model.series.reduction import reduce
@@ -72,13 +72,13 @@ def located(points: Array, values: Array, worth: Array, how: str) -> Location:
     seen = np.where(number > 0, exposure, 0.0)
     # Where none fell though many were expected, by what the others say, the kernel is not there.
     guess = expected(points, number, seen)
-    law = np.where(seen > 0, guess / np.where(seen > 0, seen, 1.0), np.nan)
+    law = ratio(guess, seen)
     absent = (exposure > 0) & (number == 0) & (_carried(points, law) * exposure > NEVER)
     exposure, repeats = np.where(absent, 0.0, exposure), np.where(absent, 0.0, repeats)
     total = number.sum(axis=1)
     mean = expected(points, number, exposure)
     here = exposure > 0
-    size = np.where(here, mean / np.where(here, exposure, 1.0), 1.0)
+    size = ratio(mean, exposure, 1.0, where=here)
     one = np.nan_to_num(worth) / size[:, :, None]
     centre = reduce(values, "mean", axis=2)
     with np.errstate(invalid="ignore"):
@@ -90,7 +90,7 @@ def located(points: Array, values: Array, worth: Array, how: str) -> Location:
     # How few are expected is not known better than to half a sample.
     least = np.where(here, np.maximum(mean, HALF) / np.where(here, mean, 1.0) ** 2, 0.0)
     variance = least + beyond[:, None] / np.maximum(repeats, 1)
-    weight = np.where(here, 1 / np.where(here, variance, 1.0), 0.0)
+    weight = ratio(1, variance, 0.0, where=here)
     count = np.maximum(here.sum(axis=1), 1)
     average = np.maximum(weight.sum(axis=1) / count, 1e-300)
     usual = np.maximum(repeats.sum(axis=1) / count, 1.0)

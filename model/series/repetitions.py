@@ -27,14 +27,11 @@ NEGLIGIBLE = 0.01
 
 
 def likelihoods(samples: Array, scale: Array) -> Array:
-    """Log-likelihoods of samples under uniform, normal and double exponential scatter, integrated over their location.
+    """Log-likelihoods (3, c, g) of samples under uniform, normal and double exponential scatter, integrated over their
+    location.
 
     `samples` (c, r): sorted along the second axis. `scale` (g,): half-width, standard deviation and mean deviation of
     the laws.
-
-    Returns
-    -------
-    (3, c, g)
     """
     r = samples.shape[1]
     x = samples - samples[:, :1]

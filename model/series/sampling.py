@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.metrics import Reduction
 from ranksight.core.sampled import sampling_of
@@ -91,14 +91,14 @@ def _with_values(
     # Where no sample fell, the value of a sample elsewhere is used.
     usual = np.where(one > 0, one, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
-        each = np.where(total > 0, square / np.where(total > 0, total, 1.0), np.nan)
+        each = ratio(square, total)
         place = np.fmax.reduce(usual, axis=2)[:, :, None]
         usual = np.where(np.isfinite(place), place, np.fmax.reduce(usual, axis=(1, 2))[:, None, None])
         worth = np.where(np.isfinite(each), each, usual) / having[:, :, None]
         few = np.asarray((sampled & (total < FEW * np.where(np.isfinite(each), each, usual))).any(axis=2))
         taken = np.maximum(sampled.sum(axis=2), 1)
         together, squares = total.sum(axis=2), square.sum(axis=2)
-        pooled = np.where(together > 0, squares / np.where(together > 0, together, 1.0), usual[:, :, 0])
+        pooled = ratio(squares, together, usual[:, :, 0])
         pooled = pooled / having / taken
     means = total / having[:, :, None]
     rows = np.array([averaged.get(name, True) for name in series.metrics])[:, None]

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log_ratio
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, form_of, judged_by_width
@@ -72,8 +72,7 @@ class Beyond(Stored):
             at = np.ix_(rows, where)
             law = value[at]
             low, middle, high = self._added(law, ranks[where], nodes[where], given.level)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                down, up = np.log(law / lower[at]), np.log(upper[at] / law)
+            down, up = log_ratio(law, lower[at]), log_ratio(upper[at], law)
             value[at] = law * np.exp(middle)
             lower[at] = law * np.exp(middle - np.hypot(down, middle - low))
             upper[at] = law * np.exp(np.minimum(middle + np.hypot(up, high - middle), 50.0))

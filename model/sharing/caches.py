@@ -57,14 +57,10 @@ class SharedCache(Stored):
     outer: Array  # (K,): largest part of a kernel's loads that the cache and memory served
 
     def spilled(self, said: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array) -> tuple[Array, Mask]:
-        """Loads that memory may serve beyond the least it was seen to, as more ranks share the cache than ever did.
+        """Loads of a rank (K, k) that memory may serve beyond the least it was seen to, as more ranks share the cache
+        than ever did, and where they are a part worth naming.
 
         `said`: of the functions, at k configurations. `rows` (mapping of (kernel, metric) to int). `ranks` (k,).
-
-        Returns
-        -------
-        (K, k), (K, k) bool
-            Loads of a rank, and where they are a part worth telling.
         """
         every = said.value[[rows[kernel, "loads"] for kernel in self.kernels]]
         every, active = np.where(every > 0, every, 0.0), self.domains.active(ranks)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
 from ranksight.model.plaindata import Stored
 
@@ -118,7 +118,7 @@ def needs(domains: Domains, reads: Array, writes: Array) -> tuple[Array, Array]:
     Without a platform only the traffic itself is known: nothing for the core, and bytes for seconds of the domain.
     """
     total = reads + writes
-    share = np.divide(reads, total, out=np.ones_like(total), where=total > 0)
+    share = ratio(reads, total, 1.0)
     given = domains.bandwidths(share)
     if given is None:
         return np.zeros_like(total), total

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import Reduction
@@ -233,7 +233,7 @@ def _check(domains: Domains, kernels: tuple[str, ...], time: Array, reads: Array
     if domains.domain is None:
         return
     total = reads + writes
-    share = np.divide(reads, total, out=np.ones_like(total), where=total > 0)
+    share = ratio(reads, total, 1.0)
     given = domains.bandwidths(share)
     assert given is not None
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model import priors
 
 CENTRE = np.array([0.0, 0.0, np.log(0.5), np.log(0.003)])
@@ -183,20 +183,16 @@ def contended(core: Array, memory: Array, active: Index, penalty: Array) -> tupl
     ``memory``. Next to an idle interface the recursion can step back by a thousandth; no rank is taken to gain from
     more of them. `core`, `memory`, `penalty`: seconds alone, seconds of the interface, and p0 / memory. `active`: ranks
     that share the interface, 1 or more.
-
-    Returns
-    -------
-    time, busy : arrays of the common shape
     """
     core, memory, active, penalty = np.broadcast_arrays(core, memory, active, penalty)
     core = np.maximum(core, memory)
     with np.errstate(invalid="ignore", divide="ignore"):
-        busy = np.where(core > 0, memory / np.where(core > 0, core, 1.0), 0.0)
+        busy = ratio(memory, core, 0.0)
         time = np.array(core, dtype=np.float64)
         answer, share = time.copy(), busy.copy()
         for n in range(2, int(active.max(initial=1)) + 1):
             time = np.maximum(time, np.maximum(n * memory, core + (n - 1) * busy * penalty * memory))
-            busy = np.where(time > 0, n * memory / np.where(time > 0, time, 1.0), 0.0)
+            busy = ratio(n * memory, time, 0.0)
             here = active == n
             answer, share = np.where(here, time, answer), np.where(here, busy, share)
     return answer, share

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
 from ranksight.model.plaindata import Stored
 from ranksight.model.sharing.traffic import NOISE
 
@@ -51,8 +51,7 @@ class Seen(Stored):
         share = np.where(known & where[None, :], self.belief[:, None], 0.0)
         found = [given[0]]
         for rate, (middle, *before) in zip(rates, given[1:], strict=True):
-            with np.errstate(invalid="ignore", divide="ignore"):
-                apart = np.log(work * rate / middle)
+            apart = log_ratio(work * rate, middle)
             apart = np.where(np.isfinite(apart), apart, 0.0)
             between = share * (1 - share) * (z * apart) ** 2
             below, above = (
@@ -67,8 +66,7 @@ class Seen(Stored):
 
         `work` (K, k): per rank. `active` (k,): ranks in the fullest domain.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            apart = np.log(self.work)[:, :, None] - np.log(work)[:, None, :]
+        apart = log(self.work)[:, :, None] - log(work)[:, None, :]
         same = (self.active[:, None] == active[None, :]) & np.isfinite(apart)
         less, more = (np.where(same & side, np.abs(apart), np.inf) for side in (apart <= 0, apart >= 0))
         first, second = less.argmin(axis=1), more.argmin(axis=1)
@@ -83,8 +81,7 @@ class Seen(Stored):
         found, far = [], np.zeros(t.shape)
         for rate in (self.reads, self.writes):
             one, two = (np.take_along_axis(rate, place, axis=1) for place in (first, second))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                between = np.log(two / one)
+            between = log_ratio(two, one)
             between = np.where(np.isfinite(between), between, 0.0)
             found.append(one * np.exp(t * between))
             far = np.maximum(far, np.minimum(t, 1 - t) * np.abs(between))
@@ -104,8 +101,7 @@ def by_share(rates: Array, points: Array, column: int) -> Array:
     larger problems make it rise by the same. `column`: the ranks among the parameters.
     """
     ranks, others = points[:, column], np.delete(points, column, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        logs = np.log(rates)
+    logs = log(rates)
     logs = np.where(np.isfinite(logs), logs, np.nan)
     moved, fallen = np.zeros((2, len(rates)))
     for mine in _groups(ranks[:, None]):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log_ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
@@ -208,8 +208,7 @@ class Sharing(Stored):
         domain, ranks = self._row(said, READ), self._row(said, READ_BY_RANKS)
         first = domain[0] * factor(self.effect, active, self.domains.cores)
         belief = self.belief[:, None]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            apart = np.where((first > 0) & (ranks[0] > 0), np.log(ranks[0] / first), 0.0)
+        apart = np.where((first > 0) & (ranks[0] > 0), log_ratio(ranks[0], first), 0.0)
         middle = first * np.exp((1 - belief) * apart)
         between = belief * (1 - belief) * (z * apart) ** 2
         below, above = (
@@ -294,8 +293,7 @@ class Sharing(Stored):
     def _out(self, points: Array) -> Array:
         """How far out of the measured range each point is, in e-folds."""
         low, high = self.trained.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            out = np.fmax(np.log(points / high), np.log(low / points))
+        out = np.fmax(log_ratio(points, high), log_ratio(low, points))
         return np.asarray(np.sqrt((np.maximum(np.nan_to_num(out, posinf=0.0, neginf=0.0), 0.0) ** 2).sum(axis=1)))
 
     def _crowded(self, active: Index) -> Array:

@@ -1,4 +1,4 @@
-"""Families of one term: a power law, Ding's family, and exponentials.
+"""Small families of one parameter: a power law, Ding's family, exponentials, and those of a study of MPI libraries.
 
 Ding's family is ``a x^b + c``, ``a e^(b x) + c`` and ``a log x + c`` (Ding et al. 2018, section 2); the nonlinear b is
 searched on a dense grid.
@@ -14,12 +14,14 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
+from ranksight.model.search.growth import Growth
 from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.problem import Problem
 from ranksight.model.search.screening import Screened
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
+from ranksight.model.spaces.rulers import MPI, offer
 
 POWERS = tuple(n / 24 for n in range(-72, 73) if n)
 RATES = tuple(sign * 2.0**step for sign in (-1, 1) for step in np.arange(-4, 4.01, 0.25))
@@ -83,3 +85,12 @@ def ding(parameters: int) -> Offer:
     """``a x^b + c``, ``a e^(b x) + c`` and ``a log x + c``."""
     _of_one("ding", parameters)
     return Ding()
+
+
+@SPACES.register("mpi")
+@lru_cache(maxsize=2)
+def mpi(parameters: int) -> Offer:
+    """All multiples of 1/4 and 1/3 up to 2 as powers, with and without a logarithm: the 26 terms of a study of MPI
+    libraries, alone or with a constant, and pairs with a constant (Shudler et al. 2015, section 3.3)."""
+    _of_one("mpi", parameters)
+    return offer([Growth.of({"x": order}) for order in MPI.orders], ("x",))

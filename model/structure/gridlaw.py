@@ -147,13 +147,8 @@ class _Fit:
 
 
 def _each_direction(sides: Array, near: Array, values: Array, constant: bool) -> tuple[Array | None, Array, Array]:
-    """A constant, if there is one, and a cost for each direction (s, 1 + d), and how well they fit.
-
-    Returns
-    -------
-    The coefficients, None where the runs do not separate the directions; largest and relative root mean square error
-    (s,).
-    """
+    """A constant, if there is one, and a cost for each direction (s, 1 + d), None where the runs do not separate the
+    directions; largest and relative root mean square error (s,)."""
     d = near.shape[1]
     columns, means = [np.ones(len(near))] * constant, np.zeros((1 + d, int(constant)))
     means[0] = 1.0

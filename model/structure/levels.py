@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
 from ranksight.model.plaindata import Stored
@@ -130,7 +130,7 @@ class Levels(Stored, Keyed):
         with np.errstate(invalid="ignore", divide="ignore"):
             down = np.where((middle > 0) & (lower > 0), middle / np.where(lower > 0, lower, 1.0), 1.0).max(axis=2)
             down = np.where(((middle > 0) & (lower <= 0)).any(axis=2), np.inf, down)
-            up = np.where(middle > 0, upper / np.where(middle > 0, middle, 1.0), 1.0).max(axis=2)
+            up = ratio(upper, middle, 1.0).max(axis=2)
         reach = 1 + 2 * np.abs(np.log(at / np.clip(at, *self.levels))) / np.log(self.levels[1] / self.levels[0])
         # Of what does not scatter, not knowing the form of the others is the same at both levels.
         reach = np.where(self._exact[:, None], 1.0, reach)

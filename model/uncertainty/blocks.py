@@ -36,14 +36,10 @@ MET = 1e-9
 
 def rounding(points: Array, location: Location, found: Found) -> Array:
     """Relative variance (s,) that the rounding to blocks has in series that the leading function meets by chance or
-    not at all.
+    not at all; zero where an exact function is tested by values enough or only rises, and where the values are no
+    blocks.
 
     `points` (n, 1). `location`: values (s, n).
-
-    Returns
-    -------
-    (s,)
-        Zero where an exact function is tested by values enough or only rises, and where the values are no blocks.
     """
     result, x = np.zeros(len(location.values)), points[:, 0]
     present = location.repeats > 0

@@ -44,14 +44,10 @@ def configuration_variance(location: Location, kind: Kind) -> Array:
 
 
 def learn(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[float, float] | None:
-    """Factor on the variance of the noise and degrees of freedom of the total variance around functions.
+    """Factor on the variance of the noise, at least one, and degrees of freedom of the total variance around functions;
+    None when there are too few series to learn from.
 
     `noise` (s,): from :func:`configuration_variance`. `known` (s,): degrees of freedom behind it.
-
-    Returns
-    -------
-    factor, freedom : float, or None
-        The factor is at least one; None when there are too few series to learn from.
     """
     ratio, freedom = misfit(problem, screened, noise, known)
     prior, factor = moderate(np.where(freedom > 0, ratio, 0.0), freedom)

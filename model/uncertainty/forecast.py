@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.units import format_factor
 from ranksight.model import priors
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
@@ -97,7 +97,7 @@ def form_of(*parts: tuple[Array, Array]) -> Array:
     """
     whole = sum((np.nan_to_num(variance) for variance, _ in parts), np.zeros(()))
     ours = sum((np.nan_to_num(variance) * np.nan_to_num(share) for variance, share in parts), np.zeros(()))
-    return np.asarray(np.divide(ours, whole, out=np.zeros(np.shape(whole)), where=whole > 0))
+    return ratio(ours, whole, 0.0)
 
 
 @dataclass(frozen=True)

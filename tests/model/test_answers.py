@@ -74,7 +74,10 @@ def test_the_table_holds_the_same(prediction: Prediction) -> None:
 
 def test_plain_data_hold_the_same(prediction: Prediction) -> None:
     content = prediction.to_dict()
-    assert content["predictions"] == [answer.to_dict() for answer in prediction.answers]
+    for plain, answer in zip(content["predictions"], prediction.answers, strict=True):
+        assert (plain["kernel"], plain["metric"], plain["status"] == "ok") == (answer.kernel, answer.metric, answer.ok)
+        assert plain["configuration"] == answer.configuration
+        assert [plain["value"], *plain["interval"]] == [answer.value, answer.lower, answer.upper]
 
 
 def test_written_answers_read_back(

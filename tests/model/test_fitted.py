@@ -23,7 +23,7 @@ from ranksight.model.search.offer import Listed
 from ranksight.model.search.terms import ONE, hypotheses
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.hidden import beyond, spreads
+from ranksight.model.uncertainty.drift import beyond, spreads
 
 X = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
 

@@ -16,9 +16,8 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.core.errors import InputError
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.network import Network
-from ranksight.model.messages.adapters import gone_through, sharing_pairs
 from ranksight.model.messages.table import MessageTable, Row
-from ranksight.model.messages.times import times_of_tables
+from ranksight.model.messages.times import gone_through, sharing_pairs, times_of_tables
 
 G, ALPHA, SIZE = 1e-9, 1e-6, 1e6
 FAR = NetworkParameters.linear(ALPHA, G)

@@ -14,9 +14,8 @@ from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS,
 from ranksight.analysis.planning.cost import MOST_SIGMA, Cost, cost_of
 from ranksight.analysis.planning.designs import Means
 from ranksight.analysis.planning.goal import goal
-from ranksight.analysis.planning.prospect import Prospect
+from ranksight.analysis.planning.prospect import Prospect, Worlds
 from ranksight.analysis.planning.values import Rule
-from ranksight.analysis.planning.worlds import Worlds
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application.whole import Correlation
