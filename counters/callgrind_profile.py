@@ -16,24 +16,11 @@ import numpy as np
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, readable
-from ranksight.counters._callgrind_blocks import Parser
+from ranksight.counters._callgrind_blocks import OF_FOUR, Parser
 from ranksight.counters._callgrind_sites import Sites
 
 BLOCK = 2 << 20
-_WITH_NEXT = (
-    b"fn=",
-    b"cfn=",
-    b"cfi=",
-    b"cfl=",
-    b"cob=",
-    b"calls=",
-    b"jfn=",
-    b"jfi=",
-    b"jfl=",
-    b"job=",
-    b"jump=",
-    b"jcnd=",
-)
+_WITH_NEXT = (b"fn=", *OF_FOUR)
 
 
 @dataclass(frozen=True)
@@ -96,7 +83,12 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         for data in _blocks(path, iter(lambda: file.read(block), b"")):
             parser.feed(data)
     parser.finish()
-    caller, callee, calls, arc_cost = parser.arcs.merged()
+    function, cost = parser.costs.merged()
+    self_cost = np.zeros((len(parser.functions), cost.shape[1]))
+    self_cost[function[:, 0]] = cost
+    arcs, arc_cost = parser.arcs.merged()
+    places, place_cost = parser.places.merged()
+    jumps = np.array(list(parser.jumps), np.int64).reshape(-1, 3)
     objects, files, functions = (parser.names[space].texts for space in ("ob", "fl", "fn"))
     return Profile(
         path,
@@ -106,12 +98,11 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         tuple(objects[ob] for ob, _, _ in parser.functions),
         tuple(files[fl] if fl >= 0 else "" for _, _, fl in parser.functions),
         tuple(parser.first.get(at, 0) for at in range(len(parser.functions))),
-        parser.costs.rows(len(parser.functions)),
-        caller,
-        callee,
-        calls,
-        arc_cost,
-        parser.places.sites(),
+        self_cost,
+        *arcs.T,
+        arc_cost[:, 0],
+        arc_cost[:, 1:],
+        Sites(*places.T, place_cost, *jumps.T),
         tuple(files) if lines_of is not None else (),
     )
 
