@@ -7,7 +7,7 @@ of one node cross its border at the same time, and so share its link.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -230,6 +230,12 @@ def _between(link: NetworkParameters, size: Array, in_turn: bool) -> Array:
     if not in_turn or link.eager_limit is None:
         return link.spacing(size)
     return np.where(size >= link.eager_limit, link.transfer_time(size), link.spacing(size))
+
+
+def over_rounds(rounds: Ints, step: Callable[[int], Array]) -> Array:
+    """Sum of ``step(j)`` over the rounds ``j = 0, 1, ...`` of each number of ranks, as many as `rounds` says."""
+    parts = (np.where(j < rounds, step(j), 0.0) for j in range(int(rounds.max(initial=0))))
+    return np.asarray(sum(parts, np.zeros(rounds.shape)))
 
 
 def ceil_log2(ranks: ArrayLike) -> Ints:
