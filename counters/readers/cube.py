@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
-from ranksight.core.cube import opened
+from ranksight.core.cube import locations, opened
 from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
 from ranksight.core.places import tables_of
@@ -161,16 +161,8 @@ def _tree(path: Path, cube: Any) -> _Tree:
 
 def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], Ints]:
     """Name and rank of every location, in the order of the values."""
-    found: dict[int, tuple[str, int]] = {}
-    for root in cube._anchor_result.system_tree_nodes:
-        for group in root.all_location_groups():
-            for location in group.all_locations():
-                found[int(location.id)] = (f"{location.name} {location.rank}", int(group.rank))
-    if sorted(found) != list(range(len(found))) or not found:
-        raise InputError(f"{path}: the locations are not numbered from 0", "the file is damaged")
-    ordered = [found[at] for at in range(len(found))]
-    names = np.array([f"{name} ({at})" for at, (name, _) in enumerate(ordered)], dtype=object)
-    return names, np.array([rank for _, rank in ordered], dtype=np.int64)
+    names, ranks = zip(*locations(path, cube), strict=True)
+    return np.array([f"{name} ({at})" for at, name in enumerate(names)], dtype=object), np.array(ranks, dtype=np.int64)
 
 
 def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[str]) -> Array:
