@@ -30,7 +30,6 @@ from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import CallPaths
-from ranksight.counters.readers._threads import reduce_threads
 
 _MEMBER = re.compile(rb"(?:\./)?(?:anchor\.xml|remapping\.spec|\d+\.(?:data|index)|[\w./-]+)\0")
 _ADDABLE = re.compile(
@@ -128,8 +127,10 @@ def _read(path: Path, cube: Any) -> Reading:
         kernels = pd.Series(tree.paths).array.repeat(width)
         return _assemble.build(path, kernels, flat, columns, notes=notes, tables=tree.defined, distinct=True)
     names = np.repeat(np.array(tree.paths, dtype=object), width)
-    reduced = reduce_threads(names, flat, np.tile(locations, len(tree.paths)), columns, {"time": "max"})
-    return _assemble.build_reduced(path, reduced, notes=notes, tables=tree.defined)
+    threads = np.tile(locations, len(tree.paths))
+    return _assemble.build_threads(
+        path, names, flat, threads, columns, {"time": "max"}, notes=notes, tables=tree.defined
+    )
 
 
 def _tree(path: Path, cube: Any) -> _Tree:
