@@ -99,10 +99,11 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         tuple(files[fl] if fl >= 0 else "" for _, _, fl in parser.functions),
         tuple(parser.first.get(at, 0) for at in range(len(parser.functions))),
         self_cost,
-        *arcs.T,
+        arcs[:, 0],
+        arcs[:, 1],
         arc_cost[:, 0],
         arc_cost[:, 1:],
-        Sites(*places.T, place_cost, *jumps.T),
+        Sites(*(places[:, k] for k in range(4)), place_cost, *(jumps[:, k] for k in range(3))),
         tuple(files) if lines_of is not None else (),
     )
 
