@@ -35,14 +35,8 @@ def observe(
     (:func:`ranksight.analysis.diagnosis.waits.observe_waits`), ``exchanges``
     (:func:`ranksight.analysis.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
 
-    Parameters
-    ----------
-    series : Series
-        Means over ranks that the functions were fitted to.
-    platform : Platform or None
-        The machine measured.
-    machine : Machine or None
-        The same at the clock of the runs.
+    `series`: means over ranks that the functions were fitted to. `platform`: the machine measured. `machine`: the same
+    at the clock of the runs.
     """
     found: dict[str, Any] = {}
     if platform is not None:

@@ -76,25 +76,14 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Answers(Sequence[Answer]):
-    """The answers to r questions at each of k configurations, one after the other; each is made when it is looked at.
-
-    Attributes
-    ----------
-    points : (k, m)
-    kernels : (r,) object
-        None for the whole program.
-    metrics : (r,) object
-    said : Forecast
-        Of r rows at k points.
-    evidence : (r, k) object
-    """
+    """The answers to r questions at each of k configurations, one after the other; each made when it is looked at."""
 
     parameters: tuple[str, ...]
-    points: Array
-    kernels: NDArray[np.object_]
-    metrics: NDArray[np.object_]
-    said: Forecast
-    evidence: NDArray[np.object_]
+    points: Array  # (k, m)
+    kernels: NDArray[np.object_]  # (r,): none for the whole program
+    metrics: NDArray[np.object_]  # (r,)
+    said: Forecast  # of r rows at k points
+    evidence: NDArray[np.object_]  # (r, k)
 
     def __len__(self) -> int:
         return len(self.kernels) * len(self.points)

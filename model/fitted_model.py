@@ -28,6 +28,7 @@ from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.equation_terms import EquationTerms
 from ranksight.model.application.refined import Refined
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
+from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.messages.table import MessageTable
 from ranksight.model.modelfile import misread, parts, read, write
@@ -525,7 +526,7 @@ class Model:
                 "provenance": dict(self.provenance),
                 "correlation": {name: [rho.noise, rho.form] for name, rho in self.correlation.items()},
                 "shares": self.shares,
-                "fitted": self.fitted.to_columns(),
+                "fitted": Columns.of(self.fitted),
                 "extras": dict(self.extras),
             },
             force,

@@ -8,14 +8,13 @@ is missing (an array from :data:`LISTED` numbers on), ``{"$texts": "3"}`` the li
 Nothing is compressed and columns begin at multiples of 64 bytes, so that they are mapped into memory, and only what is
 asked of a model is read from disk. ``numpy.load`` and ``unzip`` open the file as well.
 
-Files of schema version 2, one JSON object, and of version 3, where some entries had other names, are read too. The text
-names the version that wrote the file, and every part of the archive has a checksum: a file that cannot be read, and is
-as it was written, comes from another version and is to be fitted again; any other is damaged.
+The text names the version that wrote the file, and every part of the archive has a checksum: a file that cannot be
+read, and is as it was written, comes from another version and is to be fitted again; any other is damaged. Files of
+earlier schema versions are read too (:mod:`ranksight.model.earlier`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import json
@@ -35,22 +34,12 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.files import check_output, opened, output, read_bytes
+from ranksight.model import earlier
 from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import listed
+from ranksight.model.plaindata import Stored, listed
 
-SCHEMA_VERSION = 4
-JSON_VERSION = 2
-"""The last version whose files are one JSON object."""
-RENAMED = {
-    ("remarks",): "notes",
-    ("application", "resources", "unrest"): "run_to_run",
-    ("application", "sharing", "alike"): "same_active",
-    ("units", "fullest"): "busiest",
-    ("diagnosis", "calm"): "minimum_wait",
-    ("diagnosis", "balance", "kernels", "*", "fullest"): "busiest",
-}
-"""What schema version 4 calls entries of ``extras`` that had another name before, by their path; ``*`` is any name."""
+SCHEMA_VERSION = 5
 KIND = "ranksight model"
 HEAD = "model.json"
 MANY = 32
@@ -63,7 +52,7 @@ _PADDING = 0xD935
 _ZIP = b"PK\x03\x04"
 _LOCAL = 30
 """Bytes of the header before each part of a ZIP archive, less the name and the extra field."""
-_HEAD = ("schema_version", "kind", "made_by", "digest")
+_HEAD = ("schema_version", "kind", "made_by")
 _WHOLE = tuple(np.iinfo(kind) for kind in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"))
 _AGAIN = "fit it again: ranksight fit EXPERIMENT -o MODEL"
 _DAMAGED = "the file is damaged or not ours"
@@ -132,6 +121,8 @@ def _add(archive: zipfile.ZipFile, file: BinaryIO, name: str, *parts: bytes | ND
 
 def _packed(content: Any, columns: list[NDArray[Any]]) -> Any:
     """Plain data with the arrays and long lists of numbers moved into `columns`."""
+    if isinstance(content, Stored):
+        content = content.present()
     if isinstance(content, Mapping):
         return {str(name): _packed(value, columns) for name, value in content.items()}
     if isinstance(content, np.ndarray):
@@ -198,24 +189,24 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a model's file holds, plain data and arrays, of a schema version that is known.
+    """What a model's file holds, plain data and arrays, in the layout of the present schema version.
 
-    Raises InputError when the file is not a model, is damaged, or was written by an older or a newer version.
+    Raises InputError when the file is not a model, is damaged, or was written by a version that is not known.
     """
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder, not a model")
         with opened(path, limits.MODEL) as stream:
             packed = stream.read(len(_ZIP)) == _ZIP
-            stream.seek(0)
-            content = _unpacked_file(path, stream) if packed else _from_json(path)
+            content = _unpacked(path, stream) if packed else _from_json(path)
+        version = content["schema_version"]
+        return content if version == SCHEMA_VERSION else earlier.upgraded(content, version)
     except InputError as error:
         raise InputError(error.what, error.remedy or "make a model with 'ranksight fit'") from error
-    return content
 
 
 def _from_json(path: Path) -> dict[str, Any]:
-    """The JSON object that files up to version 2 are."""
+    """The JSON object that files of the first versions are."""
     try:
         content = json.loads(read_bytes(path, limits.MODEL_HEAD).decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -223,10 +214,10 @@ def _from_json(path: Path) -> dict[str, Any]:
             f"{path} is not valid JSON: {error}",
             "the file is damaged or not ours; 'ranksight import' reads tables, 'ranksight fit' makes models",
         ) from error
-    return _checked(path, content, JSON_VERSION)
+    return _checked(path, content, earlier.JSON_VERSION)
 
 
-def _unpacked_file(path: Path, stream: BinaryIO) -> dict[str, Any]:
+def _unpacked(path: Path, stream: BinaryIO) -> dict[str, Any]:
     """The text of an archive, with the columns that it names."""
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -305,44 +296,22 @@ def _checked(path: Path, content: Any, latest: int) -> dict[str, Any]:
             f"{path}: schema version {version} is newer than {latest}, which this version reads",
             "install a newer ranksight",
         )
-    if version < JSON_VERSION:
+    if version < earlier.JSON_VERSION:
         raise InputError(f"{path} was made by an older version of ranksight", _AGAIN)
     return content
 
 
-def _renamed(content: Any, place: tuple[str, ...], name: str) -> Any:
-    """The content with the entry at `place` under another name, where it is there."""
-    if not isinstance(content, dict):
-        return content
-    if len(place) == 1:
-        return {name if key == place[0] else key: value for key, value in content.items()}
-    return {
-        key: _renamed(value, place[1:], name) if place[0] in ("*", key) else value for key, value in content.items()
-    }
-
-
 def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
     """What to say where the content of a model's file raised `error`."""
-    if not _intact(path, content):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            intact = archive.testzip() is None
+    except (OSError, *_BROKEN):
+        intact = content.get("schema_version") == earlier.JSON_VERSION
+    if not intact:
         return InputError(f"{path}: {error.what}", error.remedy)
     maker = f"another version of ranksight, {content.get('made_by')}"
     return InputError(f"{path} was made by {maker}: {error.what}", _AGAIN)
-
-
-def _intact(path: Path, content: Mapping[str, Any]) -> bool:
-    """Whether a file that was read is as it was written."""
-    if "digest" not in content:
-        try:
-            with zipfile.ZipFile(path) as archive:
-                return archive.testzip() is None
-        except (OSError, *_BROKEN):
-            return False
-    try:
-        rest = {name: value for name, value in content.items() if name not in _HEAD}
-        text = json.dumps(rest, separators=(",", ":"), allow_nan=False)
-    except ValueError:  # a number that JSON cannot hold
-        return False
-    return bool(content["digest"] == hashlib.sha256(text.encode()).hexdigest())
 
 
 def _possible(values: Array) -> bool:
@@ -380,9 +349,6 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
     provenance, extras = content.get("provenance", {}), content.get("extras", {})
     if not isinstance(provenance, dict) or not isinstance(extras, dict):
         raise InputError("'provenance' or 'extras' is not an object", "the file is damaged or not ours")
-    if content.get("schema_version", SCHEMA_VERSION) < SCHEMA_VERSION:
-        for place, new in RENAMED.items():
-            extras = _renamed(extras, place, new)
     return {
         "application": str(content.get("application", "")),
         "parameters": fitted.parameters,

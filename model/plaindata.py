@@ -49,12 +49,12 @@ def rounded(numbers: ArrayLike, digits: int) -> Array:
 
 
 def from_gaps(content: Any) -> Array:
-    """Numbers from :func:`with_gaps`'s nested lists, NaN where one is missing.
+    """Numbers from :func:`with_gaps`'s nested lists, NaN where one is missing; an array of such as it is.
 
     Raises TypeError, ValueError or OverflowError where it holds another thing than numbers, rows of unequal length, or
     more than a number may be: to be called within :func:`reading`.
     """
-    return np.array(content, dtype=np.float64)  # numpy reads None as NaN
+    return np.asarray(content, dtype=np.float64)  # numpy reads None as NaN
 
 
 @contextmanager
@@ -71,9 +71,13 @@ class Stored:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold: lists of numbers, None where one is not finite; no field that is absent."""
+        return {name: plain(value) for name, value in self.present().items()}
+
+    def present(self) -> dict[str, Any]:
+        """The fields that are there, by name."""
         given = {name: getattr(self, name) for name in _fields(type(self))}
         optional = {each.name for each in fields(self) if each.default is None}  # type: ignore[arg-type]
-        return {name: plain(value) for name, value in given.items() if value is not None or name not in optional}
+        return {name: value for name, value in given.items() if value is not None or name not in optional}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -180,6 +184,8 @@ def _array(given: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
         return from_gaps(given)
     array = np.asarray(given)
     same = not array.size or (array.dtype.kind == "b") == (dtype.kind == "b")
-    if not same or (array != array.astype(dtype)).any():
+    with np.errstate(invalid="ignore"):
+        found = array.astype(dtype)
+    if not same or (array != found).any():
         raise ValueError(f"it holds {array.dtype} where {dtype} belongs")
-    return array.astype(dtype)
+    return found

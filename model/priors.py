@@ -184,17 +184,17 @@ domain or cache that was not there, none; of growth along ranks or nodes, none."
 SLOPE_PLACES = (1 / 6, 1 / 2, 5 / 6)
 """Places of a change on the way ahead, parts of it in the logarithm: the midpoint rule of an even law; within a node it
 comes at once."""
-FULL_NODE = 0.75
+FULL_NODE = 8 / 9
 """Probability that the cost per unit of work stays what it is in a full memory domain, 1, where a function misses the
 times of its ranks by :data:`REPEATED` or more; none where it meets them exactly, as that of work with a serial
-part. By the rule of succession (2 + 1) / (2 + 2), as it stayed on both nodes with measurements beyond (SPEChpc by
-strong scaling, LULESH by weak scaling)."""
+part. By the rule of succession (7 + 1) / (7 + 2), as it stayed for all seven programs with measurements beyond (six of
+SPEChpc by strong scaling, LULESH by weak scaling)."""
 FULL_NODE_SPREAD = 0.15
 """Standard deviation of the slope of ln y over ln x around it, 1: messages and caches that further domains add."""
 ONE_DOMAIN = 16.0
-"""Ranks up to which runs are taken to lie within one memory domain of a node that no platform describes, 1; from there
-the chance falls evenly in the logarithm, to none at :data:`WHOLE_NODES`. Domains of the machines described have 8 to 64
-cores."""
+"""Ranks that fill a memory domain of a node that no platform describes and still lie within one, 1: the chance that
+runs fill it rises evenly in the logarithm from one rank on, that of lying within one falls from there to none at
+:data:`WHOLE_NODES`. Domains of the machines described have 8 to 64 cores."""
 WHOLE_NODES = 128.0
 """Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""
 HIDDEN_DIVIDED = 0.03

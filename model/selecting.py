@@ -32,8 +32,7 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
     application = extras.get("application", {})
     counted = application.get("counted")
     if (
-        not isinstance(fitted["forms"], np.ndarray)  # of an older version
-        or "unaffected" in fitted
+        "unaffected" in fitted
         or len(set(fitted["metrics"])) != 1
         or not set(kernels) <= set(fitted["kernels"]) - {WHOLE}
         or not (extras.keys() <= EXTRAS and application.keys() <= EQUATIONS)

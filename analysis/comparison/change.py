@@ -27,25 +27,15 @@ NAMES = ("same", "changed", "insufficient", "new", "gone")
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes of series at k configurations.
+    """Changes of series at k configurations."""
 
-    Attributes
-    ----------
-    keys : tuple of (kernel, metric)
-    before, after : (s, k)
-    ratio, lower, upper : (s, k)
-        After over before with its interval; NaN where one is missing.
-    verdict : (s, k) int
-        One of :data:`SAME`, :data:`CHANGED`, :data:`UNSURE`, :data:`NEW`, :data:`GONE`.
-    """
-
-    keys: tuple[Key, ...]
-    before: Array
-    after: Array
-    ratio: Array
-    lower: Array
-    upper: Array
-    verdict: Index
+    keys: tuple[Key, ...]  # tuple of (kernel, metric)
+    before: Array  # (s, k)
+    after: Array  # (s, k)
+    ratio: Array  # (s, k): after over before with its interval; NaN where one is missing
+    lower: Array  # (s, k)
+    upper: Array  # (s, k)
+    verdict: Index  # (s, k): one of :data:`SAME`, :data:`CHANGED`, :data:`UNSURE`, :data:`NEW`, :data:`GONE`
     level: float
 
     @property

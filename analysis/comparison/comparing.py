@@ -49,45 +49,25 @@ class Subject:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two subjects compared at k configurations.
-
-    Attributes
-    ----------
-    points : (k, m)
-    measured : bool
-        Whether the values were measured there on both sides, or are predicted.
-    timer : str
-        The metric that is the time.
-    causes : mapping of (kernel, k) to list of Cause
-        Of times that changed.
-    ranks : (float, float) or None
-        Scales between which the last two were looked for.
-    unpredicted : int
-        Kernels whose time one side cannot predict at the largest of these scales.
-    renamed : tuple of (str, str)
-        Kernels that seem to be one under two names (:func:`ranksight.analysis.comparison.sides.same_kernels`).
-    work : str
-        The count by which kernels are compared where most of them have no time on both sides; else empty.
-    differences : tuple of str
-        How the runs of the two differ (:func:`differences`).
-    """
+    """Two subjects compared at k configurations."""
 
     before: Side
     after: Side
     parameters: tuple[str, ...]
-    points: Array
-    measured: bool
-    timer: str
+    points: Array  # (k, m)
+    measured: bool  # whether the values were measured there on both sides, or are predicted
+    timer: str  # the metric that is the time
     changes: Changes
-    causes: dict[tuple[str, int], list[Cause]]
+    causes: dict[tuple[str, int], list[Cause]]  # mapping of (kernel, k) to list of Cause: of times that changed
     crossovers: list[Crossover]
     onsets: list[Onset]
-    ranks: tuple[float, float] | None
+    ranks: tuple[float, float] | None  # scales between which the last two were looked for
     level: float
-    unpredicted: int = 0
+    unpredicted: int = 0  # kernels whose time one side cannot predict at the largest of these scales
     renamed: tuple[tuple[str, str], ...] = ()
-    work: str = ""
-    differences: tuple[str, ...] = ()
+    """Kernels that seem to be one under two names (:func:`ranksight.analysis.comparison.sides.same_kernels`)."""
+    work: str = ""  # the count by which kernels are compared where most of them have no time on both sides; else empty
+    differences: tuple[str, ...] = ()  # how the runs of the two differ (:func:`differences`)
 
     @property
     def one_sided(self) -> tuple[tuple[list[str], list[str]], tuple[list[str], list[str]]]:

@@ -19,23 +19,14 @@ WEIGHS = 0.02
 
 @dataclass(frozen=True)
 class Crossover:
-    """A scale at which the faster side changes.
-
-    Attributes
-    ----------
-    at : float
-        Where the two are expected to be equal.
-    low, high : float
-        Range in which the difference is within the noise; infinite (or zero) where it reaches beyond what was asked.
-    faster_above : str
-        The side that is faster from there on.
-    """
+    """A scale at which the faster side changes."""
 
     kernel: str
-    at: float
+    at: float  # where the two are expected to be equal
     low: float
     high: float
-    faster_above: str
+    """Range in which the difference is within the noise; infinite (or zero) where it reaches beyond what was asked."""
+    faster_above: str  # the side that is faster from there on
 
 
 @dataclass(frozen=True)

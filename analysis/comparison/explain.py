@@ -30,24 +30,13 @@ REACH = 2.0
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason.
+    """One reason."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``instructions`` or ``loads from L2``.
-    part : float
-        Part of the change, in units of the time before; the parts add up to ``T'/T - 1``.
-    ratio : float
-        How the quantity itself changed, after over before.
-    error : float
-        Standard error of the part: what is left of a time when counts are taken out of it scatters as the time does.
-    """
-
-    name: str
-    part: float
-    ratio: float
+    name: str  # such as ``instructions`` or ``loads from L2``
+    part: float  # part of the change, in units of the time before; the parts add up to ``T'/T - 1``
+    ratio: float  # how the quantity itself changed, after over before
     error: float = 0.0
+    """Standard error of the part: what is left of a time when counts are taken out of it scatters as the time does."""
 
     @property
     def sure(self) -> bool:
@@ -60,12 +49,7 @@ def explain(
 ) -> list[Cause]:
     """Causes of the change of a kernel's time at configuration `at`, the largest first.
 
-    Parameters
-    ----------
-    timer : str
-        The metric that is its time.
-    terms
-        Of the equations of both sides, where there are some.
+    `timer`: the metric that is its time. `terms`: of the equations of both sides, where there are some.
     """
     sides = (before, after)
     time = [float(side.of(kernel, timer)[at]) for side in sides]

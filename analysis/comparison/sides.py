@@ -41,30 +41,14 @@ MOST = 200
 
 @dataclass(frozen=True)
 class Side:
-    """Values at k configurations.
+    """Values at k configurations."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called in tables.
-    rows : mapping of (kernel, metric) to int
-        :data:`ranksight.core.experiment.WHOLE` is the program.
-    value : (s, k)
-        NaN where there is none.
-    error : (s, k)
-        Relative standard error.
-    freedom : (s, k)
-        Its degrees of freedom.
-    sound : (s, k) bool
-        Whether the data suffice for the value.
-    """
-
-    name: str
-    rows: dict[Key, int]
-    value: Array
-    error: Array
-    freedom: Array
-    sound: Mask
+    name: str  # what it is called in tables
+    rows: dict[Key, int]  # mapping of (kernel, metric) to int: :data:`ranksight.core.experiment.WHOLE` is the program
+    value: Array  # (s, k): NaN where there is none
+    error: Array  # (s, k): relative standard error
+    freedom: Array  # (s, k): its degrees of freedom
+    sound: Mask  # (s, k): whether the data suffice for the value
 
     def of(self, kernel: str, name: str) -> Array:
         """Values (k,) of a kernel's metric; NaN where it has none."""

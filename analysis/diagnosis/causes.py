@@ -46,35 +46,19 @@ ONE_BY_ONE = 2.0
 
 @dataclass(frozen=True)
 class Causes:
-    """Shares of K kernels' time at k configurations, and verdicts.
+    """Shares of K kernels' time at k configurations, and verdicts."""
 
-    Attributes
-    ----------
-    share, low, high : (7, K, k)
-        Of each of :data:`CAUSES`; `share` sums to one, `low` and `high` hold with 90 %.
-    verdict : (K, k) int
-        Index into :data:`VERDICTS`.
-    level : (K, k) int
-        0, 1, 2 for L2, L3 and memory: the level that stalls the kernel most.
-    used : (3, K, k)
-        Bytes through each level at its bandwidth, over the kernel's computing time; NaN where unknown.
-    flight : (K, k)
-        Loads in flight at `level`: cycles that its loads would wait alone over those that they stall the kernel.
-    chance : (K, k)
-        Probability of the verdict's side, execution or memory; NaN where another cause leads.
-    ahead : (K, k)
-        Probability that memory takes more of the computing time than execution, whatever else leads.
-    """
-
-    share: Array
-    low: Array
-    high: Array
-    verdict: Index
-    level: Index
-    used: Array
-    flight: Array
-    chance: Array
-    ahead: Array
+    share: Array  # (7, K, k): of each of :data:`CAUSES`; `share` sums to one, `low` and `high` hold with 90 %
+    low: Array  # (7, K, k)
+    high: Array  # (7, K, k)
+    verdict: Index  # (K, k): index into :data:`VERDICTS`
+    level: Index  # (K, k): 0, 1, 2 for L2, L3 and memory: the level that stalls the kernel most
+    used: Array  # (3, K, k)
+    """Bytes through each level at its bandwidth, over the kernel's computing time; NaN where unknown."""
+    flight: Array  # (K, k)
+    """Loads in flight at `level`: cycles that its loads would wait alone over those that they stall the kernel."""
+    chance: Array  # (K, k): probability of the verdict's side, execution or memory; NaN where another cause leads
+    ahead: Array  # (K, k): probability that memory takes more of the computing time than execution, whatever else leads
 
 
 def judge(
@@ -143,24 +127,15 @@ def judge(
 
 @dataclass(frozen=True)
 class _Stalls:
-    """Share of memory stalls in the computing time of each kernel, (K, k).
+    """Share of memory stalls in the computing time of each kernel, (K, k)."""
 
-    Attributes
-    ----------
-    share, low, high : (K, k)
-        As measured execution leaves them, and no less than bytes take, with the ends of their interval.
-    floor, least : (K, k)
-        What the bytes of the busiest level take, and the least that they may take.
-    wide : (K, k)
-        Factor either way within which that level's bandwidth is known.
-    """
-
-    share: Array
-    low: Array
-    high: Array
-    floor: Array
-    least: Array
-    wide: Array
+    share: Array  # (K, k)
+    low: Array  # (K, k)
+    high: Array  # (K, k)
+    """As measured execution leaves them, and no less than bytes take, with the ends of their interval."""
+    floor: Array  # (K, k): what the bytes of the busiest level take
+    least: Array  # (K, k): the least that they may take
+    wide: Array  # (K, k): factor either way within which that level's bandwidth is known
 
     @classmethod
     def of(cls, known: Execution, fill: Array, slack: Array, counted: Mask, stalled: Mask | None) -> _Stalls:

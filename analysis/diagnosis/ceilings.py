@@ -28,42 +28,23 @@ NAMES = ("L1", "L2", "L3", "memory")
 
 @dataclass(frozen=True)
 class Ceilings(Stored):
-    """What one machine delivers.
-
-    Attributes
-    ----------
-    frequency : float
-        Hz.
-    latency : (4,)
-        Cycles of a load served by each of :data:`NAMES`.
-    bandwidth : (4,)
-        B/s of one core from each of :data:`NAMES`; NaN where it is not known.
-    shared : (4,)
-        B/s of an instance of each level with all its cores at work, for memory that of a ccNUMA domain; NaN where it is
-        not known.
-    cores : (4,) int
-        Of an instance.
-    node : int
-        Cores of a node.
-    line : int
-        Bytes.
-    certain : (4,) bool
-        Whether each level's values were measured or read from a manual; estimates are known to :data:`ESTIMATED`.
-    instructions, flops : float or None
-        What a core does in a cycle at most, flops in double precision; None where the processor is not known.
-    """
+    """What one machine delivers."""
 
     name: str
-    frequency: float
-    latency: Array
-    bandwidth: Array
-    shared: Array
-    cores: Index
-    node: int
-    line: int
+    frequency: float  # Hz
+    latency: Array  # (4,): cycles of a load served by each of :data:`NAMES`
+    bandwidth: Array  # (4,): B/s of one core from each of :data:`NAMES`; NaN where it is not known
+    shared: Array  # (4,)
+    """B/s of an instance of each level with all its cores at work, for memory that of a ccNUMA domain; NaN where it is
+    not known."""
+    cores: Index  # of an instance
+    node: int  # cores of a node
+    line: int  # bytes
     certain: Mask
+    """Whether each level's values were measured or read from a manual; estimates are known to :data:`ESTIMATED`."""
     instructions: float | None = None
     flops: float | None = None
+    """What a core does in a cycle at most, flops in double precision; None where the processor is not known."""
 
     @classmethod
     def of(cls, platform: Any) -> Ceilings:

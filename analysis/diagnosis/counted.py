@@ -27,22 +27,15 @@ Rows = tuple[tuple[str, str, Array], ...]
 
 @dataclass(frozen=True)
 class Counted(Stored):
-    """Counts of the memory levels.
+    """Counts of the memory levels."""
 
-    Attributes
-    ----------
-    points : (n, m)
-        Configurations measured.
-    rows : tuple of (kernel, metric, (n,))
-        Of :data:`METRICS`, a rank's mean, the median over repetitions; NaN where one is missing.
-    worth : tuple of (kernel, metric, (n,)), or None
-        What a sample was worth in those of :data:`SAMPLED` that are made of samples (:mod:`ranksight.core.sampled`),
-        over all repetitions.
-    """
-
-    points: Array
+    points: Array  # (n, m): configurations measured
     rows: Rows
+    """tuple of (kernel, metric, (n,)): of :data:`METRICS`, a rank's mean, the median over repetitions; NaN where one is
+    missing."""
     worth: Rows | None = None
+    """tuple of (kernel, metric, (n,)), or None: what a sample was worth in those of :data:`SAMPLED` that are made of
+    samples (:mod:`ranksight.core.sampled`), over all repetitions."""
 
     @classmethod
     def of(cls, series: Series) -> Counted:

@@ -33,93 +33,51 @@ _WAITED = ("imbalance", "communication")
 
 @dataclass(frozen=True)
 class Evidence:
-    """K kernels at k configurations; NaN where something is not known.
-
-    Attributes
-    ----------
-    points : (k, m)
-    broken : Breakdown
-        Its parts as those of the ranks that have a kernel.
-    computing, imbalance, communication : (K, k)
-        Seconds a rank; `computing` is the mean of the ranks that have the kernel, as are counts.
-    having : (K, k)
-        Part of all ranks that have the kernel.
-    shared : (3, K, k)
-        Seconds of `computing` that a rank's bytes take on a cache (L2, L3) or memory that cores share; 0 where that is
-        unknown (:mod:`ranksight.model.sharing`).
-    low, high : (K, k)
-        90 % interval of `computing`.
-    ok : (K, k) bool
-        Whether the data are sufficient to predict the kernel's time.
-    reason : (K, k) str
-    sufficient : (K, k) bool
-        Whether the interval of the kernel's time is usable: there are enough runs, of the parameters asked for, or runs
-        of the very configuration.
-    counted_ok : (K, k) bool
-        Whether the data suffice for the kernel's count of instructions.
-    instructions, flops : (K, k)
-        A rank.
-    fetched : (3, K, k)
-        Bytes that a rank reads from L2, L3 and memory, at least, by counters of their traffic.
-    loads : (4, K, k)
-        Served by the first, second and third cache level and memory.
-    stores : (3, K, k)
-        Stores that the second, the third level and memory served; 0 where they were not counted.
-    stalled : (K, k)
-        Part of the slots bound by memory, by the top-down method.
-    cpi : (K, k)
-        CPI without the stalls of the equation, at each configuration.
-    minimum_wait : (K,)
-        Cycles that loads may wait, per instruction, where memory asked least.
-    factor, factor_error : (K, k)
-        BF_mem and its standard error.
-    counted : (K,) bool
-        Whether stalls were counted.
-    source : tuple of str
-        What each kernel's parts were inferred from.
-    memory : (3, k) or None
-        Bytes that a rank holds, and the ends of their interval; None where it was not measured.
-    together : float
-        Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of kernels.
-    samples : (K, k) or None
-        The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
-        infinite where nothing of it was sampled, None where nothing of any kernel was.
-    drawn : tuple of Evidence
-        The same, drawn again and again as samples may have fallen; none where nothing was sampled.
-    """
+    """K kernels at k configurations; NaN where something is not known."""
 
     kernels: tuple[str, ...]
     parameters: tuple[str, ...]
-    points: Array
-    broken: Breakdown
-    computing: Array
-    imbalance: Array
-    communication: Array
-    having: Array
-    shared: Array
-    low: Array
-    high: Array
-    ok: Mask
-    reason: NDArray[np.object_]
-    sufficient: Mask
-    counted_ok: Mask
-    instructions: Array
-    flops: Array
-    fetched: Array
-    loads: Array
-    stores: Array
-    stalled: Array
-    cpi: Array
-    minimum_wait: Array
-    factor: Array
-    factor_error: Array
-    counted: Mask
-    source: tuple[str, ...]
+    points: Array  # (k, m)
+    broken: Breakdown  # its parts as those of the ranks that have a kernel
+    computing: Array  # (K, k)
+    imbalance: Array  # (K, k)
+    communication: Array  # (K, k)
+    """Seconds a rank; `computing` is the mean of the ranks that have the kernel, as are counts."""
+    having: Array  # (K, k): part of all ranks that have the kernel
+    shared: Array  # (3, K, k)
+    """Seconds of `computing` that a rank's bytes take on a cache (L2, L3) or memory that cores share; 0 where that is
+    unknown (:mod:`ranksight.model.sharing`)."""
+    low: Array  # (K, k): 90 % interval of `computing`
+    high: Array  # (K, k)
+    ok: Mask  # (K, k): whether the data are sufficient to predict the kernel's time
+    reason: NDArray[np.object_]  # (K, k)
+    sufficient: Mask  # (K, k)
+    """Whether the interval of the kernel's time is usable: there are enough runs, of the parameters asked for, or runs
+    of the very configuration."""
+    counted_ok: Mask  # (K, k): whether the data suffice for the kernel's count of instructions
+    instructions: Array  # (K, k): a rank
+    flops: Array  # (K, k)
+    fetched: Array  # (3, K, k): bytes that a rank reads from L2, L3 and memory, at least, by counters of their traffic
+    loads: Array  # (4, K, k): served by the first, second and third cache level and memory
+    stores: Array  # (3, K, k): stores that the second, the third level and memory served; 0 where they were not counted
+    stalled: Array  # (K, k): part of the slots bound by memory, by the top-down method
+    cpi: Array  # (K, k): CPI without the stalls of the equation, at each configuration
+    minimum_wait: Array  # (K,): cycles that loads may wait, per instruction, where memory asked least
+    factor: Array  # (K, k): BF_mem
+    factor_error: Array  # (K, k): its standard error
+    counted: Mask  # (K,): whether stalls were counted
+    source: tuple[str, ...]  # what each kernel's parts were inferred from
     ceilings: Ceilings | None
-    memory: Array | None = None
+    memory: Array | None = None  # (3, k)
+    """Bytes that a rank holds, and the ends of their interval; None where it was not measured."""
     together: float = 1.0
-    samples: Array | None = None
+    """Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of
+    kernels."""
+    samples: Array | None = None  # (K, k)
+    """The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
+    infinite where nothing of it was sampled, None where nothing of any kernel was."""
     drawn: tuple[Evidence, ...] = ()
+    """The same, drawn again and again as samples may have fallen; none where nothing was sampled."""
 
     @property
     def ranks(self) -> Array:
@@ -387,29 +345,16 @@ def _sum(one: Array, other: Array) -> Array:
 
 @dataclass(frozen=True)
 class _EquationTerms:
-    """What the resource equation says of K kernels at k points; NaN, False or empty where it has no terms.
+    """What the resource equation says of K kernels at k points; NaN, False or empty where it has no terms."""
 
-    Attributes
-    ----------
-    cpi : (K, k)
-        Cycles per instruction without memory stalls: the equation's own, as its parts are scaled to the kernel's time
-        where another law predicts that better.
-    minimum_wait : (K,)
-        Waiting where memory asked least.
-    factor, factor_error : (K, k)
-        BF_mem with its standard error.
-    counted : (K,)
-        Whether stalls were counted.
-    source : tuple of str
-        Where the terms come from.
-    """
-
-    cpi: Array
-    minimum_wait: Array
-    factor: Array
-    factor_error: Array
-    counted: Mask
-    source: tuple[str, ...]
+    cpi: Array  # (K, k)
+    """Cycles per instruction without memory stalls: the equation's own, as its parts are scaled to the kernel's time
+    where another law predicts that better."""
+    minimum_wait: Array  # (K,): waiting where memory asked least
+    factor: Array  # (K, k): BF_mem
+    factor_error: Array  # (K, k): its standard error
+    counted: Mask  # (K,): whether stalls were counted
+    source: tuple[str, ...]  # where the terms come from
 
 
 def _equation(model: Model, broken: Breakdown) -> _EquationTerms:

@@ -33,22 +33,12 @@ vector code that fills the core) and 1.9 (chains of additions, some divisions or
 
 @dataclass(frozen=True)
 class Execution:
-    """Execution's share of kernels' time as a law: log-normal between bounds, all arrays (K, k).
+    """Execution's share of kernels' time as a law: log-normal between bounds, all arrays (K, k)."""
 
-    Attributes
-    ----------
-    low, high : array
-        Bounds of the share.
-    centre : array
-        Median of the uncut law's share.
-    spread : array
-        Standard deviation of the uncut law's logarithm.
-    """
-
-    low: Array
+    low: Array  # bounds of the share
     high: Array
-    centre: Array
-    spread: Array
+    centre: Array  # median of the uncut law's share
+    spread: Array  # standard deviation of the uncut law's logarithm
 
     def _scaled(self, share: Array) -> Array:
         with np.errstate(divide="ignore"):

@@ -65,22 +65,13 @@ def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples behind the values of K kernels at k configurations; infinite where a value was not sampled.
+    """Samples behind the values of K kernels at k configurations; infinite where a value was not sampled."""
 
-    Attributes
-    ----------
-    time, instructions, stores : (K, k)
-    loads : (4, K, k)
-        Of what each level served.
-    worth : (4, K, k)
-        What a sample of these loads is worth; NaN where it is not known.
-    """
-
-    time: Array
-    instructions: Array
-    loads: Array
-    stores: Array
-    worth: Array
+    time: Array  # (K, k)
+    instructions: Array  # (K, k)
+    loads: Array  # (4, K, k): of what each level served
+    stores: Array  # (K, k)
+    worth: Array  # (4, K, k): what a sample of these loads is worth; NaN where it is not known
 
 
 def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:

@@ -30,25 +30,15 @@ from ranksight.model.spaces.rulers import MPI, UNIT, Ruler
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found.
-
-    Attributes
-    ----------
-    points : (n, m)
-        Configurations measured.
-    targets : (k, m)
-        Configurations at which costs are computed.
-    short : mapping of str to str
-        Parameter to the short name that its study uses.
-    """
+    """What a check found."""
 
     application: str
     parameters: tuple[str, ...]
-    points: Array
-    targets: Array
+    points: Array  # (n, m): configurations measured
+    targets: Array  # (k, m): configurations at which costs are computed
     findings: tuple[Finding, ...]
     rules: tuple[RuleFinding, ...]
-    short: Mapping[str, str] = field(default_factory=dict)
+    short: Mapping[str, str] = field(default_factory=dict)  # parameter to the short name that its study uses
 
     @property
     def violated(self) -> bool:

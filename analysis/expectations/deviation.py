@@ -33,24 +33,14 @@ AHEAD_RATE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A function at one configuration.
-
-    Attributes
-    ----------
-    value, lower, upper : float
-        Of the model, with its 90 % interval.
-    expected : float
-        What the expectation, fitted to the same measurements, says there.
-    answer : str
-        Why the data are insufficient for the value; empty where they suffice.
-    """
+    """A function at one configuration."""
 
     configuration: Mapping[str, float]
-    value: float
+    value: float  # of the model, with its 90 % interval
     lower: float
     upper: float
-    expected: float
-    answer: str = ""
+    expected: float  # what the expectation, fitted to the same measurements, says there
+    answer: str = ""  # why the data are insufficient for the value; empty where they suffice
 
     @property
     def ratio(self) -> float:

@@ -63,25 +63,15 @@ TABLES = ("parameters", "hold", "measurement", "search", "expect", "rules", "lit
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What one function is expected to do.
-
-    Attributes
-    ----------
-    function, metric : str
-        The function's name, or a pattern with ``*`` and ``?`` for all functions that have no expectation of their own.
-    growth : Growth
-        In the experiment's parameters.
-    limit : Growth or None
-        The deviation limit stated; None where the default stands.
-    place : str
-        File, line and column, for messages.
-    """
+    """What one function is expected to do."""
 
     function: str
     metric: str
-    growth: Growth
-    limit: Growth | None = None
-    place: str = ""
+    """The function's name, or a pattern with ``*`` and ``?`` for all functions that have no expectation of their
+    own."""
+    growth: Growth  # in the experiment's parameters
+    limit: Growth | None = None  # the deviation limit stated; None where the default stands
+    place: str = ""  # file, line and column, for messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +85,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Study:
-    """All that a file of expectations says.
-
-    Attributes
-    ----------
-    litmus : mapping of str to str
-        For a metric the function that is its reference implementation.
-    upper : bool
-        Only growth beyond the deviation limit violates an expectation; slower growth is accepted.
-    symbols : mapping of str to str
-        Short name to parameter.
-    source : str
-        The file.
-    """
+    """All that a file of expectations says."""
 
     expectations: tuple[Expectation, ...]
     rules: tuple[Rule, ...] = ()
     litmus: Mapping[str, str] = field(default_factory=dict)
+    """For a metric the function that is its reference implementation."""
     hold: Mapping[str, float] = field(default_factory=dict)
     over_ranks: str | None = None
     over_repetitions: str | None = None
@@ -119,9 +98,9 @@ class Study:
     depth: int = DEPTH
     least_r2: float = LEAST_R2
     least_settings: int = LEAST_SETTINGS
-    upper: bool = False
-    symbols: Mapping[str, str] = field(default_factory=dict)
-    source: str = ""
+    upper: bool = False  # only growth beyond the deviation limit violates an expectation; slower growth is accepted
+    symbols: Mapping[str, str] = field(default_factory=dict)  # short name to parameter
+    source: str = ""  # the file
 
     @property
     def short(self) -> dict[str, str]:
@@ -327,14 +306,8 @@ def locate(text: str, table: str, key: str, value: str, offset: int = 0) -> tupl
     The string is looked for below its table's header, first behind its key, then anywhere in the table, then anywhere;
     a string written with escapes is not found and gives the line of its key, or line 1.
 
-    Parameters
-    ----------
-    text : str
-        The file.
-    table, key : str
-        Table (``expect.time``) and key of the value.
-    offset : int
-        Of the character within the value.
+    `text`: the file. `table`, `key`: table (``expect.time``) and key of the value. `offset`: of the character within
+    the value.
     """
     lines = text.split("\n")
     inside = _lines_of(lines, table)

@@ -29,50 +29,23 @@ AGREEMENT = 0.8
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one expectation.
-
-    Attributes
-    ----------
-    match : Match or None
-        None without a model.
-    formula : str
-        The model with its coefficients.
-    adjusted_r2 : float
-        NaN for constants.
-    weight : float
-        Share of the hypotheses that give the same verdict about the deviation limit.
-    settings : int
-        Configurations measured.
-    status : {"ok", "insufficient"}
-    reason : str
-        Why there is no verdict.
-    upper : bool
-        Whether slower growth than the limit allows is accepted.
-    widened : bool
-        The best term was the upper boundary of the generated space, which was widened.
-    costs : tuple of Cost
-        What the deviation costs at larger scales.
-    doubled : Cost or None
-        Where the function takes twice the expected value, if that is known.
-    litmus : str
-        What the reference implementation says of a deviation.
-    """
+    """What came of one expectation."""
 
     function: str
     metric: str
     expectation: Expectation
-    match: Match | None
-    formula: str = ""
-    adjusted_r2: float = float("nan")
-    weight: float = 0.0
-    settings: int = 0
-    status: Status = "ok"
-    reason: str = ""
-    upper: bool = False
-    widened: bool = False
-    costs: tuple[Cost, ...] = ()
-    doubled: Cost | None = None
-    litmus: str = ""
+    match: Match | None  # none without a model
+    formula: str = ""  # the model with its coefficients
+    adjusted_r2: float = float("nan")  # NaN for constants
+    weight: float = 0.0  # share of the hypotheses that give the same verdict about the deviation limit
+    settings: int = 0  # configurations measured
+    status: Status = "ok"  # {"ok", "insufficient"}
+    reason: str = ""  # why there is no verdict
+    upper: bool = False  # whether slower growth than the limit allows is accepted
+    widened: bool = False  # the best term was the upper boundary of the generated space, which was widened
+    costs: tuple[Cost, ...] = ()  # what the deviation costs at larger scales
+    doubled: Cost | None = None  # where the function takes twice the expected value, if that is known
+    litmus: str = ""  # what the reference implementation says of a deviation
 
     @property
     def violated(self) -> bool:

@@ -19,26 +19,15 @@ Rank = Literal["total", "approximate", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How a growth compares with what was expected.
+    """How a growth compares with what was expected."""
 
-    Attributes
-    ----------
-    expected, found, divergence, limit : Growth
-        E, G, delta and D.
-    rank : {"total", "approximate", "none"}
-    faster : bool
-        Whether it grows faster than expected along some parameter.
-    exceeds : bool
-        Whether it does so by more than the limit.
-    """
-
-    expected: Growth
+    expected: Growth  # E, G, delta and D
     found: Growth
     divergence: Growth
     limit: Growth
-    rank: Rank
-    faster: bool
-    exceeds: bool
+    rank: Rank  # {"total", "approximate", "none"}
+    faster: bool  # whether it grows faster than expected along some parameter
+    exceeds: bool  # whether it does so by more than the limit
 
 
 def limit_of(expected: Growth, stated: Growth | None = None) -> Growth:

@@ -52,33 +52,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class RuleFinding:
-    """What came of a rule.
-
-    Attributes
-    ----------
-    smaller, larger : tuple of Growth
-        Fastest growing summands of both sides.
-    in_the_limit, measured : {"holds", "violated", "insufficient"}
-        By the models' growth; by the measurements.
-    at : tuple of Comparison
-        Measured configurations that violate it.
-    ahead : tuple of Comparison
-        By the models, at the targets.
-    begins : float or None
-        Value of the parameter beyond the measurements from which on the models violate it.
-    reason : str
-        Why there is no answer in the limit.
-    """
+    """What came of a rule."""
 
     rule: Rule
-    smaller: tuple[Growth, ...]
+    smaller: tuple[Growth, ...]  # fastest growing summands of both sides
     larger: tuple[Growth, ...]
-    in_the_limit: State
-    measured: State
-    at: tuple[Comparison, ...] = ()
-    ahead: tuple[Comparison, ...] = ()
-    begins: float | None = None
-    reason: str = ""
+    in_the_limit: State  # {"holds", "violated", "insufficient"}: by the models' growth; by the measurements
+    measured: State  # {"holds", "violated", "insufficient"}
+    at: tuple[Comparison, ...] = ()  # measured configurations that violate it
+    ahead: tuple[Comparison, ...] = ()  # by the models, at the targets
+    begins: float | None = None  # value of the parameter beyond the measurements from which on the models violate it
+    reason: str = ""  # why there is no answer in the limit
 
     @property
     def state(self) -> State:

@@ -54,14 +54,8 @@ def noise(values: Array, errors: Array, scatter: float = 0.0) -> Array:
 def changepoints(values: Array, errors: Array, level: float = 0.95) -> Mask:
     """Where (s, n) a segment begins, apart from the first of each series.
 
-    Parameters
-    ----------
-    values : (s, n)
-        In their order in time; NaN where there is none.
-    errors : (s, n)
-        Standard errors above zero.
-    level : float
-        Probability that no change is marked in all s series when there is none.
+    `values` (s, n): in their order in time; NaN where there is none. `errors` (s, n): standard errors above zero.
+    `level`: probability that no change is marked in all s series when there is none.
     """
     count, n = values.shape
     known = np.isfinite(values) & np.isfinite(errors)

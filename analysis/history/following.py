@@ -30,52 +30,29 @@ class Entry:
 
 @dataclass(frozen=True)
 class Target:
-    """Time of the program that each experiment's model predicts at one configuration.
-
-    Attributes
-    ----------
-    value, lower, upper : (n,)
-        Seconds; NaN where there is no prediction.
-    ok : (n,) bool
-    reason : tuple of str
-        Why the data are insufficient; empty where they are not.
-    begins : (n,) bool
-        Where a level begins.
-    """
+    """Time of the program that each experiment's model predicts at one configuration."""
 
     point: Mapping[str, float]
-    value: Array
-    lower: Array
-    upper: Array
-    ok: Mask
-    reason: tuple[str, ...]
-    begins: Mask
+    value: Array  # (n,): seconds; NaN where there is no prediction
+    lower: Array  # (n,)
+    upper: Array  # (n,)
+    ok: Mask  # (n,)
+    reason: tuple[str, ...]  # why the data are insufficient; empty where they are not
+    begins: Mask  # (n,): where a level begins
 
 
 @dataclass(frozen=True)
 class Step:
-    """A change of one metric of one kernel at one configuration.
-
-    Attributes
-    ----------
-    point, at : int
-        Positions of the configuration and of the experiment that it first shows in.
-    before, after : float
-        Levels of the segments.
-    length : int
-        Experiments with a value in the segment after it.
-    last : bool
-        Whether no later change of the series follows.
-    """
+    """A change of one metric of one kernel at one configuration."""
 
     kernel: str
     metric: str
-    point: int
+    point: int  # positions of the configuration and of the experiment that it first shows in
     at: int
-    before: float
+    before: float  # levels of the segments
     after: float
-    length: int
-    last: bool
+    length: int  # experiments with a value in the segment after it
+    last: bool  # whether no later change of the series follows
 
     @property
     def ratio(self) -> float:
@@ -85,38 +62,18 @@ class Step:
 
 @dataclass(frozen=True)
 class History:
-    """Values of s series at k configurations over n experiments.
+    """Values of s series at k configurations over n experiments."""
 
-    Attributes
-    ----------
-    entries : tuple of Entry
-        In their order in time.
-    points : (k, m)
-        Configurations that every experiment measured.
-    keys : tuple of (kernel, metric)
-        :data:`ranksight.core.experiment.WHOLE` is the program.
-    value, error : (s, k, n)
-        Mean per rank, NaN where there is none, and its relative standard error.
-    begins : (s, k, n) bool
-        Where a new level begins; see :mod:`ranksight.analysis.history.changepoints`.
-    level_of : (s, k, n)
-        Mean of the segment that each value is in.
-    timer : str or None
-        The metric that is the time.
-    level : float
-        Probability that no change is marked when there is none.
-    """
-
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...]  # in their order in time
     parameters: tuple[str, ...]
-    points: Array
-    keys: tuple[Key, ...]
-    value: Array
-    error: Array
-    begins: Mask
-    level_of: Array
-    timer: str | None
-    level: float
+    points: Array  # (k, m): configurations that every experiment measured
+    keys: tuple[Key, ...]  # tuple of (kernel, metric): :data:`ranksight.core.experiment.WHOLE` is the program
+    value: Array  # (s, k, n): mean per rank, NaN where there is none
+    error: Array  # (s, k, n): its relative standard error
+    begins: Mask  # (s, k, n): where a new level begins; see :mod:`ranksight.analysis.history.changepoints`
+    level_of: Array  # (s, k, n): mean of the segment that each value is in
+    timer: str | None  # the metric that is the time
+    level: float  # probability that no change is marked when there is none
     target: Target | None = None
 
     @property

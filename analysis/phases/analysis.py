@@ -33,42 +33,26 @@ _RELATED = 0.5
 
 @dataclass(frozen=True)
 class Analysis:
-    """Phases of an experiment.
-
-    Attributes
-    ----------
-    workload, small : mapping of str to float
-        Parameters other than the ranks: of the original workload, and of the smaller one of the distant points (empty
-        without one).
-    ranks : tuple of float
-        Rank counts of the original workload.
-    clock : {"measured", "simulated"}
-    machine : Machine
-        Whose latencies and clock turn counts into cycles.
-    coverage, unrelated : float
-        Share of the run's time (of its computation where times in MPI are invalid), at the largest rank count, in
-        phases that repeat and in calls that are in no phase of other rank counts.
-    table, smaller : DataFrame
-        See :func:`ranksight.analysis.phases.table.phase_table`; of the original workload, and of the smaller one.
-    shared : bool
-        Whether ranks shared cores.
-    messages : Messages or None
-        The phases' messages on the platform's network, where times in MPI are not known.
-    """
+    """Phases of an experiment."""
 
     workload: Mapping[str, float]
     small: Mapping[str, float]
-    ranks: tuple[float, ...]
+    """Parameters other than the ranks: of the original workload, and of the smaller one of the distant points (empty
+    without one)."""
+    ranks: tuple[float, ...]  # rank counts of the original workload
     phases: tuple[Phase, ...]
-    clock: Clock
-    machine: Machine
+    clock: Clock  # {"measured", "simulated"}
+    machine: Machine  # whose latencies and clock turn counts into cycles
     coverage: float
     unrelated: float
+    """Share of the run's time (of its computation where times in MPI are invalid), at the largest rank count, in phases
+    that repeat and in calls that are in no phase of other rank counts."""
     table: pd.DataFrame
     smaller: pd.DataFrame
-    shared: bool
+    """See :func:`ranksight.analysis.phases.table.phase_table`; of the original workload, and of the smaller one."""
+    shared: bool  # whether ranks shared cores
     notes: tuple[str, ...]
-    messages: Messages | None = None
+    messages: Messages | None = None  # the phases' messages on the platform's network, where times in MPI are not known
 
     def cpi(self) -> pd.DataFrame:
         """Cycles per instruction of the smaller workload: a row a rank count, a column a phase's number.

@@ -34,24 +34,15 @@ _NEEDED = ("rank", "kernel", "operation", "bytes")
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls of all ranks at one configuration.
-
-    Attributes
-    ----------
-    table : DataFrame
-        ``rank``, ``kernel``, ``operation``, ``bytes``, ``computation`` (s before the call), ``communication`` (s in
-        it), ``token`` (which token of its rank's sequence) and those of :data:`COUNTED` that are known; rows in the
-        order of rank and time.
-    notes : tuple of str
-        What of the runs could not be used, and why.
-    shared : bool
-        Whether ranks shared cores, so that times in MPI are those of waiting for a core too.
-    """
+    """Calls of all ranks at one configuration."""
 
     configuration: Mapping[str, float]
     table: pd.DataFrame
-    notes: tuple[str, ...] = ()
-    shared: bool = False
+    """``rank``, ``kernel``, ``operation``, ``bytes``, ``computation`` (s before the call), ``communication`` (s in it),
+    ``token`` (which token of its rank's sequence) and those of :data:`COUNTED` that are known; rows in the order of
+    rank and time."""
+    notes: tuple[str, ...] = ()  # what of the runs could not be used, and why
+    shared: bool = False  # whether ranks shared cores, so that times in MPI are those of waiting for a core too
 
     @property
     def ranks(self) -> int:

@@ -28,31 +28,17 @@ AGREE = 0.1
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """Both answers at one configuration.
-
-    Attributes
-    ----------
-    value, lower, upper : float
-        PET; the interval is NaN where two rank counts define it.
-    computation, communication : float
-        Its parts.
-    sum : float
-        The bulk-synchronous sum; NaN where no time of kernels was measured.
-    agree : bool
-        Whether they differ by no more than :data:`AGREE`, or by no more than the larger interval.
-    why : str
-        Where they disagree, the cause; else empty.
-    """
+    """Both answers at one configuration."""
 
     configuration: Mapping[str, float]
-    value: float
+    value: float  # PET; the interval is NaN where two rank counts define it
     lower: float
     upper: float
-    computation: float
+    computation: float  # its parts
     communication: float
-    sum: float
-    agree: bool
-    why: str
+    sum: float  # the bulk-synchronous sum; NaN where no time of kernels was measured
+    agree: bool  # whether they differ by no more than :data:`AGREE`, or by no more than the larger interval
+    why: str  # where they disagree, the cause; else empty
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""
@@ -69,14 +55,8 @@ def cross_check(
 ) -> list[CrossCheck]:
     """Compare PET with the sum, at those of the `points` (k, m) that have the phases' workload.
 
-    Parameters
-    ----------
-    parameters : tuple of str
-        Of the model; the columns of `points`.
-    broken : Breakdown
-        The sum at `points`.
-    start : Breakdown
-        The sum at the largest rank count of the phases, one point.
+    `parameters`: of the model; the columns of `points`. `broken`: the sum at `points`. `start`: the sum at the largest
+    rank count of the phases, one point.
     """
     found = []
     begin = pet.at(pet.measured[-1])

@@ -50,30 +50,14 @@ def least(cpi: ArrayLike, tolerance: float = SAME) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DistantPoint:
-    """What a run of the smaller workload stands for.
+    """What a run of the smaller workload stands for."""
 
-    Attributes
-    ----------
-    measured_ranks : int
-        Ranks of the run.
-    instructions : float
-        Of one rank in one occurrence of the phase, in the run.
-    time : float
-        Computation of that, in seconds.
-    cpi : float
-        Cycles per instruction.
-    ranks : float
-        Rank count at which the original workload executes as many.
-    difference : float
-        How far the table's instructions are off the run's, relative to these.
-    """
-
-    measured_ranks: int
-    instructions: float
-    time: float
-    cpi: float
-    ranks: float
-    difference: float
+    measured_ranks: int  # ranks of the run
+    instructions: float  # of one rank in one occurrence of the phase, in the run
+    time: float  # computation of that, in seconds
+    cpi: float  # cycles per instruction
+    ranks: float  # rank count at which the original workload executes as many
+    difference: float  # how far the table's instructions are off the run's, relative to these
 
 
 def stands_for(instructions: float, table: InstructionTable) -> tuple[float, float]:

@@ -56,25 +56,16 @@ def typical(totals: ArrayLike) -> float:
 
 @dataclass(frozen=True, slots=True)
 class InstructionTable:
-    """A group's instructions per rank and occurrence, over rank counts.
+    """A group's instructions per rank and occurrence, over rank counts."""
 
-    Attributes
-    ----------
-    ranks, processes, instructions, weights : (m,)
-        What was measured: rank counts, ranks of the group, mean instructions of one of them in one occurrence, and
-        occurrences.
-    weight : Weight
-        The weight at other rank counts.
-    total : float
-        Instructions of the group in the whole run, taken to stay.
-    """
-
-    ranks: Array
-    processes: Array
-    instructions: Array
-    weights: Array
-    weight: Weight
-    total: float
+    ranks: Array  # (m,)
+    processes: Array  # (m,)
+    instructions: Array  # (m,)
+    weights: Array  # (m,)
+    """What was measured: rank counts, ranks of the group, mean instructions of one of them in one occurrence, and
+    occurrences."""
+    weight: Weight  # the weight at other rank counts
+    total: float  # instructions of the group in the whole run, taken to stay
 
     @classmethod
     def of(

@@ -22,21 +22,11 @@ from ranksight.model.structure.stated import BETWEEN
 
 @dataclass(frozen=True)
 class Messages(Stored):
-    """Messages of all phases, and the network they go over.
+    """Messages of all phases, and the network they go over."""
 
-    Attributes
-    ----------
-    platform : str
-        Name of the network's platform.
-    parameters : tuple of str
-        Of the experiment.
-    communication : Communication
-        Its rows are named ``number: operation``.
-    """
-
-    platform: str
-    parameters: tuple[str, ...]
-    communication: Communication
+    platform: str  # name of the network's platform
+    parameters: tuple[str, ...]  # of the experiment
+    communication: Communication  # its rows are named ``number: operation``
     network: Network
 
     def times(self, ranks: Array, workload: Mapping[str, float], level: float) -> dict[int, Array]:

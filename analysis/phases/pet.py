@@ -25,26 +25,14 @@ from ranksight.model.plaindata import Stored
 
 @dataclass(frozen=True)
 class PhaseTime(Stored):
-    """Time of a phase at any rank count.
+    """Time of a phase at any rank count."""
 
-    Attributes
-    ----------
-    number : int
-        From 1, in order of occurrence.
-    powers : tuple of Power
-        Seconds of computation of each group of ranks; the longest counts.
-    communication : (float, float)
-        ``c_1 + c_2 log2 p`` seconds in MPI; NaN where they are not known.
-    distant : float
-        Largest rank count that a distant point stands for; 0 without one.
-    """
-
-    number: int
+    number: int  # from 1, in order of occurrence
     label: str
     weight: Weight
-    powers: tuple[Power, ...]
-    communication: tuple[float, float]
-    distant: float = 0.0
+    powers: tuple[Power, ...]  # seconds of computation of each group of ranks; the longest counts
+    communication: tuple[float, float]  # ``c_1 + c_2 log2 p`` seconds in MPI; NaN where they are not known
+    distant: float = 0.0  # largest rank count that a distant point stands for; 0 without one
 
     def computation(self, ranks: ArrayLike) -> Array:
         """Seconds of computation of one occurrence."""
@@ -68,22 +56,13 @@ class PhaseTime(Stored):
 
 @dataclass(frozen=True)
 class Times:
-    """PET at k rank counts.
+    """PET at k rank counts."""
 
-    Attributes
-    ----------
-    ranks : (k,)
-    computation, communication : (n, k)
-        Seconds of each phase in the whole run.
-    lower, upper : (k,)
-        Interval of the sum, phases erring together; NaN where two rank counts define a phase.
-    """
-
-    ranks: Array
-    computation: Array
-    communication: Array
-    lower: Array
-    upper: Array
+    ranks: Array  # (k,)
+    computation: Array  # (n, k): seconds of each phase in the whole run
+    communication: Array  # (n, k)
+    lower: Array  # (k,): interval of the sum, phases erring together; NaN where two rank counts define a phase
+    upper: Array  # (k,)
 
     @property
     def total(self) -> Array:
@@ -94,31 +73,16 @@ class Times:
 
 @dataclass(frozen=True)
 class Pet(Stored):
-    """A program's phases as far as predictions need them.
+    """A program's phases as far as predictions need them."""
 
-    Attributes
-    ----------
-    workload : mapping of str to float
-        Parameters other than the ranks, and the values to which it applies.
-    measured : tuple of float
-        Rank counts.
-    clock : str
-        ``measured`` or ``simulated`` computation.
-    coverage : float
-        Share of the run's time in phases that repeat, at the largest rank count measured.
-    network : str
-        Where the time in MPI comes from: ``measured``, the name of the network's platform, or empty: not known.
-    messages : Messages or None
-        What puts the phases' messages on that network.
-    """
-
-    workload: Mapping[str, float]
-    measured: tuple[float, ...]
+    workload: Mapping[str, float]  # parameters other than the ranks, and the values to which it applies
+    measured: tuple[float, ...]  # rank counts
     phases: tuple[PhaseTime, ...]
-    clock: str
-    coverage: float
+    clock: str  # ``measured`` or ``simulated`` computation
+    coverage: float  # share of the run's time in phases that repeat, at the largest rank count measured
     network: str
-    messages: Messages | None = None
+    """Where the time in MPI comes from: ``measured``, the name of the network's platform, or empty: not known."""
+    messages: Messages | None = None  # what puts the phases' messages on that network
 
     def at(self, ranks: ArrayLike, level: float = 0.9) -> Times:
         """PET at `ranks`. Raises InputError when a rank count is not one that the program admits, by its weights."""

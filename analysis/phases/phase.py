@@ -28,29 +28,15 @@ SIMILARITY = 0.95
 
 @dataclass(frozen=True)
 class Group:
-    """Ranks that do similar work in a phase.
+    """Ranks that do similar work in a phase."""
 
-    Attributes
-    ----------
-    ranks, times : (m,)
-        Rank counts, and seconds of computation of one of its ranks in one occurrence.
-    table : InstructionTable or None
-        Where instructions are known.
-    plain : Power
-        Time over rank counts, from the measured ones alone.
-    reason : str
-        Why there is no distant point.
-    power : Power
-        With the distant point where there is one; what predictions take.
-    """
-
-    ranks: Array
-    times: Array
-    table: InstructionTable | None
-    plain: Power
+    ranks: Array  # (m,): rank counts, and seconds of computation of one of its ranks in one occurrence
+    times: Array  # (m,)
+    table: InstructionTable | None  # where instructions are known
+    plain: Power  # time over rank counts, from the measured ones alone
     distant: DistantPoint | None
-    reason: str
-    power: Power
+    reason: str  # why there is no distant point
+    power: Power  # with the distant point where there is one; what predictions take
 
     @property
     def constant(self) -> bool:
@@ -60,28 +46,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase.
+    """A phase."""
 
-    Attributes
-    ----------
-    number : int
-        From 1, in order of occurrence.
-    body : tuple of (str, str)
-        Kernel and operation of each call.
-    groups : tuple of Group
-        Those with most instructions first; one group where counts do not distinguish them.
-    communication : (float, float)
-        ``c_1 + c_2 log2 p`` seconds in MPI of one occurrence, as measured.
-    share : float
-        Of the run's time, at the largest rank count measured.
-    """
-
-    number: int
-    body: tuple[tuple[str, str], ...]
+    number: int  # from 1, in order of occurrence
+    body: tuple[tuple[str, str], ...]  # kernel and operation of each call
     weight: Weight
-    groups: tuple[Group, ...]
-    communication: tuple[float, float]
-    share: float
+    groups: tuple[Group, ...]  # those with most instructions first; one group where counts do not distinguish them
+    communication: tuple[float, float]  # ``c_1 + c_2 log2 p`` seconds in MPI of one occurrence, as measured
+    share: float  # of the run's time, at the largest rank count measured
     notes: tuple[str, ...] = ()
 
     def computation(self, ranks: ArrayLike, plain: bool = False) -> Array:

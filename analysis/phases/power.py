@@ -22,27 +22,15 @@ from ranksight.model.plaindata import Stored
 
 @dataclass(frozen=True)
 class Power(Stored):
-    """``a p^b``.
-
-    Attributes
-    ----------
-    r2 : float
-        In the logarithms.
-    scatter : float
-        Standard deviation of the logarithms about the line; NaN where two points define it.
-    centre, width : float
-        Mean of ``log p``, and the sum of squares about it.
-    count : int
-        Points.
-    """
+    """``a p^b``."""
 
     factor: float
     exponent: float
-    r2: float = 1.0
-    scatter: float = 0.0
-    centre: float = 0.0
-    width: float = 1.0
-    count: int = 0
+    r2: float = 1.0  # in the logarithms
+    scatter: float = 0.0  # standard deviation of the logarithms about the line; NaN where two points define it
+    centre: float = 0.0  # mean of ``log p``
+    width: float = 1.0  # sum of squares about it
+    count: int = 0  # points
 
     def at(self, ranks: ArrayLike) -> Array:
         """Value at each rank count."""

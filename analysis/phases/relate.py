@@ -26,21 +26,14 @@ UNRELATED = -1
 
 @dataclass(frozen=True)
 class Related:
-    """Phases of a program over several rank counts.
-
-    Attributes
-    ----------
-    bodies : tuple of tuple of (str, str)
-        Tokens (kernel and operation) of each phase, in order of occurrence, as the reference has them.
-    labelled : tuple of DataFrame
-        The table of each of the given :class:`Calls` with ``phase`` and ``occurrence``.
-    how : mapping of str to int
-        Over how many ranks (of all rank counts) phases were related: ``same sequence``, ``order``, ``bodies``.
-    """
+    """Phases of a program over several rank counts."""
 
     bodies: tuple[tuple[Token, ...], ...]
+    """Tokens (kernel and operation) of each phase, in order of occurrence, as the reference has them."""
     labelled: tuple[pd.DataFrame, ...]
+    """The table of each of the given :class:`Calls` with ``phase`` and ``occurrence``."""
     how: dict[str, int]
+    """Over how many ranks (of all rank counts) phases were related: ``same sequence``, ``order``, ``bodies``."""
 
 
 def relate(given: Sequence[Calls]) -> Related:

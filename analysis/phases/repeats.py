@@ -27,41 +27,21 @@ _MOST_FOLDS = 10_000
 
 @dataclass(slots=True)
 class Node:
-    """A call, or a loop.
+    """A call, or a loop."""
 
-    Attributes
-    ----------
-    symbol : int
-        Calls of one symbol are equal; so are loops, whose turns may differ in number.
-    first, last : int
-        Places in the trace, `last` not included.
-    turns : list of list of Node
-        Each turn of a loop; empty for a call.
-    """
-
-    symbol: int
-    first: int
+    symbol: int  # calls of one symbol are equal; so are loops, whose turns may differ in number
+    first: int  # places in the trace, `last` not included
     last: int
-    turns: list[list[Node]] = field(default_factory=list)
+    turns: list[list[Node]] = field(default_factory=list)  # each turn of a loop; empty for a call
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Phases of one sequence.
+    """Phases of one sequence."""
 
-    Attributes
-    ----------
-    bodies : tuple of tuple of int
-        Symbols of each phase, in the order of their first occurrence.
-    phase : (n,)
-        Phase of each place.
-    occurrence : (n,)
-        How often its phase had occurred before, at each place.
-    """
-
-    bodies: tuple[tuple[int, ...], ...]
-    phase: Ints
-    occurrence: Ints
+    bodies: tuple[tuple[int, ...], ...]  # symbols of each phase, in the order of their first occurrence
+    phase: Ints  # (n,): phase of each place
+    occurrence: Ints  # (n,): how often its phase had occurred before, at each place
 
     @property
     def weights(self) -> Ints:

@@ -43,45 +43,23 @@ LIGHTEST = 1e-3
 
 @dataclass(frozen=True)
 class Belief:
-    """Hypotheses of s series at k points: candidates and targets together.
+    """Hypotheses of s series at k points: candidates and targets together."""
 
-    Attributes
-    ----------
-    weight : (s, c)
-    centre : (s, c, k)
-        mu; zero where there is no value.
-    alive : (s, c, k) bool
-    feature : (s, c, d, k)
-        e, with one more entry for every parameter that never varied.
-    prior : (s, c, d)
-        Variance of theta.
-    noise : (s, c, k)
-        Variance of a measured value around its function, of the logarithm (or of the value itself).
-    size : (s, k)
-        One where the logarithm is meant, else the size of the value: what uncertainties are relative to.
-    freedom : (s, c)
-    points : (k, m)
-    drift : (s, m)
-        Drift per e-fold along each parameter.
-    low, high : (s, m)
-        Range measured.
-    jobs : (s,)
-        Standard deviation between jobs.
-    """
-
-    weight: Array
-    centre: Array
-    alive: Mask
-    feature: Array
-    prior: Array
-    noise: Array
-    size: Array
-    freedom: Array
-    points: Array
-    drift: Array
-    low: Array
-    high: Array
-    jobs: Array
+    weight: Array  # (s, c)
+    centre: Array  # (s, c, k): mu; zero where there is no value
+    alive: Mask  # (s, c, k)
+    feature: Array  # (s, c, d, k): e, with one more entry for every parameter that never varied
+    prior: Array  # (s, c, d): variance of theta
+    noise: Array  # (s, c, k)
+    """Variance of a measured value around its function, of the logarithm (or of the value itself)."""
+    size: Array  # (s, k)
+    """One where the logarithm is meant, else the size of the value: what uncertainties are relative to."""
+    freedom: Array  # (s, c)
+    points: Array  # (k, m)
+    drift: Array  # (s, m): drift per e-fold along each parameter
+    low: Array  # (s, m): range measured
+    high: Array  # (s, m)
+    jobs: Array  # (s,): standard deviation between jobs
 
     @classmethod
     def of(cls, fitted: Fitted, rows: Index, points: Array, training: Array) -> Belief:

@@ -26,29 +26,14 @@ MANY_RANKS = {"ranks": float(RANKS)}
 
 @dataclass(frozen=True)
 class Candidates:
-    """Configurations that could be measured.
+    """Configurations that could be measured."""
 
-    Attributes
-    ----------
-    points : (k, m)
-    rules : mapping of str to Rule
-        The rule of each parameter.
-    limits : mapping of str to (float, float)
-        Smallest and largest value considered of each parameter.
-    thinned : tuple of str
-        Parameters of whose values only some were considered.
-    barred : str
-        The rule or limit given that forbids to run a target itself; empty where none does.
-    held : float or None
-        Largest number of ranks considered, where the cores of the machine are why.
-    """
-
-    points: Array
-    rules: Mapping[str, Rule]
-    limits: Mapping[str, tuple[float, float]]
-    thinned: tuple[str, ...]
-    barred: str = ""
-    held: float | None = None
+    points: Array  # (k, m)
+    rules: Mapping[str, Rule]  # the rule of each parameter
+    limits: Mapping[str, tuple[float, float]]  # smallest and largest value considered of each parameter
+    thinned: tuple[str, ...]  # parameters of whose values only some were considered
+    barred: str = ""  # the rule or limit given that forbids to run a target itself; empty where none does
+    held: float | None = None  # largest number of ranks considered, where the cores of the machine are why
 
 
 def cores_of(experiment: Experiment) -> float | None:

@@ -28,61 +28,35 @@ cost, all that could be run is planned."""
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run to make.
-
-    Attributes
-    ----------
-    seconds : float
-        Of one run under all collectors.
-    core_hours, upper : float
-        Of all repetitions: expected, and what they stay below with probability 95 %.
-    factor : (t,)
-        Expected ratio of the interval's ends to its middle at each target after this run and those before it, such as
-        1.2 for +-20 %.
-    helps : str
-        The kernel that gains most, and its metric where it is another than the goal's.
-    why : str
-        What it does that the runs before it do not, such as ``farther in ranks`` (:func:`_why`); ``explores, ...``
-        where it is planned for being cheap, and the interval is not expected to narrow by :data:`.designs.GAIN`.
-    """
+    """One run to make."""
 
     configuration: Mapping[str, float]
     repetitions: int
-    seconds: float
-    core_hours: float
-    upper: float
-    factor: Array
-    helps: str
+    seconds: float  # of one run under all collectors
+    core_hours: float  # expected, of all repetitions
+    upper: float  # core-hours that they stay below with probability 95 %
+    factor: Array  # (t,)
+    """Expected ratio of the interval's ends to its middle at each target after this run and those before it, such as
+    1.2 for +-20 %."""
+    helps: str  # kernel that gains most, with its metric where that is not the goal's
     why: str = ""
+    """What it does that the runs before it do not, such as ``farther in ranks`` (:func:`_why`); ``explores, ...`` where
+    it is planned for being cheap, and the interval is not expected to narrow by :data:`.designs.GAIN`."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Runs to make, the cheapest first.
-
-    Attributes
-    ----------
-    budget : float
-        Core-hours that were allowed.
-    target_cost : float
-        Core-hours of running all targets once instead.
-    after : Forecast
-        What the goal's answer is expected to look like then, one row.
-    ended : str
-        Why no more runs are planned: :data:`RUNS`, :data:`BUDGET`, :data:`WORTHLESS` or :data:`NOTHING`.
-    narrowing : float
-        Part of the interval's width that all runs together are expected to take away.
-    """
+    """Runs to make, the cheapest first."""
 
     goal: Goal
     candidates: Candidates
     cost: Cost
     runs: tuple[PlannedRun, ...]
-    budget: float
-    target_cost: float
-    after: Forecast
-    ended: str
-    narrowing: float
+    budget: float  # core-hours that were allowed
+    target_cost: float  # core-hours of running all targets once instead
+    after: Forecast  # what the goal's answer is expected to look like then, one row
+    ended: str  # why no more runs are planned: :data:`RUNS`, :data:`BUDGET`, :data:`WORTHLESS` or :data:`NOTHING`
+    narrowing: float  # part of the interval's width that all runs together are expected to take away
 
     @property
     def settled(self) -> bool:

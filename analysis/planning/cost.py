@@ -39,47 +39,26 @@ MOST_SIGMA = float(np.log(2.0))
 
 @dataclass(frozen=True)
 class Price:
-    """What k runs cost.
+    """What k runs cost."""
 
-    Attributes
-    ----------
-    seconds : (k,)
-        Expected, of one run of the program.
-    core_hours : (k,)
-        Expected, of all repetitions.
-    upper : (k,)
-        Core-hours that they stay below with probability 95 %.
-    """
-
-    seconds: Array
-    core_hours: Array
-    upper: Array
+    seconds: Array  # (k,): expected, of one run of the program
+    core_hours: Array  # (k,): expected, of all repetitions
+    upper: Array  # (k,): core-hours that they stay below with probability 95 %
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a run and its repetitions.
-
-    Attributes
-    ----------
-    seconds : callable
-        Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (k,) of one run; NaN where they are
-        not known.
-    basis : str
-        What the seconds come from, for people.
-    ranks : int or None
-        Column of the ranks; without it a run is counted as one core.
-    collectors : tuple of str
-        Those that runs were made under, where more than one or a slower one than the basis was used.
-    factor : float
-        Time of a run under all of them over that of the program's own run, the median of the runs made.
-    """
+    """Seconds of a run and its repetitions."""
 
     seconds: Callable[[Array], tuple[Array, Array]]
-    basis: str
-    ranks: int | None
+    """Points (k, m) to the median and upper end at :data:`LEVEL` of the seconds (k,) of one run; NaN where they are not
+    known."""
+    basis: str  # what the seconds come from, for people
+    ranks: int | None  # column of the ranks; without it a run is counted as one core
     collectors: tuple[str, ...] = ()
+    """Those that runs were made under, where more than one or a slower one than the basis was used."""
     factor: float = 1.0
+    """Time of a run under all of them over that of the program's own run, the median of the runs made."""
 
     def of(self, points: Array, repetitions: int) -> Price:
         """The price of runs of the program at `points` (k, m)."""

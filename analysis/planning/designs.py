@@ -44,22 +44,12 @@ ROUNDING = 1 + 1e-9
 
 @dataclass(frozen=True)
 class Means:
-    """What may be run, what it costs, and how much of it.
+    """What may be run, what it costs, and how much of it."""
 
-    Attributes
-    ----------
-    price : (k,)
-        Expected core-hours of each candidate.
-    offered : (n,) intp
-        Candidates that the budget pays for.
-    most : int
-        Runs at most.
-    """
-
-    price: Array
-    offered: Index
+    price: Array  # (k,): expected core-hours of each candidate
+    offered: Index  # (n,): candidates that the budget pays for
     budget: float
-    most: int
+    most: int  # runs at most
 
     def spent(self, chosen: tuple[int, ...]) -> float:
         """Core-hours of candidates."""

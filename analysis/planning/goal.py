@@ -37,53 +37,29 @@ REACH = float(np.log(WIDEST))
 
 @dataclass(frozen=True)
 class Source:
-    """Series of one set of functions that the goal rests on.
-
-    Attributes
-    ----------
-    rows : (g,) intp
-    share : (g, t)
-        Part of the goal at the targets that each stands for.
-    ends : (2, g, t)
-        Distances from each one's own value to the lower and the upper end of its interval, in logarithms.
-    form : (g, t)
-        Share of its variance that is of the form.
-    """
+    """Series of one set of functions that the goal rests on."""
 
     fitted: Fitted
-    rows: Index
-    share: Array
-    ends: Array
-    form: Array
+    rows: Index  # (g,)
+    share: Array  # (g, t): part of the goal at the targets that each stands for
+    ends: Array  # (2, g, t)
+    """Distances from each one's own value to the lower and the upper end of its interval, in logarithms."""
+    form: Array  # (g, t): share of its variance that is of the form
 
 
 @dataclass(frozen=True)
 class Goal:
-    """The answer asked for at t targets.
+    """The answer asked for at t targets."""
 
-    Attributes
-    ----------
-    what : str
-        Such as ``time of the whole program``.
-    targets : (t, m)
-    training : (n, m)
-        Configurations measured.
-    now : Forecast
-        One row.
-    rho : Correlation
-        Common correlation of the series' errors.
-    rest : (t,)
-        Half-width that the goal's interval has in addition to its series, in logarithms: CPI and imbalance of a run.
-    """
-
-    what: str
+    what: str  # such as ``time of the whole program``
     metric: str
-    targets: Array
-    training: Array
-    now: Forecast
+    targets: Array  # (t, m)
+    training: Array  # (n, m): configurations measured
+    now: Forecast  # one row
     sources: tuple[Source, ...]
-    rho: Correlation
-    rest: Array
+    rho: Correlation  # common correlation of the series' errors
+    rest: Array  # (t,)
+    """Half-width that the goal's interval has in addition to its series, in logarithms: CPI and imbalance of a run."""
 
     def width(self, ratio: Array | float = 1.0, form: Array | None = None) -> Array:
         """Half-width (..., t) of the goal's interval, in logarithms, once those of its series are narrower.

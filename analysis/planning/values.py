@@ -101,11 +101,7 @@ def infer(measured: Array, whole: bool = True) -> Rule:
     densely; then a common ratio, then a common difference; without any, the values themselves and, beyond them,
     doublings of the largest.
 
-    Parameters
-    ----------
-    measured : (n,)
-    whole : bool
-        Whether values are whole numbers.
+    `measured` (n,). `whole`: whether values are whole numbers.
     """
     seen = np.unique(np.asarray(measured, dtype=np.float64))
     low, high = float(seen[0]), float(seen[-1])

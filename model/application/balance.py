@@ -48,24 +48,13 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Balance(Stored):
-    """How unevenly ranks work.
-
-    Attributes
-    ----------
-    fitted : Fitted
-        ``imbalance`` of all ranks, and ``work`` and ``members`` of each role where groups are the same everywhere.
-    roles : tuple of str
-        Roles modelled; none where the imbalance alone is.
-    seen : (float, float)
-        Smallest and largest imbalance measured.
-    metric : str
-        What the work is counted in.
-    """
+    """How unevenly ranks work."""
 
     fitted: Fitted
-    roles: tuple[str, ...]
-    seen: tuple[float, float]
-    metric: str
+    """``imbalance`` of all ranks, and ``work`` and ``members`` of each role where groups are the same everywhere."""
+    roles: tuple[str, ...]  # roles modelled; none where the imbalance alone is
+    seen: tuple[float, float]  # smallest and largest imbalance measured
+    metric: str  # what the work is counted in
 
     def imbalance(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
         """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,)."""
@@ -165,12 +154,8 @@ def roles(found: list[Index], total: Array) -> dict[str, Index]:
 def fit_balance(experiment: Experiment, units: WholeUnits | None = None, **settings: Any) -> Balance | None:
     """Learn how unevenly ranks work; None where ranks were not counted one by one at enough configurations.
 
-    Parameters
-    ----------
-    units : WholeUnits, optional
-        What these make uneven is taken out: it is another at every number of ranks.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    `units`: what these make uneven is taken out: it is another at every number of ranks. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     if "ranks" not in experiment.parameters:
         return None

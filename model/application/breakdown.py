@@ -20,34 +20,20 @@ PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communicati
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Time of the whole application at k configurations, and what it is made of.
+    """Time of the whole application at k configurations, and what it is made of."""
 
-    Attributes
-    ----------
-    total : Forecast
-        One row.
-    kernels : tuple of str
-        All K kernels that have a time, then those that only send messages.
-    each : mapping of str to (K, k)
-        Seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds its messages' time.
-    terms : Terms or None
-        CPI, blocking factor and clock of the kernels that an equation describes.
-    others : Forecast or None
-        Seconds outside of all kernels and messages, one row; None where they are unknown.
-    exchanged : Exchanged or None
-        Times of operations and BF_comm; None where no network is described.
-    taken : mapping of str to {kernel: (k,)}
-        What the law that predicts a kernel's time takes it to do, NaN where it does not say: metrics, and the part of
-        the time that its memory domain is at work (:data:`ranksight.model.application.laws.BUSY`).
-    """
-
-    total: Forecast
-    kernels: tuple[str, ...]
+    total: Forecast  # one row
+    kernels: tuple[str, ...]  # all K kernels that have a time, then those that only send messages
     each: Mapping[str, Array]
-    terms: Terms | None = None
-    others: Forecast | None = None
-    exchanged: Exchanged | None = None
+    """mapping of str to (K, k): seconds per rank of each of :data:`PARTS` in each kernel; a kernel that calls MPI holds
+    its messages' time."""
+    terms: Terms | None = None  # CPI, blocking factor and clock of the kernels that an equation describes
+    others: Forecast | None = None  # seconds outside of all kernels and messages, one row; None where they are unknown
+    exchanged: Exchanged | None = None  # times of operations and BF_comm; None where no network is described
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    """mapping of str to {kernel: (k,)}: what the law that predicts a kernel's time takes it to do, NaN where it does
+    not say: metrics, and the part of the time that its memory domain is at work
+    (:data:`ranksight.model.application.laws.BUSY`)."""
 
     @property
     def parts(self) -> dict[str, Array]:

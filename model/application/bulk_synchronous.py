@@ -45,61 +45,33 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 @dataclass(frozen=True)
 class Application(Stored):
-    """The parts of an application's time that its evidence carries.
+    """The parts of an application's time that its evidence carries."""
 
-    Attributes
-    ----------
-    resources : Resources or None
-        Kernels whose counters carry the equation.
-    communication : Communication or None
-        Messages, where they were traced.
-    network : Network or None
-        What they go over, where it is described.
-    imbalance : float
-        Largest over mean compute time of a rank, at the measured configuration with most ranks; 1 where times are those
-        of the slowest rank already.
-    sharing : Sharing or None
-        Kernels whose memory traffic was counted, where the domains of the machine are known.
-    counted : Counted or None
-        The counted equation and the cost per unit of work of every kernel.
-    weights : Weights
-        Of the laws of each kernel's time beyond the runs.
-    inside : Weights or None
-        The same between them.
-    exchange : Exchange or None
-        Kernels without counts, where others have them.
-    others : Others or None
-        What the program takes outside of its kernels and messages; None where its time was not measured as theirs were.
-    balance : Balance or None
-        The imbalance as a function, where ranks were counted one by one and times are means over them.
-    imbalances : Imbalances or None
-        That of each uneven kernel: which of the kernels it belongs to.
-    cached : Sharing or None
-        Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law.
-    cache : SharedCache or None
-        What a cache was seen to hold of what the ranks that share it work on.
-    nested : bool
-        Whether the kernels' times contain each other, so that the program is its own time and no sum of them.
-    clock_spread : float
-        Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows.
-    """
-
-    resources: Resources | None = None
-    communication: Communication | None = None
-    network: Network | None = None
+    resources: Resources | None = None  # kernels whose counters carry the equation
+    communication: Communication | None = None  # messages, where they were traced
+    network: Network | None = None  # what they go over, where it is described
     imbalance: float = 1.0
+    """Largest over mean compute time of a rank, at the measured configuration with most ranks; 1 where times are those
+    of the slowest rank already."""
     sharing: Sharing | None = None
-    counted: Counted | None = None
-    weights: Weights = PRIOR
-    inside: Weights | None = None
-    exchange: Exchange | None = None
+    """Kernels whose memory traffic was counted, where the domains of the machine are known."""
+    counted: Counted | None = None  # the counted equation and the cost per unit of work of every kernel
+    weights: Weights = PRIOR  # of the laws of each kernel's time beyond the runs
+    inside: Weights | None = None  # the same between them
+    exchange: Exchange | None = None  # kernels without counts, where others have them
     others: Others | None = None
+    """What the program takes outside of its kernels and messages; None where its time was not measured as theirs
+    were."""
     balance: Balance | None = None
-    imbalances: Imbalances | None = None
+    """The imbalance as a function, where ranks were counted one by one and times are means over them."""
+    imbalances: Imbalances | None = None  # that of each uneven kernel: which of the kernels it belongs to
     cached: Sharing | None = None
-    cache: SharedCache | None = None
+    """Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law."""
+    cache: SharedCache | None = None  # what a cache was seen to hold of what the ranks that share it work on
     nested: bool = False
+    """Whether the kernels' times contain each other, so that the program is its own time and no sum of them."""
     clock_spread: float = 0.0
+    """Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows."""
 
     @property
     def pace(self) -> float:
@@ -137,13 +109,8 @@ class Application(Stored):
     ) -> Refined:
         """The forecast of all series with the kernels' times by the equations where their counters carry them.
 
-        Parameters
-        ----------
-        said : Forecast
-            Of the functions.
-        points : (k, m)
-        share : Share, optional
-            What the busiest rank works on, where work comes in whole units.
+        `said`: of the functions. `points` (k, m). `share`: what the busiest rank works on, where work comes in whole
+        units.
         """
         rows = functions.rows
         laws = self.laws_at(said, functions, points, level, share)
@@ -283,14 +250,8 @@ class Application(Stored):
     ) -> Breakdown:
         """Sum everything up at `points` (k, m).
 
-        Parameters
-        ----------
-        refined : Refined
-            Of the same points, from :meth:`refine`.
-        shares : (s,)
-            Share of each series in the measured total of its metric.
-        rho : Correlation
-            Of the kernels' errors.
+        `refined`: of the same points, from :meth:`refine`. `shares` (s,): share of each series in the measured total of
+        its metric. `rho`: of the kernels' errors.
         """
         said, rows = refined.said, functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}

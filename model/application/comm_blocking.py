@@ -78,35 +78,17 @@ class Taken(Stored):
 
 @dataclass(frozen=True)
 class Blocking(Stored):
-    """BF_comm of each kind under each hypothesis of its algorithm; K rows in all.
-
-    Attributes
-    ----------
-    columns : tuple of int
-        Parameters whose logarithms are coordinates.
-    kinds, ways : tuple of str
-        Of each row; the way is :data:`STATED`, ``library NAME`` or an algorithm.
-    weights : (K,)
-        Posterior weights, 1 in sum over the ways of a kind.
-    levels : (K,)
-        Logarithms of the scale of each way.
-    scatter : (K,)
-        Standard deviation of ln BF from run to run.
-    rates : Rates
-        ln BF of each row relative to the scaled way.
-    taken : Taken
-        What all was learned from.
-    """
+    """BF_comm of each kind under each hypothesis of its algorithm; K rows in all."""
 
     parameters: tuple[str, ...]
-    columns: tuple[int, ...]
-    kinds: tuple[str, ...]
+    columns: tuple[int, ...]  # parameters whose logarithms are coordinates
+    kinds: tuple[str, ...]  # of each row; the way is :data:`STATED`, ``library NAME`` or an algorithm
     ways: tuple[str, ...]
-    weights: Array
-    levels: Array
-    scatter: Array
-    rates: Rates
-    taken: Taken
+    weights: Array  # (K,): posterior weights, 1 in sum over the ways of a kind
+    levels: Array  # (K,): logarithms of the scale of each way
+    scatter: Array  # (K,): standard deviation of ln BF from run to run
+    rates: Rates  # ln BF of each row relative to the scaled way
+    taken: Taken  # what all was learned from
 
     def at(self, points: Array) -> tuple[Array, Array, Mask]:
         """Means and standard deviations of ln BF at `points` (k, m), and where it was measured; each (K, k)."""

@@ -13,10 +13,10 @@ collective on every rank. What the program takes for them is BF_comm times as mu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,24 +117,12 @@ class Sent:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """Times of operations in a program.
+    """Times of operations in a program."""
 
-    Attributes
-    ----------
-    times : Forecast
-        Seconds of each operation, (o, k).
-    factor : Forecast
-        BF_comm of all together, one row.
-    measured : (k,) bool
-        Where BF_comm was measured.
-    assumed : bool
-        Whether no communication time was measured at all: BF_comm is 1 then, with a wide interval.
-    """
-
-    times: Forecast
-    factor: Forecast
-    measured: Mask
-    assumed: bool = False
+    times: Forecast  # seconds of each operation, (o, k)
+    factor: Forecast  # BF_comm of all together, one row
+    measured: Mask  # (k,): where BF_comm was measured
+    assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -176,35 +164,18 @@ class Exchanged:
 
 @dataclass(frozen=True)
 class Communication(Stored):
-    """Messages of a program, and the network they go over.
+    """Messages of a program, and the network they go over."""
 
-    Attributes
-    ----------
-    functions : Functions
-        ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank.
-    messages : Messages or None
-        Who sends what to whom.
-    blocking : Blocking or None
-        BF_comm; None where no communication time was measured.
-    forms : Forms or None
-        Fitted times of calls, where no network is described.
-    """
-
-    functions: Functions
-    messages: Messages | None = None
-    blocking: Blocking | None = None
-    forms: Forms | None = None
+    functions: Functions  # ``messages`` and ``bytes_sent`` of each kernel's operations, means per rank
+    messages: Messages | None = None  # who sends what to whom
+    blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
+    forms: Forms | None = None  # fitted times of calls, where no network is described
 
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
 
-        Parameters
-        ----------
-        points : (k, m)
-        level : float
-            Of the intervals.
-        choice : str, Selector or mapping
-            Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
+        `points` (k, m). `level`: of the intervals. `choice`: of collective algorithms; see
+        :func:`ranksight.comm.costs.cost.cost`.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         return self._times(points, self._sent(points, level), fabric, choice)
@@ -331,13 +302,8 @@ class Communication(Stored):
     def _of_means(self, points: Array, said: Forecast, price: Price, kind: str = "") -> Forecast:
         """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks.
 
-        Parameters
-        ----------
-        points : (k, m)
-        said : Forecast
-            Counts and bytes there, of :attr:`functions`.
-        kind : str
-            The operations to be timed; all where empty.
+        `points` (k, m). `said`: counts and bytes there, of :attr:`functions`. `kind`: the operations to be timed; all
+        where empty.
         """
         rows = self.functions.rows
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
@@ -369,11 +335,7 @@ class Communication(Stored):
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.
 
-        Parameters
-        ----------
-        messages : Forecast
-            From :meth:`times`.
-        total : (k,)
+        `messages`: from :meth:`times`. `total` (k,).
         """
         missing = np.where(messages.status != forecast.OK, messages.value, 0.0)
         for k in np.flatnonzero((missing.sum(axis=0) > 0.05 * total) & (status == forecast.OK)):
@@ -396,28 +358,12 @@ class Communication(Stored):
         """The kernel that calls the operation of each row of :meth:`times`."""
         return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        content = super().to_dict()
-        functions: dict[str, Any] = content.pop("functions")
-        return functions | content
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        return super().from_dict({**content, "functions": content})
-
 
 def _mixed(weights: Array, centres: Array, spread: Array, exact: Mask, reach: float) -> tuple[Array, Array, Array]:
     """Medians (r, k) of mixtures of c normal laws, and how far the ends of their intervals are below and above.
 
-    Parameters
-    ----------
-    weights, centres, spread : (c, r, k)
-    exact : (r, k) bool
-        Where all centres are the same.
-    reach : float
-        Standard deviations to the ends.
+    `weights`, `centres`, `spread` (c, r, k). `exact` (r, k): where all centres are the same. `reach`: standard
+    deviations to the ends.
     """
     none = ~np.isfinite(centres).all(axis=0)
     plain = np.where(none, 0.0, centres)

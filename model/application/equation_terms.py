@@ -30,24 +30,13 @@ ROUNDING = 1e-15
 
 @dataclass(frozen=True)
 class EquationTerms:
-    """Terms of the equation at k configurations.
-
-    Attributes
-    ----------
-    points : (k, m)
-    terms : Terms or None
-        CPI_exec, BF_mem and clock of the kernels that an equation describes.
-    others : Forecast or None
-        T_others, one row.
-    only : tuple of str, optional
-        Kernels that were asked for; all when not given.
-    """
+    """Terms of the equation at k configurations."""
 
     parameters: tuple[str, ...]
-    points: Array
-    terms: Terms | None
-    others: Forecast | None
-    only: tuple[str, ...] | None = None
+    points: Array  # (k, m)
+    terms: Terms | None  # CPI_exec, BF_mem and clock of the kernels that an equation describes
+    others: Forecast | None  # T_others, one row
+    only: tuple[str, ...] | None = None  # kernels that were asked for; all when not given
 
     def rows(self) -> list[dict[str, Any]]:
         """A row of :data:`TERMS` for each known value, T_others last."""

@@ -41,33 +41,19 @@ MOST_INSIDE = 2_000
 
 @dataclass(frozen=True)
 class KernelLaws:
-    """What the laws of kernels' times are fitted to.
+    """What the laws of kernels' times are fitted to."""
 
-    Attributes
-    ----------
-    readings : Readings
-        Of the experiment, or of some of its configurations.
-    sampled : Sampled
-        Its series, and the samples behind them.
-    machine : Machine or None
-        The platform at the clock that the runs had.
-    equation : str
-        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
-    slowest : mapping of kernel to (n,), or None
-        Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
-    settings : mapping
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
-    """
-
-    readings: Readings
-    sampled: Sampled
+    readings: Readings  # of the experiment, or of some of its configurations
+    sampled: Sampled  # its series, and the samples behind them
     platform: Any
-    machine: Machine | None
+    machine: Machine | None  # the platform at the clock that the runs had
     domains: Domains | None
     units: WholeUnits | None
-    equation: str
+    equation: str  # one of :data:`ranksight.model.resource.equation.EQUATIONS`
     slowest: Mapping[str, Array] | None
-    settings: Mapping[str, Any]
+    """mapping of kernel to (n,), or None: slowest over mean rank of the uneven kernels, where times are those of the
+    slowest rank and cycles are means."""
+    settings: Mapping[str, Any]  # of :func:`ranksight.model.fitting.fit_series.fit_series`
 
     def fit(self) -> Application:
         """All laws that the data support."""

@@ -61,27 +61,14 @@ MEASURES = ("instructions", "cycles", "time")
 
 @dataclass(frozen=True)
 class Imbalances(Stored):
-    """Ratios of the uneven kernels.
+    """Ratios of the uneven kernels."""
 
-    Attributes
-    ----------
-    fitted : Fitted
-        Work of the busiest rank of each of K uneven kernels, then that of the mean rank.
-    seen : (K, 2)
-        Smallest and largest ratio measured.
-    held : bool
-        Whether the kernels' times are those of their slowest ranks, and hold the imbalance.
-    together : float
-        c, the part of the kernels' imbalances that falls on one rank.
-    having : mapping of str to (float, float)
-        Ranks that have a kernel which not all have, ``first + slope x ranks``.
-    """
-
-    fitted: Fitted
-    seen: Array
-    held: bool
-    together: float = 1.0
+    fitted: Fitted  # work of the busiest rank of each of K uneven kernels, then that of the mean rank
+    seen: Array  # (K, 2): smallest and largest ratio measured
+    held: bool  # whether the kernels' times are those of their slowest ranks, and hold the imbalance
+    together: float = 1.0  # c, the part of the kernels' imbalances that falls on one rank
     having: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Ranks that have a kernel which not all have, ``first + slope x ranks``."""
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -112,11 +99,7 @@ class Imbalances(Stored):
     def parts(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
         """Seconds of each kernel that are waiting for the busiest rank, (K, k).
 
-        Parameters
-        ----------
-        times : (K, k)
-            Their predicted times.
-        points : (k, m)
+        `times` (K, k): their predicted times. `points` (k, m).
         """
         return np.asarray(self.together * self._beyond(kernels, times, points))
 

@@ -45,27 +45,15 @@ BUSY = "busy"
 
 @dataclass(frozen=True)
 class Terms:
-    """What kernels' times are made of, by the equation: CPI without stalls, BF_mem and the clock.
-
-    Attributes
-    ----------
-    cpi, blocking, clock : Forecast
-        Cycles per instruction of execution, blocking factor, and cycles a second, (K, k).
-    counted : (K,) bool
-        Whether stalls were counted.
-    method : tuple of str
-        What each kernel's terms come from.
-    latencies : (4,)
-        Cycles of a load of each level.
-    """
+    """What kernels' times are made of, by the equation: CPI without stalls, BF_mem and the clock."""
 
     kernels: tuple[str, ...]
-    cpi: Forecast
+    cpi: Forecast  # cycles per instruction of execution, blocking factor, and cycles a second, (K, k)
     blocking: Forecast
     clock: Forecast
-    counted: Mask
-    method: tuple[str, ...]
-    latencies: Array
+    counted: Mask  # (K,): whether stalls were counted
+    method: tuple[str, ...]  # what each kernel's terms come from
+    latencies: Array  # (4,): cycles of a load of each level
 
     @property
     def shown_blocking(self) -> Forecast:
@@ -77,29 +65,21 @@ class Terms:
 
 @dataclass
 class Laws:
-    """Laws of kernels' times at k configurations.
-
-    Attributes
-    ----------
-    parts : mapping of str to (kernels, mapping of part to (K, k))
-        Seconds that a law's times are made of, of the laws that say so.
-    quantities : mapping of str to (kernels, mapping of quantity to (K, k))
-        What a law takes a kernel to do, of the laws that say so: metrics, and :data:`BUSY`.
-    given_parts : Parts or None
-        Of the equation of kernels whose stalls were not counted.
-    given_times : Times or None
-        Of the counted equation.
-    refused : mapping of kernel to (k,) each
-        Where an answer is refused whatever the other laws say, with its status and reason.
-    """
+    """Laws of kernels' times at k configurations."""
 
     level: float
     laws: dict[str, Law] = field(default_factory=dict)
     parts: dict[str, tuple[tuple[str, ...], Mapping[str, Array]]] = field(default_factory=dict)
+    """mapping of str to (kernels, mapping of part to (K, k)): seconds that a law's times are made of, of the laws that
+    say so."""
     quantities: dict[str, tuple[tuple[str, ...], Mapping[str, Array]]] = field(default_factory=dict)
-    given_parts: Parts | None = None
-    given_times: Times | None = None
+    """mapping of str to (kernels, mapping of quantity to (K, k)): what a law takes a kernel to do, of the laws that say
+    so: metrics, and :data:`BUSY`."""
+    given_parts: Parts | None = None  # of the equation of kernels whose stalls were not counted
+    given_times: Times | None = None  # of the counted equation
     refused: dict[str, tuple[Mask, Index, NDArray[Any]]] = field(default_factory=dict)
+    """mapping of kernel to (k,) each: where an answer is refused whatever the other laws say, with its status and
+    reason."""
 
     def add_function(self, said: Forecast, timed: Mapping[str, int]) -> None:
         """Each kernel's own function of time."""

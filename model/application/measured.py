@@ -27,24 +27,13 @@ SENSIBLE = 20.0
 
 @dataclass(frozen=True)
 class Measured:
-    """What communication took in one run.
+    """What communication took in one run."""
 
-    Attributes
-    ----------
-    point : tuple of float
-        Configuration.
-    seconds : mapping of str to float
-        Mean over ranks of each kind; of all together under :data:`ALL` where the kinds were not timed.
-    least : float
-        Seconds of the rank with least of all kinds, over the mean.
-    wall : float
-        Wall time of the program in the same run, s; NaN where it was not measured.
-    """
-
-    point: tuple[float, ...]
+    point: tuple[float, ...]  # configuration
     seconds: Mapping[str, float]
-    least: float
-    wall: float
+    """Mean over ranks of each kind; of all together under :data:`ALL` where the kinds were not timed."""
+    least: float  # seconds of the rank with least of all kinds, over the mean
+    wall: float  # wall time of the program in the same run, s; NaN where it was not measured
 
 
 def measured(experiment: Experiment) -> Iterator[Measured]:

@@ -140,12 +140,8 @@ def apart(deviations: Array, form: Array, answered: Mask, rho: Correlation) -> t
     """Standard deviations (..., k) of noise and of form of a sum from those of its parts: they are correlated each by
     their own rho, and errors of form of parts without an answer count as one.
 
-    Parameters
-    ----------
-    deviations : (..., s, k)
-    form : (..., s, k)
-        Share of each part's variance that is of its form.
-    answered : (..., s, k) bool
+    `deviations` (..., s, k). `form` (..., s, k): share of each part's variance that is of its form. `answered` (..., s,
+    k).
     """
     of_form = _times(deviations, np.sqrt(form))
     lone = np.where(answered, 0.0, of_form).sum(axis=-2, keepdims=True)

@@ -24,13 +24,8 @@ def abstain(
 ) -> tuple[Index, NDArray[np.object_]]:
     """Status and reason (s, k) of the answers of fitted functions at `points` (k, m).
 
-    Parameters
-    ----------
-    points : (k, m)
-    ends : three of (s, k)
-        Value and ends of the interval.
-    form, alone : (s, k)
-        From :func:`ranksight.model.uncertainty.forecast.mixture_forecast`.
+    `points` (k, m). `ends` (three of (s, k)): value and ends of the interval. `form`, `alone` (s, k): from
+    :func:`ranksight.model.uncertainty.forecast.mixture_forecast`.
     """
     value, low, high = ends
     status = np.where(np.isnan(value), forecast.NOT_POSITIVE, forecast.OK)

@@ -29,24 +29,15 @@ TOLERANCE = 0.002
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far a whole lies from the product of its parts.
-
-    Attributes
-    ----------
-    whole, left, right : str
-        Metrics.
-    relative : (k,)
-        ``left * right / whole - 1`` at the points asked for; NaN where one has no value.
-    consistent : (k,) bool
-        Whether the intervals of the whole and of the product meet, or the deviation is within rounding.
-    """
+    """How far a whole lies from the product of its parts."""
 
     kernel: str
-    whole: str
+    whole: str  # metrics
     left: str
     right: str
-    relative: Array
-    consistent: Mask
+    relative: Array  # (k,): ``left * right / whole - 1`` at the points asked for; NaN where one has no value
+    consistent: Mask  # (k,)
+    """Whether the intervals of the whole and of the product meet, or the deviation is within rounding."""
 
 
 def check(fitted: Fitted, points: Array, products: tuple[tuple[str, str, str], ...] = PRODUCTS) -> list[Deviation]:

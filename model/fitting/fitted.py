@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import changes
-from ranksight.model.plaindata import listed
+from ranksight.model.fitting.columns import Columns
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.noise import behaviours
@@ -35,100 +35,55 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Fitted(Keyed):
-    """Functions fitted to s series: each a mixture of c hypotheses of up to q terms.
-
-    Attributes
-    ----------
-    space : str
-        Name of the search space.
-    terms : (t, m, 3)
-        Terms that occur (:mod:`ranksight.model.search.terms`).
-    members : (s, c, q) intp
-        Terms of each hypothesis, the leading hypothesis first; -1 pads.
-    weight : (s, c)
-    coefficient : (s, c, q)
-    root : (s, c, q, q)
-        ``variance * root @ root.T`` is the covariance of the coefficients.
-    variance, freedom : (s, c)
-        Relative variance around the function and its degrees of freedom.
-    press : (s,)
-        Relative root-mean-square leave-one-out error of the leading hypothesis.
-    adjusted_r2 : (s,)
-        Of the leading hypothesis; NaN for the constant.
-    count : (s,) intp
-        Configurations behind each series.
-    status : (s,) intp
-        :data:`ranksight.model.uncertainty.forecast.OK` or why the series carries no answer anywhere.
-    positive : (s,) bool
-        Whether the function must stay above zero.
-    trained : (s, m, 2)
-        Smallest and largest value of each parameter among the configurations of each series.
-    drift : (s, m, 2)
-        How far the series may leave its function along each parameter, downwards and upwards
-        (:mod:`ranksight.model.uncertainty.drift`, :mod:`ranksight.model.uncertainty.bend`).
-    pace : (s,)
-        How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
-    seen : (s, 2)
-        Smallest and largest value measured.
-    turned : (s,)
-        Changes of slope that the measured values show (:func:`ranksight.model.uncertainty.slope.turned`).
-    within, repetitions, noisy : (s,)
-        Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
-        (:class:`ranksight.model.series.noise.Quality`).
-    samples : (s,)
-        Samples behind the value of a configuration, in the mean; infinite where values are not made of samples.
-    hidden : (h, 2) or None
-        Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`).
-    breaks : (s, m) or None
-        Where the behaviour changes along one parameter (:mod:`ranksight.model.search.segments`), NaN where it does not;
-        the functions above hold from there on, those of `below`, whose rows are the series `below_rows`, up to there.
-    ties : (q, 1 + m) or None
-        Parameters that varied together only (:mod:`ranksight.model.fitting.ties`).
-    filling : int
-        Ranks that fill a memory domain of the machine; 0 where no machine is described.
-    iterations : str or None
-        The parameter that everything is a line in: set-up, and as much again with every iteration.
-    lasting : Lasting or None
-        Departures from the functions, and how far they go on.
-    unaffected : (s, m) bool or None
-        Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`); None
-        where nothing was stated.
-    """
+    """Functions fitted to s series: each a mixture of c hypotheses of up to q terms."""
 
     parameters: tuple[str, ...]
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
-    space: str
-    terms: Array
-    members: Index
-    weight: Array
-    coefficient: Array
-    root: Array
-    variance: Array
-    freedom: Array
-    press: Array
-    adjusted_r2: Array
-    count: Index
-    status: Index
-    positive: Mask
-    trained: Array
-    drift: Array
-    pace: Array
-    seen: Array
-    turned: Array
-    within: Array
-    repetitions: Array
-    noisy: Mask
-    samples: Array
-    hidden: Array | None = None
-    breaks: Array | None = None
+    space: str  # name of the search space
+    terms: Array  # (t, m, 3): terms that occur (:mod:`ranksight.model.search.terms`)
+    members: Index  # (s, c, q): terms of each hypothesis, the leading hypothesis first; -1 pads
+    weight: Array  # (s, c)
+    coefficient: Array  # (s, c, q)
+    root: Array  # (s, c, q, q): ``variance * root @ root.T`` is the covariance of the coefficients
+    variance: Array  # (s, c): relative variance around the function
+    freedom: Array  # (s, c): its degrees of freedom
+    press: Array  # (s,): relative root-mean-square leave-one-out error of the leading hypothesis
+    adjusted_r2: Array  # (s,): of the leading hypothesis; NaN for the constant
+    count: Index  # (s,): configurations behind each series
+    status: Index  # (s,): :data:`ranksight.model.uncertainty.forecast.OK` or why the series carries no answer anywhere
+    positive: Mask  # (s,): whether the function must stay above zero
+    trained: Array  # (s, m, 2): smallest and largest value of each parameter among the configurations of each series
+    drift: Array  # (s, m, 2)
+    """How far the series may leave its function along each parameter, downwards and upwards
+    (:mod:`ranksight.model.uncertainty.drift`)."""
+    pace: Array  # (s,)
+    """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
+    seen: Array  # (s, 2): smallest and largest value measured
+    turned: Array  # (s,)
+    """Changes of slope that the measured values show (:func:`ranksight.model.uncertainty.slope.turned`)."""
+    within: Array  # (s,)
+    repetitions: Array  # (s,)
+    noisy: Mask  # (s,)
+    """Relative scatter of a repetition, repetitions that would show a signal, and whether noise is above it
+    (:class:`ranksight.model.series.noise.Quality`)."""
+    samples: Array  # (s,)
+    """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples."""
+    hidden: Array | None = None  # (h, 2)
+    """Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`)."""
+    breaks: Array | None = None  # (s, m)
+    """Where the behaviour changes along one parameter (:mod:`ranksight.model.search.segments`), NaN where it does not;
+    the functions above hold from there on, those of `below`, whose rows are the series `below_rows`, up to there."""
     below: Fitted | None = None
     below_rows: Index | None = None
-    ties: Array | None = None
-    filling: int = 0
+    ties: Array | None = None  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
+    filling: int = 0  # ranks that fill a memory domain of the machine; 0 where no machine is described
     iterations: str | None = None
-    lasting: Lasting | None = None
-    unaffected: Mask | None = None
+    """The parameter that everything is a line in: set-up, and as much again with every iteration."""
+    lasting: Lasting | None = None  # departures from the functions, and how far they go on
+    unaffected: Mask | None = None  # (s, m)
+    """Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`); None
+    where nothing was stated."""
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -140,13 +95,8 @@ class Fitted(Keyed):
         Raises InputError when the points do not have one finite value for every parameter, or the level is not a
         probability.
 
-        Parameters
-        ----------
-        points : (k, m)
-        level : float
-            Probability of the intervals.
-        hidden : (k, h), optional
-            Values of the hidden parameters there; as measured when not given.
+        `points` (k, m). `level`: probability of the intervals. `hidden` (k, h): values of the hidden parameters there;
+        as measured when not given.
         """
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if points.ndim != 2 or points.shape[1] != len(self.parameters) or not np.isfinite(points).all():
@@ -372,22 +322,19 @@ class Fitted(Keyed):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold; see :meth:`from_dict`."""
-        found: dict[str, Any] = listed(self.to_columns())
-        return found
-
-    def to_columns(self) -> dict[str, Any]:
-        """The same with arrays in place of lists of numbers."""
-        from ranksight.model.fitting.columns import fitted_to_columns
-
-        return fitted_to_columns(self)
+        """Plain data that JSON can hold; see :class:`ranksight.model.fitting.columns.Columns`."""
+        return Columns.of(self).to_dict()
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
-        """Rebuild from :meth:`to_dict` or :meth:`to_columns`; damaged or hostile content raises InputError."""
-        from ranksight.model.fitting.columns import fitted_from_dict
-
-        return fitted_from_dict(content)
+        """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
+        columns = Columns.from_dict(content)
+        found, held = cls(**columns.unpacked()), columns.breaks
+        if held is None:
+            return found
+        breaks = np.full((len(found), len(found.parameters)), np.nan)
+        breaks[held.rows, held.axis] = held.at
+        return replace(found, breaks=breaks, below=cls(**held.below.unpacked()), below_rows=held.rows)
 
 
 def between_jobs(metrics: tuple[str, ...]) -> Array:

@@ -18,14 +18,8 @@ LIGHTEST = 1e-3
 def fitted_from(series: Series, label: str, location: Location, positive: Mask, searched: Searched) -> Fitted:
     """Fitted functions from the hypotheses found, without the lightest, and with those terms alone that occur.
 
-    Parameters
-    ----------
-    label : str
-        Name of the search space.
-    location : Location
-        Values that repetitions became.
-    positive : (s,) bool
-        Which series must stay above zero.
+    `label`: name of the search space. `location`: values that repetitions became. `positive` (s,): which series must
+    stay above zero.
     """
     found = searched.found
     weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)

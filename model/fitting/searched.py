@@ -13,28 +13,15 @@ from ranksight.model.uncertainty.lasting import Lasting
 
 @dataclass(frozen=True)
 class Searched:
-    """What the search says of s series.
-
-    Attributes
-    ----------
-    drift : (s, m, 2)
-        How far series may leave their functions along each parameter, downwards and upwards.
-    lasting : Lasting or None
-        Correlated residuals.
-    breaks : (s,)
-        Changepoints within the range; NaN without one.
-    pace : (s,)
-        How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
-    turned : (s,)
-        Changes of slope that the values show (:func:`ranksight.model.uncertainty.slope.turned`).
-    """
+    """What the search says of s series."""
 
     found: Found
-    drift: Array
-    lasting: Lasting | None
-    breaks: Array
-    pace: Array
-    turned: Array
+    drift: Array  # (s, m, 2): how far series may leave their functions along each parameter, downwards and upwards
+    lasting: Lasting | None  # correlated residuals
+    breaks: Array  # (s,): changepoints within the range; NaN without one
+    pace: Array  # (s,)
+    """How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`)."""
+    turned: Array  # (s,): changes of slope that the values show (:func:`ranksight.model.uncertainty.slope.turned`)
 
 
 def joined(parts: list[Searched], order: Index) -> Searched:

@@ -28,11 +28,7 @@ WHOLE = 1 / TOLERANCE
 def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], Array | None]:
     """The parameters that varied by themselves, and how others are tied to them.
 
-    Parameters
-    ----------
-    points : (n, m)
-    parameters : tuple of str
-        ``ranks`` are kept before others.
+    `points` (n, m). `parameters`: ``ranks`` are kept before others.
 
     Returns
     -------

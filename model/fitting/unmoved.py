@@ -27,11 +27,7 @@ FEWEST = 4
 def unmoved(points: Array, values: Array, at: int) -> tuple[Mask, Array]:
     """Series in which the parameter `at` of two changes nothing, and the standard error of its power.
 
-    Parameters
-    ----------
-    points : (n, 2)
-    values : (s, n, r)
-        NaN where there is none.
+    `points` (n, 2). `values` (s, n, r): NaN where there is none.
 
     Returns
     -------

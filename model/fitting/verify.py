@@ -20,24 +20,12 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 @dataclass(frozen=True)
 class Verification:
-    """What functions of the smaller configurations say at the largest.
+    """What functions of the smaller configurations say at the largest."""
 
-    Attributes
-    ----------
-    parameter : str
-        The parameter whose largest value was kept back.
-    points : (k, m)
-        Configurations kept back.
-    measured : (s, k)
-        NaN where missing.
-    forecast : Forecast
-        Of s series at the k points.
-    """
-
-    parameter: str
-    points: Array
-    measured: Array
-    forecast: Forecast
+    parameter: str  # the parameter whose largest value was kept back
+    points: Array  # (k, m): configurations kept back
+    measured: Array  # (s, k): NaN where missing
+    forecast: Forecast  # of s series at the k points
 
     @property
     def error(self) -> Array:

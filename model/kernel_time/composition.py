@@ -52,21 +52,11 @@ KEPT = 12
 
 @dataclass(frozen=True)
 class Caches(Stored):
-    """Capacities that a rank has of each cache.
+    """Capacities that a rank has of each cache."""
 
-    Attributes
-    ----------
-    sizes : (3,)
-        Bytes of an instance.
-    shared_by : (3,)
-        Cores that share an instance.
-    latencies : (4,)
-        Cycles of a load served by each level and by memory.
-    """
-
-    sizes: Array
-    shared_by: Array
-    latencies: Array
+    sizes: Array  # (3,): bytes of an instance
+    shared_by: Array  # (3,): cores that share an instance
+    latencies: Array  # (4,): cycles of a load served by each level and by memory
 
     def capacities(self, active: Array) -> Array:
         """Bytes (2, 3, k) that a rank has where `active` (k,) ranks work in its domain: an even share of the cores, and
@@ -93,28 +83,15 @@ class Caches(Stored):
 
 @dataclass(frozen=True)
 class Composition(Stored):
-    """Hypotheses of one kernel's loads by level, h of them.
+    """Hypotheses of one kernel's loads by level, h of them."""
 
-    Attributes
-    ----------
-    constant : (h, 4)
-        n_l0 per unit of work.
-    amplitude, scale, sharpness : (h,)
-        a, ln b and p.
-    shared : (h,) int
-        Which of :meth:`Caches.capacities`.
-    weight : (h,)
-    error : (h,)
-        Root mean square error relative to the latency-weighted sum.
-    """
-
-    constant: Array
-    amplitude: Array
-    scale: Array
-    sharpness: Array
-    shared: Index
-    weight: Array
-    error: Array
+    constant: Array  # (h, 4): n_l0 per unit of work
+    amplitude: Array  # (h,): a
+    scale: Array  # (h,): ln b
+    sharpness: Array  # (h,): p
+    shared: Index  # (h,): which of :meth:`Caches.capacities`
+    weight: Array  # (h,)
+    error: Array  # (h,): root mean square error relative to the latency-weighted sum
 
     def per_work(self, x: Array, capacities: Array) -> Array:
         """Loads of each level per unit of work (h, 4, k) at ln x (k,) with `capacities` (2, 3, k)."""
@@ -287,20 +264,12 @@ class _Sums:
 
 @dataclass(frozen=True)
 class _Refinement:
-    """The best points of the grid, with ln b and p between its points.
+    """The best points of the grid, with ln b and p between its points."""
 
-    Attributes
-    ----------
-    loads, squares : (m, 4, n)
-        Of one kernel each, and weights of squared errors.
-    x : (n,)
-    capacities : (3, n)
-    """
-
-    loads: Array
-    squares: Array
-    x: Array
-    capacities: Array
+    loads: Array  # (m, 4, n): of one kernel each, and weights of squared errors
+    squares: Array  # (m, 4, n)
+    x: Array  # (n,)
+    capacities: Array  # (3, n)
 
     def at(self, point: Array) -> tuple[Array, Array, Array]:
         """n_l0 (m, 4), a (m,) and weighted errors (m, 4 n) at ln b and p (m, 2)."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork, Spread, average
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.priors import FULL_NODE
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.reducing import Series
@@ -53,26 +52,18 @@ RANKS = 2
 
 @dataclass(frozen=True)
 class Where(Stored):
-    """Coordinates of configurations.
-
-    Attributes
-    ----------
-    columns : tuple of int
-        Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
-        stated: it acts on nothing, and few ranks show little of many.
-    alone : bool
-        Whether all runs were on one memory domain, with another number of ranks each.
-    full : float
-        Probability that they have filled one, where no machine gives its domains
-        (:func:`ranksight.model.uncertainty.slope.filled`).
-    """
+    """Coordinates of configurations."""
 
     parameters: tuple[str, ...]
     work: WorkPerRank
     domains: Domains | None
     columns: tuple[int, ...]
-    alone: bool = False
+    """Of (ln work per rank, ln ranks in a domain, ln ranks) those that act, and ln ranks where the work per rank is
+    stated: it acts on nothing, and few ranks show little of many."""
+    alone: bool = False  # whether all runs were on one memory domain, with another number of ranks each
     full: float = 0.0
+    """Probability that they have filled one, where no machine gives its domains
+    (:func:`ranksight.model.uncertainty.slope.filled`)."""
 
     def _fits(self) -> bool:
         return set() < set(self.columns) <= {0, 1, 2} and 0 <= self.full <= 1
@@ -152,46 +143,23 @@ class Where(Stored):
 
 @dataclass(frozen=True)
 class Counted(Stored):
-    """Laws of K kernels' times.
-
-    Attributes
-    ----------
-    clock : Rates
-        Of one row, over the share of a node's cores that work.
-    latencies : (4,)
-        Cycles at `frequency`.
-    frequency : float
-        Clock that the latencies hold at.
-    total : PerWork
-        Time times clock, of every kernel.
-    split : (K,) bool
-        Whether a kernel's stalls were counted.
-    execution, stall : PerWork or None
-        Of all kernels; without values where stalls were not counted.
-    compositions : tuple of (Composition or None, str)
-        Of each kernel, and the metric that it is per unit of.
-    line : float
-        Bytes of a load that memory serves.
-    bandwidth : float
-        Measured over described bandwidth of a domain, 1 or more.
-    offset : (K,)
-        Logarithm of time x clock over cycles; NaN where it changes or cycles were not counted.
-    """
+    """Laws of K kernels' times."""
 
     kernels: tuple[str, ...]
     where: Where
-    clock: Rates
-    latencies: Array
-    frequency: float
-    total: PerWork
-    split: Mask
-    execution: PerWork | None
+    clock: Rates  # of one row, over the share of a node's cores that work
+    latencies: Array  # (4,): cycles at `frequency`
+    frequency: float  # clock that the latencies hold at
+    total: PerWork  # time times clock, of every kernel
+    split: Mask  # (K,): whether a kernel's stalls were counted
+    execution: PerWork | None  # of all kernels; without values where stalls were not counted
     stall: PerWork | None
     compositions: tuple[tuple[Composition | None, str], ...]
+    """Of each kernel, and the metric that it is per unit of; empty where no kernel has one."""
     caches: Caches | None
-    line: float
-    bandwidth: float
-    offset: Array
+    line: float  # bytes of a load that memory serves
+    bandwidth: float  # measured over described bandwidth of a domain, 1 or more
+    offset: Array  # (K,): logarithm of time x clock over cycles; NaN where it changes or cycles were not counted
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
@@ -335,27 +303,6 @@ class Counted(Stored):
         memory = average([each[3] for each in every], np.broadcast_to(chance[..., None], (len(every), *shape)))
         return np.where(chance.sum(axis=0)[:, None, None] > 0, total, np.nan), memory, kinds
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold; the coordinates are next to the rest, and no composition is an empty list."""
-        content = super().to_dict()
-        where = content.pop("where")
-        del where["parameters"]  # the work's
-        composed = any(held is not None or name for held, name in self.compositions)
-        return {**where, **content, "compositions": content["compositions"] if composed else []}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError.
-
-        Models of schema version 4 and below say whether runs filled a memory domain, not how probably.
-        """
-        with reading("'counted'"):
-            alone, unknown = content["alone"] is True, content["domains"] is None
-            where = {"full": FULL_NODE * (alone and unknown), **content, "alone": alone and not unknown}
-            where["parameters"] = content["work"]["parameters"]
-            compositions = content["compositions"] or [(None, "")] * len(content["kernels"])
-            return super().from_dict({**content, "where": where, "compositions": compositions})
-
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
         kernels = len(self.kernels)
@@ -363,7 +310,7 @@ class Counted(Stored):
             self.latencies.shape == (4,)
             and all(0 < x < np.inf for x in (self.frequency, self.line, self.bandwidth))
             and self.split.shape == self.offset.shape == (kernels,)
-            and len(self.compositions) == kernels
+            and len(self.compositions) in (0, kernels)
             and {name for _, name in self.compositions} <= {"", *COUNTS}
             and len(self.clock.values) == 1
             and all(part.prior.shape[1] == kernels for part in parts)
@@ -404,38 +351,19 @@ class Counted(Stored):
 
 @dataclass(frozen=True)
 class Times:
-    """Times of K kernels at k configurations, logarithms of seconds.
+    """Times of K kernels at k configurations, logarithms of seconds."""
 
-    Attributes
-    ----------
-    total : Spread
-        By work and its cost alone.
-    time : Spread
-        By the counted equation; NaN where stalls were not counted.
-    execution, contention : (K, k)
-        Seconds of T_exec, and what sharing the bandwidth of a domain adds.
-    levels : (K, k, 4)
-        Seconds of waiting for each level, without contention.
-    cpi, blocking : Spread
-        ln CPI_exec and ln BF_mem.
-    clock : Spread
-        ln f, (1, k).
-    loads : (K, k, 4)
-        Served by each level; NaN where they were not counted.
-    busy : (K, k)
-        Part of the time that the interface of a memory domain is at work; NaN where that is not known.
-    """
-
-    total: Spread
-    time: Spread
-    execution: Array
-    contention: Array
-    levels: Array
-    cpi: Spread
-    blocking: Spread
-    clock: Spread
-    loads: Array
-    busy: Array
+    total: Spread  # by work and its cost alone
+    time: Spread  # by the counted equation; NaN where stalls were not counted
+    execution: Array  # (K, k): seconds of T_exec
+    contention: Array  # (K, k): seconds that sharing the bandwidth of a domain adds
+    levels: Array  # (K, k, 4): seconds of waiting for each level, without contention
+    cpi: Spread  # ln CPI_exec
+    blocking: Spread  # ln BF_mem
+    clock: Spread  # ln f, (1, k)
+    loads: Array  # (K, k, 4): served by each level; NaN where they were not counted
+    busy: Array  # (K, k)
+    """Part of the time that the interface of a memory domain is at work; NaN where that is not known."""
 
 
 def _longer(core: Spread, need: Spread) -> Spread:

@@ -51,14 +51,8 @@ def learn_counted(
 
     None where no kernel has enough configurations.
 
-    Parameters
-    ----------
-    latencies : (4,), optional
-        Cycles of a load of each level at `frequency`; None where no platform is known.
-    frequency : float
-        Clock of the platform, Hz; 1 where none is known.
-    line : float
-        Bytes of a line of memory.
+    `latencies` (4,): cycles of a load of each level at `frequency`; None where no platform is known. `frequency`: clock
+    of the platform, Hz; 1 where none is known. `line`: bytes of a line of memory.
     """
     known = _Known.of(series)
     if not known.kernels:
@@ -73,8 +67,7 @@ def learn_counted(
     total = _learn(priors.TIME_PER, busy, error, counts, inputs, where)
     share = _stalled(known, cycles, busy, spent)
     split = np.isfinite(share).sum(axis=1) >= FEWEST
-    empty: tuple[tuple[Composition | None, str], ...] = ((None, ""),) * len(known.kernels)
-    held = (split & False, None, None, empty, None, line, 1.0, offset)
+    held = (split & False, None, None, (), None, line, 1.0, offset)
     model = Counted(known.kernels, where, clock, np.ones(4), frequency, total, *held)
     if latencies is None or not split.any():
         return model
@@ -261,7 +254,7 @@ def _compositions(
                 best = found[row][0]
                 if best is None or held.error[0] < best.error[0]:
                     found[row] = held, name
-    return tuple(found)
+    return tuple(found) if any(held is not None for held, _ in found) else ()
 
 
 def _unsaturated(

@@ -54,21 +54,12 @@ def average(parts: list[Spread], weights: Array) -> Spread:
 
 @dataclass(frozen=True)
 class PerWork(Stored):
-    """A quantity of K kernels per unit of each of a kinds of work.
+    """A quantity of K kernels per unit of each of a kinds of work."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the kinds of work.
-    prior : (a, K)
-        Logarithms of their prior weights; minus infinity, stored as NaN, where a kernel does not have one.
-    rates : tuple of Rates
-        One a kind, of K kernels each.
-    """
-
-    names: tuple[str, ...]
-    prior: Array
-    rates: tuple[Rates, ...]
+    names: tuple[str, ...]  # of the kinds of work
+    prior: Array  # (a, K)
+    """Logarithms of their prior weights; minus infinity, stored as NaN, where a kernel does not have one."""
+    rates: tuple[Rates, ...]  # one a kind, of K kernels each
 
     @classmethod
     def learn(

@@ -56,26 +56,15 @@ LEADING = 12
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """The grid of hypotheses of a rate, h of them over d coordinates.
+    """The grid of hypotheses of a rate, h of them over d coordinates."""
 
-    Attributes
-    ----------
-    active : (h, d) bool
-        Coordinates that act.
-    slope, scale, length, noise : (h,)
-        s_b, s, the length of R in e-folds, and q.
-    rough : (h,) bool
-        Whether R is of smoothness 1/2.
-    prior : (h,)
-    """
-
-    active: Mask
-    slope: Array
-    scale: Array
-    length: Array
-    noise: Array
-    rough: Mask
-    prior: Array
+    active: Mask  # (h, d): coordinates that act
+    slope: Array  # (h,): s_b
+    scale: Array  # (h,): s
+    length: Array  # (h,): the length of R, in e-folds
+    noise: Array  # (h,): q
+    rough: Mask  # (h,): whether R is of smoothness 1/2
+    prior: Array  # (h,)
 
     @classmethod
     def over(cls, variants: tuple[tuple[bool, ...], ...]) -> Hypotheses:
@@ -114,27 +103,14 @@ class Hypotheses:
 
 @dataclass(frozen=True)
 class Rates(Stored):
-    """Rates of K kernels, measured at n configurations.
+    """Rates of K kernels, measured at n configurations."""
 
-    Attributes
-    ----------
-    inputs : (n, d)
-        Coordinates, in e-folds.
-    values : (K, n)
-        Logarithms of the rates, NaN where there is none.
-    error : (K, n)
-        Their standard errors from repetitions and counting.
-    variants : tuple of tuple of bool
-        Sets of coordinates that may act.
-    common : (h,) or None
-        Shares of the hypotheses among kernels, where these rates are of some of them only, or a file holds it.
-    """
-
-    inputs: Array
-    values: Array
-    error: Array
-    variants: tuple[tuple[bool, ...], ...]
-    common: Array | None = None
+    inputs: Array  # (n, d): coordinates, in e-folds
+    values: Array  # (K, n): logarithms of the rates, NaN where there is none
+    error: Array  # (K, n): their standard errors from repetitions and counting
+    variants: tuple[tuple[bool, ...], ...]  # sets of coordinates that may act
+    common: Array | None = None  # (h,)
+    """Shares of the hypotheses among kernels, where these rates are of some of them only, or a file holds it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data with the prevalence of the hypotheses, which some kernels alone do not show."""
@@ -319,24 +295,15 @@ class Rates(Stored):
 
 @dataclass(frozen=True)
 class _Grouped:
-    """Values of r kernels under c hypotheses, one for each of g distinct coordinates.
+    """Values of r kernels under c hypotheses, one for each of g distinct coordinates."""
 
-    Attributes
-    ----------
-    known : (r, g) bool
-        Whether the kernel has a value there.
-    values, variance : (r, c, g)
-        Weighted means of the values, relative to the kernel's mean; zero where missing.
-    inside, logarithm : (r, c)
-        What the likelihood takes from the scatter of values at the same coordinates: their squares over variances, and
-        the logarithm of determinants.
-    """
-
-    known: Mask
-    values: Array
-    variance: Array
-    inside: Array
-    logarithm: Array
+    known: Mask  # (r, g): whether the kernel has a value there
+    values: Array  # (r, c, g): weighted means of the values, relative to the kernel's mean; zero where missing
+    variance: Array  # (r, c, g)
+    inside: Array  # (r, c)
+    logarithm: Array  # (r, c)
+    """What the likelihood takes from the scatter of values at the same coordinates: their squares over variances, and
+    the logarithm of determinants."""
 
     def under(self, which: Index) -> _Grouped:
         """The same under some of the hypotheses, which may come repeatedly."""
@@ -354,25 +321,13 @@ class _Grouped:
 
 @dataclass(frozen=True)
 class _Solved:
-    """Kernels' rates under each hypothesis.
+    """Kernels' rates under each hypothesis."""
 
-    Attributes
-    ----------
-    known : (r, g) bool
-        Distinct coordinates at which the kernel has a value.
-    inverse : (r, h, g, g)
-        Of the covariance; zero where a value is missing.
-    values : (r, h, g)
-        Relative to their mean; zero where missing.
-    level, variance : (r, h)
-        Estimate of a, and its variance.
-    """
-
-    known: Mask
-    inverse: Array
-    values: Array
-    level: Array
-    variance: Array
+    known: Mask  # (r, g): distinct coordinates at which the kernel has a value
+    inverse: Array  # (r, h, g, g): of the covariance; zero where a value is missing
+    values: Array  # (r, h, g): relative to their mean; zero where missing
+    level: Array  # (r, h): estimate of a
+    variance: Array  # (r, h): variance of that estimate
 
 
 def unseen(points: Array, held: Array) -> Array:

@@ -46,22 +46,12 @@ def places(held: Sequence[str], asked: Sequence[str]) -> Index:
 
 @dataclass(frozen=True)
 class Law:
-    """What one law predicts.
-
-    Attributes
-    ----------
-    spread : Spread
-        Logarithms of the times (K, k).
-    answers : (K, k) bool
-        Where the law applies.
-    method : tuple of str
-        What each kernel's prediction was made of.
-    """
+    """What one law predicts."""
 
     kernels: tuple[str, ...]
-    spread: Spread
-    answers: Mask
-    method: tuple[str, ...]
+    spread: Spread  # logarithms of the times (K, k)
+    answers: Mask  # (K, k): where the law applies
+    method: tuple[str, ...]  # what each kernel's prediction was made of
 
     @classmethod
     def of(cls, kernels: tuple[str, ...], said: Forecast, answers: Mask, method: tuple[str, ...]) -> Law:
@@ -77,19 +67,12 @@ class Law:
 
 @dataclass(frozen=True)
 class Weights(Stored):
-    """Weights of the laws of each kernel.
-
-    Attributes
-    ----------
-    weight : (K, l)
-    common : (l,)
-        pi, for kernels that are not listed.
-    """
+    """Weights of the laws of each kernel."""
 
     kernels: tuple[str, ...]
     laws: tuple[str, ...]
-    weight: Array
-    common: Array
+    weight: Array  # (K, l)
+    common: Array  # (l,): pi, for kernels that are not listed
 
     def of(self, kernels: Sequence[str], laws: Sequence[str]) -> Array:
         """Weights (K, l) of some kernels and laws."""

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Self
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.kernel_time.rates import JITTER, unseen
 from ranksight.model.kernel_time.rates import Hypotheses as Departures
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
 
 Term = tuple[Factor, ...]
@@ -59,52 +58,14 @@ def forms(parameters: Sequence[str], *groups: Mapping[Term, float]) -> Hypothese
 
 @dataclass(frozen=True)
 class Sums(Stored):
-    """Sums of K series over m parameters, under h hypotheses of q terms at most.
+    """Sums of K series over m parameters, under h hypotheses of q terms at most."""
 
-    Attributes
-    ----------
-    terms : (t, m, 3)
-        Exponents of all terms.
-    members : (h, q) int
-        Terms of each sum, -1 where it has fewer.
-    prior : (h,)
-        Logarithms of the odds of the sums.
-    points : (n, m)
-        Measured.
-    measured, error : (K, n)
-        NaN where nothing was measured; standard errors.
-    """
-
-    terms: Array
-    members: Index
-    prior: Array
-    points: Array
-    measured: Array
-    error: Array
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError.
-
-        Files up to schema version 4 hold coefficients in place of what was measured, which stand for it.
-        """
-        if "coefficient" not in content:
-            return super().from_dict(content)
-        with reading("'sums'"):
-            points, members = np.array(content["points"], dtype=np.float64), np.array(content["members"], dtype=np.intp)
-            coefficient, covariance, weight = (
-                np.array(content[name], dtype=np.float64) for name in ("coefficient", "covariance", "weight")
-            )
-            if coefficient.shape != (len(weight), *members.shape) or weight.shape != coefficient.shape[:2]:
-                raise ValueError("its coefficients are not those of its terms")
-            design = _design(np.array(content["terms"], dtype=np.float64), members, points)
-            centre = np.einsum("hqn,Khq->Khn", design, coefficient)
-            spread = np.einsum("hqn,Khqr,hrn->Khn", design, covariance, design)
-            mean = np.einsum("Kh,Khn->Kn", weight, centre)
-            square = np.einsum("Kh,Khn->Kn", weight, (centre - mean[:, None]) ** 2 + spread)
-            kept = {name: content[name] for name in ("terms", "members", "points")}
-            before = np.zeros(len(members))
-            return super().from_dict({**kept, "prior": before, "measured": mean, "error": np.sqrt(square)})
+    terms: Array  # (t, m, 3): exponents of all terms
+    members: Index  # (h, q): terms of each sum, -1 where it has fewer
+    prior: Array  # (h,): logarithms of the odds of the sums
+    points: Array  # (n, m): measured
+    measured: Array  # (K, n): NaN where nothing was
+    error: Array  # (K, n): standard errors
 
     @cached_property
     def _departures(self) -> Departures:
@@ -119,7 +80,7 @@ class Sums(Stored):
     @cached_property
     def _fitted(self) -> tuple[tuple[Index, Index, _Fit], ...]:
         """Series under all hypotheses, many at a time: which they are, and the points that they all have."""
-        design = _design(self.terms, self.members, self.points)
+        design = values_of(self.terms, self.members, self.points)
         places = np.log(self.points) - self._origin
         departures = self._departures.covariance(places, places)
         real = self.members >= 0
@@ -137,7 +98,7 @@ class Sums(Stored):
 
     def at(self, points: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) at `points` (k, m), with what no run shows."""
-        new = _design(self.terms, self.members, points)
+        new = values_of(self.terms, self.members, points)
         places = np.log(points) - self._origin
         measured = np.log(self.points) - self._origin
         cross, variance = self._departures.covariance(places, measured), self._departures.variance(places)
@@ -175,26 +136,14 @@ def _same(known: Mask, most: int) -> Iterator[tuple[Index, Index]]:
 
 @dataclass(frozen=True)
 class _Fit:
-    """K series under h sums and s departures.
+    """K series under h sums and s departures."""
 
-    Attributes
-    ----------
-    relative : (K, s, h, q, n)
-        Values of the terms over those of the sum.
-    inverse : (K, s, n, n)
-        Of the covariance of departures and errors.
-    left : (K, s, h, n)
-        Logarithms of what was measured over the sum.
-    coefficient, covariance : (K, s, h, q), (K, s, h, q, q)
-    weight : (K, s, h)
-    """
-
-    relative: Array
-    inverse: Array
-    left: Array
-    coefficient: Array
-    covariance: Array
-    weight: Array
+    relative: Array  # (K, s, h, q, n): values of the terms over those of the sum
+    inverse: Array  # (K, s, n, n): of the covariance of departures and errors
+    left: Array  # (K, s, h, n): logarithms of what was measured over the sum
+    coefficient: Array  # (K, s, h, q)
+    covariance: Array  # (K, s, h, q, q)
+    weight: Array  # (K, s, h)
 
     def at(self, new: Array, cross: Array, variance: Array) -> tuple[Array, Array]:
         """Mean and variance (K, k) where terms have the values `new` (h, q, k), and departures the covariance `cross`
@@ -214,14 +163,8 @@ class _Fit:
 def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) -> Sums:
     """Fit the sums of `space`.
 
-    Parameters
-    ----------
-    points : (n, m)
-        Above zero.
-    measured : (K, n)
-        NaN where there is none, or none above zero; every row has one.
-    error : (K, n)
-        Standard errors.
+    `points` (n, m): above zero. `measured` (K, n): NaN where there is none, or none above zero; every row has one.
+    `error` (K, n): standard errors.
     """
     return Sums(space.terms, space.members, space.prior, points, np.where(measured > 0, measured, np.nan), error)
 
@@ -288,7 +231,7 @@ def _cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
     return held, covariance, np.where(below, special.log_ndtr(z), 0.0)
 
 
-def _design(terms: Array, members: Index, points: Array) -> Array:
+def values_of(terms: Array, members: Index, points: Array) -> Array:
     """Values (h, q, n) of the terms of each sum, zero where it has fewer."""
     table = np.concatenate([np.nan_to_num(values(terms, points)), np.zeros((1, len(points)))])
     return np.asarray(table[members])

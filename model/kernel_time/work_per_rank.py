@@ -35,15 +35,10 @@ MOST = 4
 
 @dataclass(frozen=True)
 class WorkPerRank(Stored):
-    """How work per rank follows from the parameters.
-
-    Attributes
-    ----------
-    powers : (m,)
-    """
+    """How work per rank follows from the parameters."""
 
     parameters: tuple[str, ...]
-    powers: Array
+    powers: Array  # (m,)
 
     def logarithm(self, points: Array) -> Array:
         """ln x at `points` (k, m), up to a constant, (k,)."""

@@ -16,14 +16,8 @@ from ranksight.core.arrays import Array, Ints
 def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:
     """Pairs that share the adapters with each link between nodes, (e,), at least 1.
 
-    Parameters
-    ----------
-    source : (e,)
-        Sending rank of each link.
-    near, far : (e,)
-        Its node, and that of the receiver.
-    volume : (e,)
-        Bytes that it carries.
+    `source` (e,): sending rank of each link. `near`, `far` (e,): its node, and that of the receiver. `volume` (e,):
+    bytes that it carries.
     """
     ranks, sender = np.unique(source, return_inverse=True)
     sender = sender.reshape(-1)

@@ -17,26 +17,15 @@ PROFILES = ("even", "doubling", "halving")
 
 @dataclass(frozen=True)
 class Part(Row):
-    """Messages of one kind within an entry.
-
-    Attributes
-    ----------
-    who : int
-        What the volumes belong to: for ``links`` the rule; for ``root`` and ``last`` 0 the root, 1 the others; for
-        ``grid`` 0 every rank, d + 1 each neighbour along dimension d; for ``degree`` 0, each partner; otherwise 0.
-    population : int
-        Messages of one size class stand apart from those of the next; part of the same rank's table.
-    count, size : int
-        Indices of the volumes: messages of a link or rank, and bytes of each.
-    count_profile, size_profile : str
-        Of :data:`PROFILES`.
-    """
+    """Messages of one kind within an entry."""
 
     who: int
-    population: int
-    count: int
+    """What the volumes belong to: for ``links`` the rule; for ``root`` and ``last`` 0 the root, 1 the others; for
+    ``grid`` 0 every rank, d + 1 each neighbour along dimension d; for ``degree`` 0, each partner; otherwise 0."""
+    population: int  # messages of one size class stand apart from those of the next; part of the same rank's table
+    count: int  # indices of the volumes: messages of a link or rank, and bytes of each
     size: int
-    count_profile: str = "even"
+    count_profile: str = "even"  # of :data:`PROFILES`
     size_profile: str = "even"
 
     def _fits(self) -> bool:
@@ -45,40 +34,25 @@ class Part(Row):
 
 @dataclass(frozen=True)
 class Entry(Stored):
-    """An operation of a kernel on one kind of communicator.
-
-    Attributes
-    ----------
-    kind : str
-        ``links``: volumes belong to links of rules; ``all``: every rank the same; ``root``, ``last``: rank 0 or the
-        last one and the others; ``degree``: by the number of partners of another operation of the kernel; ``grid``: by
-        the number of neighbours on the process grid; ``mean``: ranks differ by no rule, their mean stands.
-    explanations : tuple of Explanation
-        Communication patterns, the simplest first; the parts belong to the rules of the first. Of kind ``degree`` those
-        of the other operation.
-    once : bool
-        Whether links of several rules between the same two ranks carry one message together.
-    spread : float
-        Largest difference of a link or rank from its rule, relative to the mean; 0 where the rule is exact.
-    grid : tuple of int
-        Dimensions and whether extents rise, of kind ``grid``; else empty.
-    gone : int
-        Number of ranks of a run that did not have it, 0 where all did.
-    tags : tuple of int
-        Of its messages, where tags distinguish patterns of the operation; empty for all.
-    """
+    """An operation of a kernel on one kind of communicator."""
 
     kernel: str
     operation: str
     communicator: CommunicatorSize
     kind: str
+    """``links``: volumes belong to links of rules; ``all``: every rank the same; ``root``, ``last``: rank 0 or the last
+    one and the others; ``degree``: by the number of partners of another operation of the kernel; ``grid``: by the
+    number of neighbours on the process grid; ``mean``: ranks differ by no rule, their mean stands."""
     explanations: tuple[Explanation, ...]
+    """Communication patterns, the simplest first; the parts belong to the rules of the first. Of kind ``degree`` those
+    of the other operation."""
     parts: tuple[Part, ...]
-    once: bool = False
+    once: bool = False  # whether links of several rules between the same two ranks carry one message together
     spread: float = 0.0
-    grid: tuple[int, ...] = ()
-    gone: int = 0
-    tags: tuple[int, ...] = ()
+    """Largest difference of a link or rank from its rule, relative to the mean; 0 where the rule is exact."""
+    grid: tuple[int, ...] = ()  # dimensions and whether extents rise, of kind ``grid``; else empty
+    gone: int = 0  # number of ranks of a run that did not have it, 0 where all did
+    tags: tuple[int, ...] = ()  # of its messages, where tags distinguish patterns of the operation; empty for all
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""

@@ -25,28 +25,14 @@ ENOUGH = 512
 
 @dataclass(frozen=True)
 class Messages(Stored):
-    """Who sends what to whom at any number of ranks.
-
-    Attributes
-    ----------
-    volumes : Volumes
-        Counts and sizes that the entries' parts point at.
-    grid : tuple of int
-        Dimensions and order of extents of the process grid, empty without one.
-    measured : tuple of int
-        Numbers of ranks that were traced.
-    trained : (m, 2)
-        Smallest and largest value traced of each parameter.
-    stated : Stated or None
-        How volumes go on beyond these, as the user knows it.
-    """
+    """Who sends what to whom at any number of ranks."""
 
     entries: tuple[Entry, ...]
-    volumes: Volumes
-    grid: tuple[int, ...]
-    measured: tuple[int, ...]
-    trained: Array
-    stated: Stated | None = None
+    volumes: Volumes  # counts and sizes that the entries' parts point at
+    grid: tuple[int, ...]  # dimensions and order of extents of the process grid, empty without one
+    measured: tuple[int, ...]  # numbers of ranks that were traced
+    trained: Array  # (m, 2): smallest and largest value traced of each parameter
+    stated: Stated | None = None  # how volumes go on beyond these, as the user knows it
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -23,46 +23,28 @@ OUTSIDE = frozenset({"Init", "Init_thread", "Finalize"})
 
 @dataclass(frozen=True)
 class Traced:
-    """One configuration's run.
+    """One configuration's run."""
 
-    Attributes
-    ----------
-    place : int
-        Index of the configuration.
-    rows : DataFrame
-        Messages: :data:`KEYS`, ``count`` and ``bytes``, without calls that moved nothing.
-    peers : DataFrame or None
-        :data:`KEYS`, ``peer``, ``count`` and ``bytes``, and ``tag`` where an event trace records it; None where the run
-        does not record partners by kernel.
-    """
-
-    place: int
+    place: int  # index of the configuration
     ranks: int
-    rows: pd.DataFrame
+    rows: pd.DataFrame  # messages: :data:`KEYS`, ``count`` and ``bytes``, without calls that moved nothing
     peers: pd.DataFrame | None
+    """:data:`KEYS`, ``peer``, ``count`` and ``bytes``, and ``tag`` where an event trace records it; None where the run
+    does not record partners by kernel."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """One operation of one kernel on one kind of communicator, in all configurations that have it.
-
-    Attributes
-    ----------
-    rows, peers : mapping of int to DataFrame
-        By the configuration's index: ``rank``, ``size_class``, ``count``, ``bytes``, and ``peer``.
-    tags : tuple of int
-        Of the messages, where they distinguish patterns; empty for all.
-    silent : frozenset of int
-        Configurations that have the operation, but no message with these tags.
-    """
+    """One operation of one kernel on one kind of communicator, in all configurations that have it."""
 
     kernel: str
     operation: str
     communicator: CommunicatorSize
     rows: dict[int, pd.DataFrame]
     peers: dict[int, pd.DataFrame]
-    tags: tuple[int, ...] = ()
-    silent: frozenset[int] = frozenset()
+    """By the configuration's index: ``rank``, ``size_class``, ``count``, ``bytes``, and ``peer``."""
+    tags: tuple[int, ...] = ()  # of the messages, where they distinguish patterns; empty for all
+    silent: frozenset[int] = frozenset()  # configurations that have the operation, but no message with these tags
 
     def tagged(self, tags: tuple[int, ...]) -> Observed:
         """The messages with some tags alone; every message of :attr:`rows` is in :attr:`peers` with its tag."""

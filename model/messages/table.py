@@ -28,41 +28,24 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Row:
-    """An operation's messages of one size class, on every rank.
-
-    Attributes
-    ----------
-    count, bytes, low, high : (ranks,)
-        Calls, bytes, and ends of the interval of bytes.
-    links : (e,) int64
-        ``source * ranks + target`` of every link, sorted; empty where partners are not known by rules.
-    link_count, link_bytes : (e,)
-        Messages and bytes of each.
-    spread : float
-        How far single ranks or links were from their rule, relative to the mean.
-    to : str
-        Rules of the partners.
-    reason : str
-        Why it cannot be predicted; empty where it can.
-    tags : str
-        Tags of the messages, where they distinguish patterns of the operation; otherwise empty.
-    """
+    """An operation's messages of one size class, on every rank."""
 
     kernel: str
     operation: str
     comm_size: int
     size_class: int
-    count: Array
-    bytes: Array
-    low: Array
-    high: Array
+    count: Array  # (ranks,): calls, bytes, and ends of the interval of bytes
+    bytes: Array  # (ranks,)
+    low: Array  # (ranks,)
+    high: Array  # (ranks,)
     links: Ints
-    link_count: Array
-    link_bytes: Array
-    spread: float
-    to: str
-    reason: str
-    tags: str = ""
+    """(e,) int64: ``source * ranks + target`` of every link, sorted; empty where partners are not known by rules."""
+    link_count: Array  # (e,): messages and bytes of each
+    link_bytes: Array  # (e,)
+    spread: float  # how far single ranks or links were from their rule, relative to the mean
+    to: str  # rules of the partners
+    reason: str  # why it cannot be predicted; empty where it can
+    tags: str = ""  # tags of the messages, where they distinguish patterns of the operation; otherwise empty
 
 
 def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:

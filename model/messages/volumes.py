@@ -24,32 +24,18 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 @dataclass(frozen=True)
 class Volumes(Stored):
-    """Functions of s volumes.
-
-    Attributes
-    ----------
-    laws : tuple of str
-        Of the s volumes, of :data:`ranksight.model.messages.volume_laws.LAWS`; empty where a function of all parameters
-        stands.
-    factors : Coefficients
-        Factor of each lawful volume, in order.
-    functions : Coefficients or None
-        Of the volumes without a law, in order: functions of all parameters.
-    rivals : tuple of tuple of str
-        Of each volume, laws that the runs followed as well: what they say elsewhere is within its interval.
-    most : int
-        Largest number of ranks measured, where a law and its rivals say the same.
-    sums : RankLaws or None
-        Of the volumes without a law that are sums of laws, each named by its number.
-    """
+    """Functions of s volumes."""
 
     parameters: tuple[str, ...]
     laws: tuple[str, ...]
-    factors: Coefficients
-    functions: Coefficients | None
+    """Of the s volumes, of :data:`ranksight.model.messages.volume_laws.LAWS`; empty where a function of all parameters
+    stands."""
+    factors: Coefficients  # factor of each lawful volume, in order
+    functions: Coefficients | None  # of the volumes without a law, in order: functions of all parameters
     rivals: tuple[tuple[str, ...], ...] = ()
-    most: int = 1
-    sums: RankLaws | None = None
+    """Of each volume, laws that the runs followed as well: what they say elsewhere is within its interval."""
+    most: int = 1  # largest number of ranks measured, where a law and its rivals say the same
+    sums: RankLaws | None = None  # of the volumes without a law that are sums of laws, each named by its number
 
     def _fits(self) -> bool:
         free = {str(i) for i, law in enumerate(self.laws) if not law}

@@ -66,53 +66,29 @@ class Machine(Row):
 
 @dataclass(frozen=True)
 class Resources(Stored):
-    """The equation of the kernels whose counters carry it.
-
-    Attributes
-    ----------
-    kernels : tuple of str
-        s kernels.
-    cpi : (s,)
-        Cycles per instruction without stalls.
-    factor, error : (s,)
-        BF_mem as one number, and its standard error; where it is a function, their mean and scatter.
-    seen : (s, 2)
-        Smallest and largest BF_mem at the measured configurations.
-    trend : Functions or None
-        BF_mem over the parameters, of the kernels where it is a function.
-    evidence : tuple of str
-        What each kernel's cycles and stalls were.
-    scale : float
-        What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise.
-    run_to_run : float
-        Standard deviation of the logarithm of the exact processor time over that sum, from run to run; 0 where the
-        parts were not sampled. A machine that others use has another pace at another time.
-    closure : float
-        Largest relative difference of the equation from the time measured, over kernels and configurations; rounding
-        alone for the closed equation.
-    equation : str
-        One of :data:`EQUATIONS`.
-    spread : (s,)
-        Standard deviation of the logarithm of a kernel's cycles per instruction, where that was not measured but is
-        taken from the rest of the program; 0 where it was.
-    means : bool
-        Whether counted cycles are means over ranks where times are those of the slowest rank.
-    """
+    """The equation of the kernels whose counters carry it."""
 
     machine: Machine
-    kernels: tuple[str, ...]
-    cpi: Array
-    factor: Array
-    error: Array
-    seen: Array
-    trend: Functions | None
-    evidence: tuple[str, ...]
+    kernels: tuple[str, ...]  # s kernels
+    cpi: Array  # (s,): cycles per instruction without stalls
+    factor: Array  # (s,): BF_mem as one number; where it is a function, its mean
+    error: Array  # (s,): its standard error; where it is a function, its scatter
+    seen: Array  # (s, 2): smallest and largest BF_mem at the measured configurations
+    trend: Functions | None  # BF_mem over the parameters, of the kernels where it is a function
+    evidence: tuple[str, ...]  # what each kernel's cycles and stalls were
     closure: float
+    """Largest relative difference of the equation from the time measured, over kernels and configurations; rounding
+    alone for the closed equation."""
     scale: float = 1.0
+    """What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise."""
     run_to_run: float = 0.0
-    equation: str = "closed"
-    spread: Array = field(default_factory=lambda: np.zeros(0))
-    means: bool = False
+    """Standard deviation of the logarithm of the exact processor time over that sum, from run to run; 0 where the parts
+    were not sampled. A machine that others use has another pace at another time."""
+    equation: str = "closed"  # one of :data:`EQUATIONS`
+    spread: Array = field(default_factory=lambda: np.zeros(0))  # (s,)
+    """Standard deviation of the logarithm of a kernel's cycles per instruction, where that was not measured but is
+    taken from the rest of the program; 0 where it was."""
+    means: bool = False  # whether counted cycles are means over ranks where times are those of the slowest rank
 
     def __post_init__(self) -> None:
         if not len(self.spread):
@@ -136,11 +112,7 @@ class Resources(Stored):
     def parts(self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float) -> Parts:
         """Time of each kernel at `points`, and what it is made of.
 
-        Parameters
-        ----------
-        points : (k, m)
-        requirements : Forecast
-            Of the series that `rows` names by (kernel, metric).
+        `points` (k, m). `requirements`: of the series that `rows` names by (kernel, metric).
         """
         f, latencies = self.machine.frequency, np.array(self.machine.latencies)
         take = {
@@ -258,32 +230,18 @@ class Resources(Stored):
 
 @dataclass(frozen=True)
 class Parts:
-    """Times of s kernels at k configurations, in seconds per rank.
+    """Times of s kernels at k configurations, in seconds per rank."""
 
-    Attributes
-    ----------
-    value, lower, upper : (s, k)
-    execution : (s, k)
-        T_exec.
-    memory : (s, k, 4)
-        BF_mem x loads x latency / clock, by level.
-    status, reason : (s, k)
-    blocking : Forecast
-        BF_mem.
-    form : (s, k)
-        Share of the variance that comes from not knowing the form of requirements and factors.
-    """
-
-    value: Array
-    lower: Array
-    upper: Array
-    execution: Array
-    memory: Array
-    status: Index
-    reason: NDArray[Any]
+    value: Array  # (s, k)
+    lower: Array  # (s, k)
+    upper: Array  # (s, k)
+    execution: Array  # (s, k): T_exec
+    memory: Array  # (s, k, 4): BF_mem x loads x latency / clock, by level
+    status: Index  # (s, k)
+    reason: NDArray[Any]  # (s, k)
     level: float
-    blocking: Forecast
-    form: Array
+    blocking: Forecast  # BF_mem
+    form: Array  # (s, k): share of the variance that comes from not knowing the form of requirements and factors
 
     def times(self, ratio: Array, reach: Array) -> Parts:
         """All seconds times `ratio` (s, k), whose logarithm's interval reaches as far as `reach` (s, k) either way."""

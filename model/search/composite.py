@@ -53,13 +53,8 @@ def screen_composites(
 ) -> Iterator[Screened]:
     """Functions of work per rank, solved on all series and judged as functions of that one argument.
 
-    Parameters
-    ----------
-    basis : Products
-        In whose terms the hypotheses are expressed.
-    points : (n, m)
-    location, positive, kind
-        See :meth:`ranksight.model.search.offer.Offer.screen`.
+    `basis`: in whose terms the hypotheses are expressed. `points` (n, m). `location`, `positive`, `kind`: see
+    :meth:`ranksight.model.search.offer.Offer.screen`.
 
     Yields
     ------

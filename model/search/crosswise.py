@@ -44,28 +44,14 @@ LINE: Factor = (1.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Crossed(Offer):
-    """A space over several parameters.
+    """A space over several parameters."""
 
-    Attributes
-    ----------
-    factors : tuple of Factor
-        Of each axis; products of them, one an axis or none, are the terms.
-    coarse : tuple of Factor
-        Those of `factors` of which completing terms are made.
-    divisor : int or None
-        Axis of the ranks, which divide work; any may where that is not known.
-    line : int or None
-        Axis of iterations, along which all terms are constant or proportional.
-    grids : tuple of Factor
-        Of process grids, which deterministic values may have along the ranks.
-    """
-
-    factors: tuple[Factor, ...]
-    coarse: tuple[Factor, ...]
+    factors: tuple[Factor, ...]  # of each axis; products of them, one an axis or none, are the terms
+    coarse: tuple[Factor, ...]  # those of `factors` of which completing terms are made
     parameters: int
-    divisor: int | None = None
-    line: int | None = None
-    grids: tuple[Factor, ...] = ()
+    divisor: int | None = None  # axis of the ranks, which divide work; any may where that is not known
+    line: int | None = None  # axis of iterations, along which all terms are constant or proportional
+    grids: tuple[Factor, ...] = ()  # of process grids, which deterministic values may have along the ranks
 
     def offered(self, axis: int, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
         """Those of `factors` that an axis may have."""

@@ -30,29 +30,15 @@ Sides = tuple[int, ...]
 
 @dataclass(frozen=True)
 class GridTerm:
-    """A function of the sides of a process grid.
-
-    Attributes
-    ----------
-    text : str
-        As people read it, x the longest side.
-    power, log : float
-        It grows as ``ranks^power log2(ranks)^log``.
-    value : callable
-        Of the sides, the longest first.
-    one_side : bool
-        Whether it is of one of several sides.
-    searched : bool
-        Whether functions are searched with it; a constant and the ranks make up for what is not.
-    """
+    """A function of the sides of a process grid."""
 
     dimensions: int
-    text: str
-    power: float
+    text: str  # as people read it, x the longest side
+    power: float  # it grows as ``ranks^power log2(ranks)^log``
     log: float
-    value: Callable[[Sides], float]
-    one_side: bool = False
-    searched: bool = True
+    value: Callable[[Sides], float]  # of the sides, the longest first
+    one_side: bool = False  # whether it is of one of several sides
+    searched: bool = True  # whether functions are searched with it; a constant and the ranks make up for what is not
 
 
 def _cut(side: int) -> bool:

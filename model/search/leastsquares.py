@@ -16,20 +16,11 @@ from ranksight.core.arrays import Array, Mask
 
 @dataclass(frozen=True)
 class Solution:
-    """Coefficients and residuals of h hypotheses of k terms on s series.
+    """Coefficients and residuals of h hypotheses of k terms on s series."""
 
-    Attributes
-    ----------
-    coefficients : (s, h, k)
-    residual : (s, h)
-        Weighted sum of squared residuals, at least zero.
-    determinant : (s, h)
-        Logarithm of the determinant of the normal matrix; -inf where it is singular.
-    """
-
-    coefficients: Array
-    residual: Array
-    determinant: Array
+    coefficients: Array  # (s, h, k)
+    residual: Array  # (s, h): weighted sum of squared residuals, at least zero
+    determinant: Array  # (s, h): logarithm of the determinant of the normal matrix; -inf where it is singular
 
 
 def solve(design: Array, weights: Array, values: Array) -> Solution:
@@ -52,14 +43,8 @@ def solve(design: Array, weights: Array, values: Array) -> Solution:
 def cholesky(pairs: Mapping[tuple[int, int], Array], right: Sequence[Array], total: Array) -> Solution:
     """Solve normal equations element by element.
 
-    Parameters
-    ----------
-    pairs : mapping of (a, b <= a) to (s, h)
-        Entries of X'WX.
-    right : sequence of (s, h)
-        Entries of X'Wy.
-    total : (s,)
-        y'Wy.
+    `pairs` (mapping of (a, b <= a) to (s, h)): entries of X'WX. `right` (sequence of (s, h)): entries of X'Wy. `total`
+    (s,): y'Wy.
     """
     unknowns = len(right)
     lower: dict[tuple[int, int], Array] = {}
@@ -101,24 +86,13 @@ def cholesky(pairs: Mapping[tuple[int, int], Array], right: Sequence[Array], tot
 
 @dataclass(frozen=True)
 class Refined:
-    """Chosen hypotheses solved again, to full precision.
+    """Chosen hypotheses solved again, to full precision."""
 
-    Attributes
-    ----------
-    coefficients : (s, c, k)
-        Zero for padded terms.
-    root : (s, c, k, k)
-        Triangular R^-1 with ``(X'WX)^-1 = R^-1 R^-T``.
-    residual : (s, c)
-        Weighted sum of squared residuals.
-    press : (s, c)
-        Mean squared leave-one-out residual, ``mean_i w_i (r_i / (1 - h_ii))^2``; infinite when a point decides alone.
-    """
-
-    coefficients: Array
-    root: Array
-    residual: Array
-    press: Array
+    coefficients: Array  # (s, c, k): zero for padded terms
+    root: Array  # (s, c, k, k): triangular R^-1 with ``(X'WX)^-1 = R^-1 R^-T``
+    residual: Array  # (s, c): weighted sum of squared residuals
+    press: Array  # (s, c)
+    """Mean squared leave-one-out residual, ``mean_i w_i (r_i / (1 - h_ii))^2``; infinite when a point decides alone."""
 
 
 def refine(design: Array, used: Mask, weights: Array, values: Array) -> Refined:
@@ -127,13 +101,8 @@ def refine(design: Array, used: Mask, weights: Array, values: Array) -> Refined:
     Gram and Schmidt's, of all hypotheses at once; twice is enough (Giraud, Langou and Rozloznik 2005, *Computers and
     Mathematics with Applications* 50, 1069).
 
-    Parameters
-    ----------
-    design : (s, c, n, k)
-        Zero in padded columns.
-    used : (s, c, k)
-        Which columns are terms.
-    weights, values : (s, n)
+    `design` (s, c, n, k): zero in padded columns. `used` (s, c, k): which columns are terms. `weights`, `values` (s,
+    n).
     """
     unknowns = design.shape[3]
     # Points first in memory: sums over them are then sums of whole arrays.

@@ -14,13 +14,8 @@ from ranksight.model.search.problem import Problem
 def admissible(problem: Problem, coefficients: Array, terms: Index, unseen: Array) -> tuple[Mask, Array]:
     """Which solutions respect the physics of their series, and what their negative coefficients and their growth cost.
 
-    Parameters
-    ----------
-    coefficients : (s, h, k)
-    terms : (h, k) or (s, h, k)
-        Terms of the basis, the fastest growing last.
-    unseen : (s, h)
-        Growth that no point has shown (:func:`unseen`).
+    `coefficients` (s, h, k). `terms` (h, k) or (s, h, k): terms of the basis, the fastest growing last. `unseen` (s,
+    h): growth that no point has shown (:func:`unseen`).
 
     Returns
     -------
@@ -93,12 +88,8 @@ def _distinct(numbers: Index) -> Index:
 def unseen(problem: Problem, coefficients: Array, ahead: Sequence[Array]) -> Array:
     """Growth (s, h) ahead, in e-folds, beyond what was seen along the same axis within the points.
 
-    Parameters
-    ----------
-    coefficients : (s, h, k)
-    ahead : k arrays (1 + m, s or 1, h)
-        Each term at the largest values of all parameters, and farther along each of them
-        (:meth:`ranksight.model.search.basis.Basis.ahead`).
+    `coefficients` (s, h, k). `ahead` (k arrays (1 + m, s or 1, h)): each term at the largest values of all parameters,
+    and farther along each of them (:meth:`ranksight.model.search.basis.Basis.ahead`).
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         now, *farther = (

@@ -14,41 +14,20 @@ from ranksight.model.series.noise import Location
 
 @dataclass(frozen=True)
 class Problem:
-    """Series and terms, scaled for solving.
+    """Series and terms, scaled for solving."""
 
-    Attributes
-    ----------
-    basis : Basis
-        Terms at the points.
-    weights, values : (s, n)
-        Relative weights, zero where missing, and values in units of `unit`.
-    unit : (s,)
-        Largest size of each series.
-    count : (s,)
-        Points of each series.
-    positive : (s,) bool
-        Series whose function must stay above zero.
-    parts : (s,) bool
-        Series whose terms add up as parts of a whole, like times.
-    exact : bool
-        Whether the values are deterministic.
-    levels : tuple of int
-        Distinct values of each parameter.
-    change : (s, m)
-        Largest change of the logarithm of the values along each axis, as far as
-        :data:`ranksight.model.search.basis.AHEAD` goes; infinite for one that never varied alone.
-    """
-
-    basis: Basis
-    weights: Array
-    values: Array
-    unit: Array
-    count: Index
-    positive: Mask
-    parts: Mask
-    exact: bool
-    levels: tuple[int, ...]
-    change: Array
+    basis: Basis  # terms at the points
+    weights: Array  # (s, n): relative weights, zero where missing, and values in units of `unit`
+    values: Array  # (s, n)
+    unit: Array  # (s,): largest size of each series
+    count: Index  # (s,): points of each series
+    positive: Mask  # (s,): series whose function must stay above zero
+    parts: Mask  # (s,): series whose terms add up as parts of a whole, like times
+    exact: bool  # whether the values are deterministic
+    levels: tuple[int, ...]  # distinct values of each parameter
+    change: Array  # (s, m)
+    """Largest change of the logarithm of the values along each axis, as far as
+    :data:`ranksight.model.search.basis.AHEAD` goes; infinite for one that never varied alone."""
 
     def part(self, which: slice | Index) -> Problem:
         """The same problem of some series."""

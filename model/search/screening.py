@@ -46,27 +46,14 @@ KEPT = 16
 
 @dataclass(frozen=True)
 class Screened:
-    """Sums of squares of all hypotheses on all series, and what else enters their likelihood.
+    """Sums of squares of all hypotheses on all series, and what else enters their likelihood."""
 
-    Attributes
-    ----------
-    residual : (s, h)
-        Relative residual sum of squares.
-    offset : (s, h)
-        Prior, determinant and penalties; -inf where the hypothesis is impossible.
-    members : (h, q) intp
-        Terms of each hypothesis: of the basis, or of the series' own choice among them where there is one; -1 pads.
-    prior : (h,)
-        Logarithm of the weight of each hypothesis before the data.
-    choice : (s, d) intp or None
-        For each series the terms of the basis that `members` speak of.
-    """
-
-    residual: Array
-    offset: Array
-    members: Index
-    prior: Array
-    choice: Index | None = None
+    residual: Array  # (s, h): relative residual sum of squares
+    offset: Array  # (s, h): prior, determinant and penalties; -inf where the hypothesis is impossible
+    members: Index  # (h, q)
+    """Terms of each hypothesis: of the basis, or of the series' own choice among them where there is one; -1 pads."""
+    prior: Array  # (h,): logarithm of the weight of each hypothesis before the data
+    choice: Index | None = None  # (s, d): for each series the terms of the basis that `members` speak of
 
     @property
     def sizes(self) -> Index:
@@ -90,36 +77,18 @@ class Screened:
 
 @dataclass(frozen=True)
 class Found:
-    """The hypotheses kept for each series.
+    """The hypotheses kept for each series."""
 
-    Attributes
-    ----------
-    basis : Basis
-        Terms.
-    members : (s, c, q) intp
-        Terms of each hypothesis, the leading one first; -1 pads, and fills those that were impossible.
-    weight : (s, c)
-        Posterior weights, adding up to one (zero where nothing could be fitted).
-    coefficients : (s, c, q)
-    root : (s, c, q, q)
-        See :class:`ranksight.model.search.leastsquares.Refined`.
-    variance : (s, c)
-        Relative variance of a value around the function.
-    freedom : (s, c)
-        Its degrees of freedom.
-    press, residual : (s, c)
-        Mean squared relative leave-one-out error; sum of squared relative residuals.
-    """
-
-    basis: Basis
-    members: Index
-    weight: Array
-    coefficients: Array
-    root: Array
-    variance: Array
-    freedom: Array
-    press: Array
-    residual: Array
+    basis: Basis  # terms
+    members: Index  # (s, c, q)
+    """Terms of each hypothesis, the leading one first; -1 pads, and fills those that were impossible."""
+    weight: Array  # (s, c): posterior weights, adding up to one (zero where nothing could be fitted)
+    coefficients: Array  # (s, c, q)
+    root: Array  # (s, c, q, q): see :class:`ranksight.model.search.leastsquares.Refined`
+    variance: Array  # (s, c): relative variance of a value around the function
+    freedom: Array  # (s, c): its degrees of freedom
+    press: Array  # (s, c): mean squared relative leave-one-out error; sum of squared relative residuals
+    residual: Array  # (s, c)
 
     @property
     def around(self) -> Array:
@@ -144,13 +113,8 @@ def screen(space: Hypotheses, problem: Problem) -> Screened:
 def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -> Screened:
     """Solve the same hypotheses on all series.
 
-    Parameters
-    ----------
-    terms : (t,)
-        Of the problem's basis.
-    members : (h, q)
-        Which of `terms` each hypothesis has, the fastest growing last; -1 pads.
-    prior : (h,)
+    `terms` (t,): of the problem's basis. `members` (h, q): which of `terms` each hypothesis has, the fastest growing
+    last; -1 pads. `prior` (h,).
     """
     shape, usable_term = problem.basis.shape(terms), problem.basis.usable(terms)
     log_share = shares(problem, shape)

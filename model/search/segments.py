@@ -46,13 +46,7 @@ def _forms() -> Listed:
 def find(points: Array, location: Location, positive: Mask, kind: Kind, whole: Screened, v0: Array, d0: Array) -> Array:
     """Value of the parameter (s,) at which the behaviour of each series changes, NaN where it does not.
 
-    Parameters
-    ----------
-    points : (n, 1)
-    whole : Screened
-        Hypotheses without a break.
-    v0, d0 : (s,)
-        Prior of the relative variance.
+    `points` (n, 1). `whole`: hypotheses without a break. `v0`, `d0` (s,): prior of the relative variance.
     """
     x = points[:, 0]
     present = location.repeats > 0

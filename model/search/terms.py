@@ -36,21 +36,11 @@ def on_a_grid(text: str) -> Factor:
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """What a search space offers.
+    """What a search space offers."""
 
-    Attributes
-    ----------
-    terms : (t, m, 3) float64
-        Distinct terms.
-    members : (h, q) intp
-        Terms of each hypothesis, padded with -1 at the end; the fastest growing last.
-    prior : (h,) float64
-        Logarithm of the weight of each hypothesis before the data, up to a constant.
-    """
-
-    terms: Array
-    members: Index
-    prior: Array
+    terms: Array  # (t, m, 3): distinct terms
+    members: Index  # (h, q): terms of each hypothesis, padded with -1 at the end; the fastest growing last
+    prior: Array  # (h,): logarithm of the weight of each hypothesis before the data, up to a constant
 
     def __post_init__(self) -> None:
         if self.terms.ndim != 3 or self.terms.shape[2] != 3 or len(self.members) != len(self.prior):
@@ -82,10 +72,7 @@ def growth(term: tuple[Factor, ...]) -> tuple[float, float, float]:
 def log_terms(terms: Array, points: Array) -> tuple[Array, Array]:
     """Logarithm of the size of terms at points, and their sign.
 
-    Parameters
-    ----------
-    terms : (..., m, 3)
-    points : (n, m)
+    `terms` (..., m, 3). `points` (n, m).
 
     Returns
     -------

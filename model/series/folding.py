@@ -229,29 +229,18 @@ def _among(kernels: pd.Series, names: frozenset[str]) -> Mask:
 
 @dataclass
 class _Shares:
-    """Shares of kernels in the totals of metrics.
-
-    Attributes
-    ----------
-    values, sums, tables : mapping of metric to (K, n)
-        Sum over ranks, its share of all kernels', and the larger of it and that of the largest values of a rank; 0
-        where absent.
-    places : mapping of metric to (n, m)
-        Configurations at which the metric was measured.
-    samples : mapping of metric to (K,)
-        Samples over all runs, of metrics that were sampled.
-    whole : set of str
-        Kernels whose source had reduced their values over ranks, where it had not those of others.
-    """
+    """Shares of kernels in the totals of metrics."""
 
     parameters: tuple[str, ...]
     kernels: list[str]
-    values: dict[str, Array]
-    sums: dict[str, Array]
-    tables: dict[str, Array]
-    places: dict[str, Array]
-    samples: dict[str, Array]
-    whole: set[str]
+    values: dict[str, Array]  # mapping of metric to (K, n)
+    sums: dict[str, Array]  # mapping of metric to (K, n)
+    tables: dict[str, Array]  # mapping of metric to (K, n)
+    """Sum over ranks, its share of all kernels', and the larger of it and that of the largest values of a rank; 0 where
+    absent."""
+    places: dict[str, Array]  # mapping of metric to (n, m): configurations at which the metric was measured
+    samples: dict[str, Array]  # mapping of metric to (K,): samples over all runs, of metrics that were sampled
+    whole: set[str]  # kernels whose source had reduced their values over ranks, where it had not those of others
 
     def trusted(self, name: str) -> Mask:
         """Kernels (K,) whose values of a metric are more than chance."""

@@ -176,21 +176,14 @@ class Quality:
 
     Scatter within configurations is compared with the differences between them (Calotoiu et al. 2013, section 2): a
     series whose configurations do not differ by more than their repetitions do says nothing about growth.
-
-    Attributes
-    ----------
-    within : (s,)
-        Relative standard deviation of one repetition; NaN where nothing was repeated.
-    chance : (s,)
-        Probability of differences between configurations as large as these when there are none (F test).
-    repetitions : (s,)
-        Repetitions of every configuration with which the standard error would be half of the difference between
-        configurations; NaN where nothing was repeated or nothing differs.
     """
 
-    within: Array
-    chance: Array
-    repetitions: Array
+    within: Array  # (s,): relative standard deviation of one repetition; NaN where nothing was repeated
+    chance: Array  # (s,)
+    """Probability of differences between configurations as large as these when there are none (F test)."""
+    repetitions: Array  # (s,)
+    """Repetitions of every configuration with which the standard error would be half of the difference between
+    configurations; NaN where nothing was repeated or nothing differs."""
 
     @property
     def noisy(self) -> Mask:

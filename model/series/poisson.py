@@ -29,13 +29,8 @@ STEPS = 30
 def expected(points: Array, samples: Array, exposure: Array) -> Array:
     """Samples (s, n) expected by power laws: Poisson regression with ``ln f = b_0 + sum_j b_j ln x_j``.
 
-    Parameters
-    ----------
-    points : (n, m)
-        Parameters at or below zero somewhere are taken as they are, not by their logarithms.
-    samples : (s, n)
-    exposure : (s, n)
-        Samples that a value of one has; zero where there is no value.
+    `points` (n, m): parameters at or below zero somewhere are taken as they are, not by their logarithms. `samples` (s,
+    n). `exposure` (s, n): samples that a value of one has; zero where there is no value.
     """
     design = _design(points)
     design[:, 1:] /= np.maximum(1.0, np.abs(design[:, 1:]).max(axis=0, initial=0.0) / 20)
@@ -66,13 +61,8 @@ def located(points: Array, values: Array, worth: Array, how: str) -> Location:
     r``; d, by which runs differ beyond their samples, is estimated from repetitions, of all series together where one
     series has few.
 
-    Parameters
-    ----------
-    points : (n, m)
-    values, worth : (s, n, r)
-        What a sample is worth in each value; NaN where there is none.
-    how : str
-        A reduction, or ``auto``, the mean.
+    `points` (n, m). `values`, `worth` (s, n, r): what a sample is worth in each value; NaN where there is none. `how`:
+    a reduction, or ``auto``, the mean.
     """
     known = np.isfinite(values) & np.isfinite(worth)
     values, worth = np.where(known, values, np.nan), np.where(known, worth, np.nan)

@@ -23,35 +23,20 @@ class Series(Keyed):
     """Many series of values that share their configurations.
 
     Raises InputError when shapes do not match, a configuration appears twice, or a number is infinite.
-
-    Attributes
-    ----------
-    parameters : tuple of str
-        The m parameters, in the order of the columns of `points`.
-    points : (n, m) float64
-        Distinct configurations.
-    values : (s, n, r) float64
-        Value of every series at every configuration and repetition; NaN where there is none.
-    kernels, metrics : tuple of str
-        Of the s series.
-    provenance : mapping of str to str
-        For each metric where its numbers come from.
-    hidden : (n, h) float64 or None
-        What else differed between the configurations, such as ranks and size where the parameter is work per rank: not
-        fitted, but asking far outside of it widens the answer.
-    worth : (s, n, r) float64 or None
-        What a sample is worth in the values that are made of samples (:mod:`ranksight.core.sampled`); NaN where a value
-        is exact. A value of zero is then one that no sample fell on.
     """
 
-    parameters: tuple[str, ...]
-    points: Array
-    values: Array
-    kernels: tuple[str, ...]
+    parameters: tuple[str, ...]  # the m parameters, in the order of the columns of `points`
+    points: Array  # (n, m): distinct configurations
+    values: Array  # (s, n, r): value of every series at every configuration and repetition; NaN where there is none
+    kernels: tuple[str, ...]  # of the s series
     metrics: tuple[str, ...]
-    provenance: Mapping[str, str] = field(default_factory=dict)
-    hidden: Array | None = None
-    worth: Array | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)  # for each metric where its numbers come from
+    hidden: Array | None = None  # (n, h)
+    """What else differed between the configurations, such as ranks and size where the parameter is work per rank: not
+    fitted, but asking far outside of it widens the answer."""
+    worth: Array | None = None  # (s, n, r)
+    """What a sample is worth in the values that are made of samples (:mod:`ranksight.core.sampled`); NaN where a value
+    is exact. A value of zero is then one that no sample fell on."""
 
     def __post_init__(self) -> None:
         points = np.ascontiguousarray(self.points, dtype=np.float64)

@@ -47,31 +47,16 @@ PIECE = 300_000
 
 @dataclass(frozen=True)
 class Beyond(Stored):
-    """What K kernels do beyond the ranks measured, from their n configurations with the fullest domains.
+    """What K kernels do beyond the ranks measured, from their n configurations with the fullest domains."""
 
-    Attributes
-    ----------
-    active : int
-        Ranks in the fullest domain.
-    ranks, nodes : (n,)
-    law, left : (K, n)
-        Times by the law, and logarithm of the measured over them; NaN where missing.
-    scatter : (K,)
-        Of the logarithm around the law.
-    guessed : (K,) bool
-        Kernels of which it is unknown how their work is divided.
-    whole : (K,) bool
-        Those that are whole programs.
-    """
-
-    active: int
-    ranks: Array
-    nodes: Array
-    law: Array
-    left: Array
-    scatter: Array
-    guessed: Mask
-    whole: Mask
+    active: int  # ranks in the fullest domain
+    ranks: Array  # (n,)
+    nodes: Array  # (n,)
+    law: Array  # (K, n): times by the law
+    left: Array  # (K, n): logarithm of the measured over those times
+    scatter: Array  # (K,): of the logarithm around the law
+    guessed: Mask  # (K,): kernels of which it is unknown how their work is divided
+    whole: Mask  # (K,): those that are whole programs
 
     def silent(self, ranks: Array, active: Index) -> Mask:
         """Where (K, k) the law has nothing to say: inside one domain of kernels whose work is guessed."""
@@ -165,29 +150,15 @@ def _spread_out(ranks: Array) -> Index:
 
 @dataclass(frozen=True)
 class _Learned:
-    """What T kernels say of c hypotheses: sizes a (s) and forms (h), in this order.
+    """What T kernels say of c hypotheses: sizes a (s) and forms (h), in this order."""
 
-    Attributes
-    ----------
-    last, nodes, law : (T,), (T, n), (T,)
-        Most ranks of a kernel, nodes of its configurations, time by the law at the first.
-    size : (h, T)
-        g where a kernel had most ranks.
-    evidence : (T, c)
-        Logarithm of the likelihood but for what is the same of all hypotheses.
-    mean : (T, c, 2)
-        Of s and b.
-    cover : (T, 2, 2)
-        Their covariance.
-    """
-
-    last: Array
-    nodes: Array
-    law: Array
-    size: Array
-    evidence: Array
-    mean: Array
-    cover: Array
+    last: Array  # (T,): most ranks of a kernel
+    nodes: Array  # (T, n): nodes of its configurations
+    law: Array  # (T,): time by the law at the first
+    size: Array  # (h, T): g where a kernel had most ranks
+    evidence: Array  # (T, c): logarithm of the likelihood but for what is the same of all hypotheses
+    mean: Array  # (T, c, 2): of s and b
+    cover: Array  # (T, 2, 2): their covariance
 
     @classmethod
     def of(cls, ranks: Array, nodes: Array, law: Array, left: Array, scatter: Array) -> _Learned:

@@ -45,44 +45,21 @@ WORTH = 0.05
 
 @dataclass(frozen=True)
 class SharedCache(Stored):
-    """The outermost cache that cores share.
-
-    Attributes
-    ----------
-    size : float
-        Bytes of an instance that its cores can use.
-    domains : Domains
-        Its instances on a node, and how ranks are placed.
-    most : int
-        Most ranks that shared an instance in the runs.
-    kernels : tuple of str
-        K kernels of whose loads it served :data:`SERVED` or more.
-    demand : (K, n)
-        F at each configuration, rising, as loads of all ranks on an instance.
-    memory : (K, n)
-        m(F) there, rising.
-    outer : (K,)
-        Largest part of a kernel's loads that the cache and memory served.
-    """
+    """The outermost cache that cores share."""
 
     name: str
-    size: float
-    domains: Domains
-    most: int
-    kernels: tuple[str, ...]
-    demand: Array
-    memory: Array
-    outer: Array
+    size: float  # bytes of an instance that its cores can use
+    domains: Domains  # its instances on a node, and how ranks are placed
+    most: int  # most ranks that shared an instance in the runs
+    kernels: tuple[str, ...]  # K kernels of whose loads it served :data:`SERVED` or more
+    demand: Array  # (K, n): F at each configuration, rising, as loads of all ranks on an instance
+    memory: Array  # (K, n): m(F) there, rising
+    outer: Array  # (K,): largest part of a kernel's loads that the cache and memory served
 
     def spilled(self, said: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array) -> tuple[Array, Mask]:
         """Loads that memory may serve beyond the least it was seen to, as more ranks share the cache than ever did.
 
-        Parameters
-        ----------
-        said : Forecast
-            Of the functions, at k configurations.
-        rows : mapping of (kernel, metric) to int
-        ranks : (k,)
+        `said`: of the functions, at k configurations. `rows` (mapping of (kernel, metric) to int). `ranks` (k,).
 
         Returns
         -------
@@ -147,14 +124,7 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
 
     Simulated counts have caches that nobody shares, and say nothing of this.
 
-    Parameters
-    ----------
-    series : Series
-        Loads by level, as they were counted.
-    platform : Platform
-        The machine measured.
-    domains : Domains
-        How ranks were placed.
+    `series`: loads by level, as they were counted. `platform`: the machine measured. `domains`: how ranks were placed.
     """
     cache = shared_cache(platform)
     if cache is None or "ranks" not in series.parameters:

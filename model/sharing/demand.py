@@ -31,24 +31,12 @@ LIGHT = 0.25
 
 @dataclass(frozen=True)
 class Demand:
-    """The counters of the traffic through the outermost cache that cores share, or through memory behind it.
+    """The counters of the traffic through the outermost cache that cores share, or through memory behind it."""
 
-    Attributes
-    ----------
-    name : str
-        Of the cache, or :data:`MEMORY`.
-    cache : Cache or None
-        The outermost shared cache whose bandwidth is known.
-    line : float
-        Bytes of a line.
-    memory : float
-        Bandwidth in B/s of a core of a full domain of memory.
-    """
-
-    name: str
-    cache: Cache | None
-    line: float
-    memory: float
+    name: str  # of the cache, or :data:`MEMORY`
+    cache: Cache | None  # the outermost shared cache whose bandwidth is known
+    line: float  # bytes of a line
+    memory: float  # bandwidth in B/s of a core of a full domain of memory
 
     @classmethod
     def on(cls, platform: Platform) -> Demand | None:

@@ -17,29 +17,16 @@ PLACEMENTS = ("compact", "scattered")
 
 @dataclass(frozen=True)
 class Domains(Stored):
-    """The ccNUMA domains of a node, or the instances of a cache that cores share, and how ranks are placed on them.
+    """The ccNUMA domains of a node, or the instances of a cache that cores share, and how ranks are placed on them."""
 
-    Attributes
-    ----------
-    cores : int
-        Cores of a domain.
-    count : int
-        Domains of a node.
-    ranks_per_node : int
-        Ranks that fill a node before the next one is used.
-    placement : str
-        One of :data:`PLACEMENTS`.
-    core, domain : (float, float) or None
-        Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; None where
-        no platform gives it and the measured curve must.
-    """
-
-    cores: int
-    count: int
-    ranks_per_node: int
-    placement: str = "compact"
+    cores: int  # cores of a domain
+    count: int  # domains of a node
+    ranks_per_node: int  # ranks that fill a node before the next one is used
+    placement: str = "compact"  # one of :data:`PLACEMENTS`
     core: tuple[float, float] | None = None
     domain: tuple[float, float] | None = None
+    """Bandwidth in B/s of one core and of a full domain, for reads alone and for as many reads as writes; None where no
+    platform gives it and the measured curve must."""
 
     def __post_init__(self) -> None:
         if self.placement not in PLACEMENTS:

@@ -34,48 +34,26 @@ FOLLOW = 2
 
 @dataclass(frozen=True)
 class Known:
-    """What K kernels did at n configurations.
+    """What K kernels did at n configurations."""
 
-    Attributes
-    ----------
-    time, work : (K, n)
-        Seconds of the slowest rank, and work per rank; NaN where missing.
-    transfer : (K, n)
-        Seconds that one core alone needs for the bytes.
-    domain : (K, n)
-        Seconds that the domain needs for one rank's bytes by the platform's bandwidth, or by the largest that was
-        reached.
-    active : (n,)
-    spread : float
-        Standard deviation of t_2 before the data: :data:`ranksight.model.priors.BANDWIDTH`.
-    """
-
-    time: Array
-    work: Array
-    transfer: Array
-    domain: Array
-    active: Index
-    spread: float
+    time: Array  # (K, n): seconds of the slowest rank, NaN where missing
+    work: Array  # (K, n): work per rank
+    transfer: Array  # (K, n): seconds that one core alone needs for the bytes
+    domain: Array  # (K, n)
+    """Seconds that the domain needs for one rank's bytes by the platform's bandwidth, or by the largest that was
+    reached."""
+    active: Index  # (n,)
+    spread: float  # standard deviation of t_2 before the data: :data:`ranksight.model.priors.BANDWIDTH`
 
 
 @dataclass(frozen=True)
 class Learned:
-    """The mode and its surroundings.
+    """The mode and its surroundings."""
 
-    Attributes
-    ----------
-    mode : (K, 4)
-    covariance : (K, 4, 4)
-    scatter : (K,)
-        Scale of the logarithm's law.
-    count : (K,)
-        Configurations.
-    """
-
-    mode: Array
-    covariance: Array
-    scatter: Array
-    count: Index
+    mode: Array  # (K, 4)
+    covariance: Array  # (K, 4, 4)
+    scatter: Array  # (K,): scale of the logarithm's law
+    count: Index  # (K,): configurations
 
 
 def times(mode: Array, work: Array, transfer: Array, domain: Array, floor: Array, active: Index) -> tuple[Array, Array]:

@@ -58,35 +58,22 @@ class Readings:
 
 @dataclass(frozen=True)
 class Counted:
-    """Times and counts of K kernels at n configurations, means per rank; NaN where missing.
+    """Times and counts of K kernels at n configurations, means per rank; NaN where missing."""
 
-    Attributes
-    ----------
-    series : Series
-        All that was read.
-    ranks, active : (n,)
-        Ranks, and those in the fullest domain.
-    time, cycles, work, reads, writes : (K, n)
-        Seconds of the slowest rank, of the mean one where they were sampled; instructions, or what replaces them;
-        bytes, or what goes with them.
-    traffic, instructions : bool
-        Whether traffic and instructions were counted.
-    guessed : (K,) bool
-        Kernels of which it is unknown how their work is divided.
-    """
-
-    series: Series
+    series: Series  # all that was read
     kernels: tuple[str, ...]
-    ranks: Array
-    active: Index
-    time: Array
-    cycles: Array
-    work: Array
-    reads: Array
-    writes: Array
-    traffic: bool
+    ranks: Array  # (n,): ranks in all
+    active: Index  # (n,): ranks in the fullest domain
+    time: Array  # (K, n)
+    cycles: Array  # (K, n)
+    work: Array  # (K, n)
+    reads: Array  # (K, n)
+    writes: Array  # (K, n)
+    """Seconds of the slowest rank, of the mean one where they were sampled; instructions, or what replaces them; bytes,
+    or what goes with them."""
+    traffic: bool  # whether traffic and instructions were counted
     instructions: bool
-    guessed: Mask
+    guessed: Mask  # (K,): kernels of which it is unknown how their work is divided
 
     @property
     def countless(self) -> Mask:

@@ -32,36 +32,19 @@ NEAR = 0.05
 
 @dataclass(frozen=True)
 class Seen(Stored):
-    """What K kernels moved at the n configurations measured.
+    """What K kernels moved at the n configurations measured."""
 
-    Attributes
-    ----------
-    active : (n,) intp
-        Ranks in the fullest domain.
-    work : (K, n)
-        Per rank; NaN where it was not counted.
-    reads, writes : (K, n)
-        Bytes per unit of work.
-    belief : (K,)
-        That the share of a rank determines its traffic, whatever the parameters are.
-    """
-
-    active: Index
-    work: Array
-    reads: Array
-    writes: Array
-    belief: Array
+    active: Index  # (n,): ranks in the fullest domain
+    work: Array  # (K, n): per rank; NaN where it was not counted
+    reads: Array  # (K, n): bytes per unit of work
+    writes: Array  # (K, n)
+    belief: Array  # (K,): that the share of a rank determines its traffic, whatever the parameters are
 
     def take(self, given: list[Count], active: Index, where: Mask, z: float) -> list[Count]:
         """Work, bytes read and bytes written, with the bytes as they were counted at configurations `where` (k,).
 
-        Parameters
-        ----------
-        given : list of three (middle, below, above), each (K, k)
-            Counts per rank, and logarithmic distances to the ends of their intervals.
-        active, where : (k,)
-        z : float
-            Normal quantile of the intervals.
+        `given` (list of three (middle, below, above), each (K, k)): counts per rank, and logarithmic distances to the
+        ends of their intervals. `active`, `where` (k,). `z`: normal quantile of the intervals.
         """
         work, *ends = given[0]
         known, rates, far = self.at(work, active)

@@ -43,67 +43,39 @@ NEVER_LEFT = "all runs fit on one node, and what messages between nodes cost was
 
 @dataclass(frozen=True)
 class Sharing(Stored):
-    """What K kernels need of a core and of the memory that they share.
+    """What K kernels need of a core and of the memory that they share."""
 
-    Attributes
-    ----------
-    measured, domains : Domains
-        The node with ranks placed as they were measured, and as they are asked for.
-    counts : Fitted
-        Work and bytes per rank of each kernel, the bytes without what the occupancy of a domain does to them.
-    mode, covariance, count
-        See :class:`ranksight.model.sharing.needs.Learned`.
-    residual : (K, n)
-        Logarithm of measured over predicted time of configurations that were left out, NaN where missing.
-    floor : (K,)
-        Shortest measured time.
-    alone : (K,)
-        What part of a core's transfer time by the platform's bandwidth the measured times leave room for.
-    effect, belief : (K, 2), (K,)
-        How reads follow the occupancy, and how sure that is (:mod:`ranksight.model.sharing.traffic`).
-    clock : (K,)
-        Cycles a second, NaN where they were not counted.
-    trained : (m, 2)
-        Range of each parameter.
-    departure : Departure
-        Over the logarithms of the ranks in a domain, where these varied, and of the other parameters.
-    varied : tuple of int
-        Columns of the parameters among these.
-    same_active : bool
-        Whether all runs had the same number of ranks in a domain: departures are then of the time alone, before others
-        add to it.
-    evidence : tuple of str
-        What carries each kernel.
-    beyond : Beyond or None
-        What else grows with the ranks; None where all runs had the same number of ranks in a domain.
-    resource : str
-        What they share: :data:`ranksight.model.sharing.demand.MEMORY`, or the name of a cache, whose instances stand
-        for domains then.
-    seen : Seen or None
-        The traffic that was counted; None where none was.
-    """
-
-    measured: Domains
-    domains: Domains
+    measured: Domains  # the node with ranks placed as they were measured
+    domains: Domains  # the same with ranks placed as they are asked for
     kernels: tuple[str, ...]
     counts: Fitted
-    mode: Array
-    covariance: Array
-    residual: Array
-    count: Index
-    floor: Array
-    alone: Array
-    effect: Array
-    belief: Array
-    clock: Array
-    trained: Array
+    """Work and bytes per rank of each kernel, the bytes without what the occupancy of a domain does to them."""
+    mode: Array  # see :class:`ranksight.model.sharing.needs.Learned`
+    covariance: Array  # see :class:`ranksight.model.sharing.needs.Learned`
+    residual: Array  # (K, n)
+    """Logarithm of measured over predicted time of configurations that were left out, NaN where missing."""
+    count: Index  # see :class:`ranksight.model.sharing.needs.Learned`
+    floor: Array  # (K,): shortest measured time
+    alone: Array  # (K,)
+    """What part of a core's transfer time by the platform's bandwidth the measured times leave room for."""
+    effect: Array  # (K, 2)
+    belief: Array  # (K,)
+    """How reads follow the occupancy, and how sure that is (:mod:`ranksight.model.sharing.traffic`)."""
+    clock: Array  # (K,): cycles a second, NaN where they were not counted
+    trained: Array  # (m, 2): range of each parameter
     departure: Departure
-    varied: tuple[int, ...]
+    """Over the logarithms of the ranks in a domain, where these varied, and of the other parameters."""
+    varied: tuple[int, ...]  # columns of the parameters among these
     same_active: bool
-    evidence: tuple[str, ...]
+    """Whether all runs had the same number of ranks in a domain: departures are then of the time alone, before others
+    add to it."""
+    evidence: tuple[str, ...]  # what carries each kernel
     beyond: Beyond | None = None
+    """What else grows with the ranks; None where all runs had the same number of ranks in a domain."""
     resource: str = MEMORY
-    seen: Seen | None = None
+    """What they share: :data:`ranksight.model.sharing.demand.MEMORY`, or the name of a cache, whose instances stand for
+    domains then."""
+    seen: Seen | None = None  # the traffic that was counted; None where none was
 
     def forecast(self, points: Array, level: float = 0.9, share: Array | None = None) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
@@ -403,24 +375,14 @@ STEP = 1e-4
 
 @dataclass(frozen=True)
 class Shared:
-    """Times of K kernels at k configurations, in seconds.
-
-    Attributes
-    ----------
-    execution, transfer, contention : (K, k)
-        Time in the core, time that its memory traffic adds, and what the other ranks of its domain add to it.
-    other : (K, k)
-        What else grows with the ranks (:mod:`ranksight.model.sharing.beyond`).
-    busy : (K, k)
-        Share of the time that the memory interface of the fullest domain is busy.
-    reads : (K, k)
-        Bytes that a rank reads from memory, or from the cache; NaN where the traffic was not counted.
-    """
+    """Times of K kernels at k configurations, in seconds."""
 
     time: Forecast
-    execution: Array
-    transfer: Array
-    contention: Array
-    other: Array
-    busy: Array
-    reads: Array
+    execution: Array  # (K, k)
+    transfer: Array  # (K, k)
+    contention: Array  # (K, k)
+    """Time in the core, time that its memory traffic adds, and what the other ranks of its domain add to it."""
+    other: Array  # (K, k): what else grows with the ranks (:mod:`ranksight.model.sharing.beyond`)
+    busy: Array  # (K, k): share of the time that the memory interface of the fullest domain is busy
+    reads: Array  # (K, k)
+    """Bytes that a rank reads from memory, or from the cache; NaN where the traffic was not counted."""

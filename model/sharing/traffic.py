@@ -55,11 +55,8 @@ def factor(effect: Array, active: Index, cores: int) -> Array:
 def occupancy(reads: Array, writes: Array, work: Array, ranks: Array, active: Index, cores: int) -> Occupancy:
     """Learn what the ranks of a domain do to the reads.
 
-    Parameters
-    ----------
-    reads, writes, work : (K, n)
-        Means per rank, NaN where missing; `writes` all NaN where only the sum was counted.
-    ranks, active : (n,)
+    `reads`, `writes`, `work` (K, n): means per rank, NaN where missing; `writes` all NaN where only the sum was
+    counted. `ranks`, `active` (n,).
     """
     count = len(reads)
     if len(np.unique(np.minimum(active, cores))) < FEWEST:

@@ -41,21 +41,11 @@ BLOCK = 512
 
 @dataclass(frozen=True)
 class Pmnf(Offer):
-    """PMNF of one parameter, one hypothesis a series.
+    """PMNF of one parameter, one hypothesis a series."""
 
-    Attributes
-    ----------
-    factors : tuple of Factor
-        Terms besides the constant.
-    terms : int
-        Largest number of them in a hypothesis.
-    folds : int
-        Folds of the cross-validation; 0 leaves one point out at a time.
-    """
-
-    factors: tuple[Factor, ...]
-    terms: int = TERMS
-    folds: int = FOLDS
+    factors: tuple[Factor, ...]  # terms besides the constant
+    terms: int = TERMS  # largest number of them in a hypothesis
+    folds: int = FOLDS  # folds of the cross-validation; 0 leaves one point out at a time
     parameters: int = 1
 
     @property

@@ -135,12 +135,8 @@ def wider(
 
     A logarithm goes on with powers up to x^2, what falls with what rises as fast.
 
-    Parameters
-    ----------
-    expected, parameters, rulers, depth
-        See :func:`terms`.
-    exponential : bool
-        Go on with exponentials up to 2^(2 x), too.
+    `expected`, `parameters`, `rulers`, `depth`: see :func:`terms`. `exponential`: go on with exponentials up to 2^(2
+    x), too.
     """
     both = {}
     for name in parameters:

@@ -39,12 +39,8 @@ class Coefficients:
     ) -> Coefficients:
         """Fit the values (c, g) at g combinations `places` (g, m) of the `others`, parameters other than the ranks.
 
-        Parameters
-        ----------
-        names : sequence of (kernel, metric)
-            What each coefficient belongs to.
-        **settings
-            Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+        `names` (sequence of (kernel, metric)): what each coefficient belongs to. `**settings`: of
+        :func:`ranksight.model.fitting.fit_series.fit_series`.
         """
         if len(places) == 1 or not len(values):
             return cls(values[:, 0])
@@ -85,15 +81,3 @@ class Coefficients:
             if values.ndim != 1 or not np.isfinite(values).all():
                 raise ValueError("a coefficient is not a finite number")
             return cls(values)
-
-
-def with_kind(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The plain data of a law with the kind of its coefficients next to them, as its file has them."""
-    held = content["coefficients"]
-    return {**content, "kind": held["kind"], "coefficients": held["content"]}
-
-
-def without_kind(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The reverse of :func:`with_kind`."""
-    with reading("a law of the ranks"):
-        return {**content, "coefficients": {"kind": content["kind"], "content": content["coefficients"]}}

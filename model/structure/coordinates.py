@@ -30,21 +30,11 @@ DIGITS = 9
 
 @dataclass(frozen=True)
 class Coordinates(Stored):
-    """Parameters computed from those of the runs.
+    """Parameters computed from those of the runs."""
 
-    Attributes
-    ----------
-    given : tuple of str
-        Parameters of the runs.
-    formulas : mapping of str to str
-        Name of each computed parameter, and its formula.
-    seen : (n, len(given))
-        Configurations that were measured.
-    """
-
-    given: tuple[str, ...]
-    formulas: Mapping[str, str]
-    seen: Array
+    given: tuple[str, ...]  # parameters of the runs
+    formulas: Mapping[str, str]  # name of each computed parameter, and its formula
+    seen: Array  # (n, len(given)): configurations that were measured
 
     @classmethod
     def of(

@@ -41,33 +41,17 @@ UNSEEN = 3.0
 
 @dataclass(frozen=True)
 class Functions(Stored):
-    """Functions of s series.
+    """Functions of s series."""
 
-    Attributes
-    ----------
-    fitted : Fitted
-        Found by the search, for all series.
-    levels : Levels or None
-        Of all series, where one parameter took two values.
-    neighbours : Neighbours or None
-        Of the series that follow the process grid.
-    minor : tuple of (kernel, metric)
-        Parts that were less than :data:`MINOR` of their whole at every configuration: a few events that scatter.
-    stated : Stated or None
-        How volumes of messages go on beyond what was measured, as the user knows it.
-    unserved : Unserved or None
-        Levels that served nothing, which larger working sets may outgrow others into.
-    laws : RankLaws or None
-        Of the volumes of messages that are sums of terms of the ranks.
-    """
-
-    fitted: Fitted
-    levels: Levels | None = None
-    neighbours: Neighbours | None = None
+    fitted: Fitted  # found by the search, for all series
+    levels: Levels | None = None  # of all series, where one parameter took two values
+    neighbours: Neighbours | None = None  # of the series that follow the process grid
     minor: tuple[tuple[str, str], ...] = ()
-    stated: Stated | None = None
-    unserved: Unserved | None = None
-    laws: RankLaws | None = None
+    """tuple of (kernel, metric): parts that were less than :data:`MINOR` of their whole at every configuration: a few
+    events that scatter."""
+    stated: Stated | None = None  # how volumes of messages go on beyond what was measured, as the user knows it
+    unserved: Unserved | None = None  # levels that served nothing, which larger working sets may outgrow others into
+    laws: RankLaws | None = None  # of the volumes of messages that are sums of terms of the ranks
 
     @property
     def rows(self) -> Mapping[tuple[str, str], int]:

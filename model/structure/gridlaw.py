@@ -26,41 +26,21 @@ EQUAL = 1.3
 
 @dataclass(frozen=True)
 class Group:
-    """All runs at one combination of the other parameters.
+    """All runs at one combination of the other parameters."""
 
-    Attributes
-    ----------
-    ranks : tuple of int
-        Of each run.
-    names : list of (kernel, metric)
-    values : (series, all ranks of all runs)
-    """
-
-    ranks: tuple[int, ...]
-    names: list[tuple[str, str]]
-    values: Array
+    ranks: tuple[int, ...]  # of each run
+    names: list[tuple[str, str]]  # list of (kernel, metric)
+    values: Array  # (series, all ranks of all runs)
 
 
 @dataclass(frozen=True)
 class Law:
-    """One law of all series on one grid.
+    """One law of all series on one grid."""
 
-    Attributes
-    ----------
-    solved : (s, 1 + MOST_DIMENSIONS, groups)
-        Coefficients.
-    residual : (s,)
-        Relative error; 0 where the law is exact.
-    follows : (s,) bool
-        Whether the law holds.
-    equal : (s,) bool
-        Whether all directions cost the same, or about the same where the law is not exact.
-    """
-
-    solved: Array
-    residual: Array
-    follows: Mask
-    equal: Mask
+    solved: Array  # (s, 1 + MOST_DIMENSIONS, groups): coefficients
+    residual: Array  # (s,): relative error; 0 where the law is exact
+    follows: Mask  # (s,): whether the law holds
+    equal: Mask  # (s,): whether all directions cost the same, or about the same where the law is not exact
 
 
 def solve(groups: Collection[Group], grid: Cartesian, faced: bool) -> Law:
@@ -90,19 +70,11 @@ def solve(groups: Collection[Group], grid: Cartesian, faced: bool) -> Law:
 
 @dataclass(frozen=True)
 class _Fit:
-    """The law of all series at one combination of the other parameters.
+    """The law of all series at one combination of the other parameters."""
 
-    Attributes
-    ----------
-    solution : (s, 1 + d)
-    error : (s,)
-        Relative; 0 where the law is exact.
-    holds : (s,) bool
-    """
-
-    solution: Array
-    error: Array
-    holds: Mask
+    solution: Array  # (s, 1 + d)
+    error: Array  # (s,): relative; 0 where the law is exact
+    holds: Mask  # (s,)
 
     @classmethod
     def of(cls, group: Group, grid: Cartesian, faced: bool, constants: tuple[bool, ...] = (True, False)) -> _Fit:

@@ -49,13 +49,8 @@ class Margin:
 def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[list[Margin], float]:
     """Halos that bytes follow, the likeliest first, and their relative scatter; none where they follow none.
 
-    Parameters
-    ----------
-    values : (g, n)
-        Means over ranks at g combinations of the other parameters; NaN where nothing was measured.
-    ranks : (n,)
-    kinds : collection of (dimensions, periodic)
-        Grids on which the messages go, the likeliest first.
+    `values` (g, n): means over ranks at g combinations of the other parameters; NaN where nothing was measured. `ranks`
+    (n,). `kinds` (collection of (dimensions, periodic)): grids on which the messages go, the likeliest first.
     """
     known = np.isfinite(values) & (values > 0)
     used = known.sum(axis=1) >= FEWEST
@@ -86,23 +81,12 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[l
 
 @dataclass(frozen=True)
 class _Fit:
-    """The likeliest margin of one order at g combinations of the other parameters.
+    """The likeliest margin of one order at g combinations of the other parameters."""
 
-    Attributes
-    ----------
-    likely : float
-        Logarithm of the likelihood of all of them together.
-    margin : (g,) intp
-        Of :data:`MARGINS`.
-    scale : (g,)
-    difference : (g, n)
-        Relative; zero where nothing was measured.
-    """
-
-    likely: float
-    margin: Index
-    scale: Array
-    difference: Array
+    likely: float  # logarithm of the likelihood of all of them together
+    margin: Index  # (g,): of :data:`MARGINS`
+    scale: Array  # (g,)
+    difference: Array  # (g, n): relative; zero where nothing was measured
 
 
 def _fit(values: Array, known: Mask, shapes: Array, share: Array) -> _Fit:

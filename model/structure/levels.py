@@ -8,10 +8,9 @@ where the working set outgrows a cache, and two sizes cannot locate that: beyond
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted, between_jobs
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.search.terms import values
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.poisson import HALF
@@ -49,36 +48,20 @@ EXACT = 1e-6
 
 @dataclass(frozen=True)
 class Levels(Stored, Keyed):
-    """Functions of the other parameters at two levels of one, and the bridge between and beyond.
+    """Functions of the other parameters at two levels of one, and the bridge between and beyond."""
 
-    Attributes
-    ----------
-    parameters : tuple of str
-        Of the model.
-    parameter : str
-        The one that took two values.
-    levels : (float, float)
-    others : tuple of str
-        The parameters that the functions at each level have; none where nothing else varied.
-    fitted : (Fitted, Fitted) or None
-    constants : (s, 2)
-        Values at the two levels where nothing else varied.
-    steepest : (s,)
-        Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none.
-    errors : (s, 2) or None
-        Relative standard errors of those `constants` that are made of samples; 0 for the others, None where none is.
-    """
-
-    parameters: tuple[str, ...]
-    parameter: str
+    parameters: tuple[str, ...]  # of the model
+    parameter: str  # the one that took two values
     levels: tuple[float, float]
-    others: tuple[str, ...]
+    others: tuple[str, ...]  # the parameters that the functions at each level have; none where nothing else varied
     fitted: tuple[Fitted, Fitted] | None
-    constants: Array
+    constants: Array  # (s, 2): values at the two levels where nothing else varied
     kernels: tuple[str, ...]
     metrics: tuple[str, ...]
-    steepest: Array
-    errors: Array | None = None
+    steepest: Array  # (s,)
+    """Steepest slope (:func:`slopes`) between the levels at any configuration; 0 where there is none."""
+    errors: Array | None = None  # (s, 2)
+    """Relative standard errors of those `constants` that are made of samples; 0 for the others, None where none is."""
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
@@ -248,12 +231,6 @@ class Levels(Stored, Keyed):
             return ends[0]
         return f"{ends[0]} at {self.parameter} = {low:g}, {ends[1]} at {self.parameter} = {high:g}"
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError. Early files have no ``steepest``."""
-        with reading("'levels'"):
-            return super().from_dict({"steepest": [0.0] * len(content["kernels"]), **content})
-
     def _fits(self) -> bool:
         low, high = self.levels
         series = len(self.kernels)
@@ -296,10 +273,7 @@ def two_valued(series: Series, iterations: str | None = None) -> str | None:
 def fit_levels(series: Series, **settings: Any) -> Levels | None:
     """Fit the series at each of the two levels of their two-valued parameter; None where there is no such parameter.
 
-    Parameters
-    ----------
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     name = two_valued(series, settings.get("iterations"))
     if name is None:

@@ -17,9 +17,8 @@ all but the unlikely ones, and :meth:`Neighbours.remark` names the run that deci
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,9 @@ from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.units import some_of
-from ranksight.model.plaindata import Stored, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
-from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
+from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import CLOSE, EXACT
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -46,39 +45,19 @@ APART = 1e-2
 
 @dataclass(frozen=True)
 class Neighbours(Stored, Keyed):
-    """The law of the s series that follow it, on each of g grids; none of these decided where g > 1.
+    """The law of the s series that follow it, on each of g grids; none of these decided where g > 1."""
 
-    Attributes
-    ----------
-    parameters : tuple of str
-        Of the model.
-    measured : tuple of int
-        Numbers of ranks whose partners are known.
-    kernels, metrics, over_ranks : tuple of str
-        Of the series, and how each reduces over ranks.
-    coefficients : Coefficients
-        The distinct ones.
-    index : (s, g, 1 + MOST_DIMENSIONS) int
-        Which coefficients a series has on a grid: a, then b_1, b_2 and so on.
-    weight : (s, g)
-        Of a grid for a series; 0 where it does not fit.
-    residual : (s, g)
-        Root mean square error of the law over ranks, relative to the mean; 0 where it is exact.
-    faces : (s, g) bool
-        Whether the costs go with the faces of a block towards the neighbours.
-    """
-
-    parameters: tuple[str, ...]
+    parameters: tuple[str, ...]  # of the model
     grids: tuple[Cartesian, ...]
-    measured: tuple[int, ...]
-    kernels: tuple[str, ...]
+    measured: tuple[int, ...]  # numbers of ranks whose partners are known
+    kernels: tuple[str, ...]  # of the series, and how each reduces over ranks
     metrics: tuple[str, ...]
     over_ranks: tuple[str, ...]
-    coefficients: Coefficients
-    index: Ints
-    weight: Array
-    residual: Array
-    faces: Mask
+    coefficients: Coefficients  # the distinct ones
+    index: Ints  # (s, g, 1 + MOST_DIMENSIONS): which coefficients a series has on a grid: a, then b_1, b_2 and so on
+    weight: Array  # (s, g): of a grid for a series; 0 where it does not fit
+    residual: Array  # (s, g): root mean square error of the law over ranks, relative to the mean; 0 where it is exact
+    faces: Mask  # (s, g): whether the costs go with the faces of a block towards the neighbours
 
     @property
     def grid(self) -> Cartesian:
@@ -242,17 +221,6 @@ class Neighbours(Stored, Keyed):
         )
         several = len({grid.text for grid, weight in zip(self.grids, self.weight[i], strict=True) if weight > 0})
         return f"{law} on a {self.grids[g].text}" + (f" ({several} grids fit)" if several > 1 else "")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return with_kind(super().to_dict())
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError. Early files have no ``dimensions``."""
-        with reading("'neighbours'"):
-            grids = [{"dimensions": len(each["periodic"]), **each} for each in content["grids"]]
-        return super().from_dict(without_kind({**content, "grids": grids}))
 
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.grids))

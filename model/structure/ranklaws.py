@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from ranksight.model.plaindata import Stored, rounded
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.coefficients import Coefficients, with_kind, without_kind
+from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, find_margins
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, sums, term_values
@@ -55,28 +55,15 @@ REGULAR = 1e-9
 
 @dataclass(frozen=True)
 class RankLaws(Stored, Keyed):
-    """Sums of laws of s series.
+    """Sums of laws of s series."""
 
-    Attributes
-    ----------
-    parameters : tuple of str
-        Of the model.
-    kernels, metrics : tuple of str
-        Of the series.
-    sums : tuple of tuple of tuple of (str, int)
-        Of each series the sums that fit, the simplest first: names of terms and the index of each one's coefficient.
-    coefficients : Coefficients
-        The distinct ones.
-    scatter : tuple of float
-        Relative scatter of each series around its sums; 0 where they meet it to rounding.
-    """
-
-    parameters: tuple[str, ...]
-    kernels: tuple[str, ...]
+    parameters: tuple[str, ...]  # of the model
+    kernels: tuple[str, ...]  # of the series
     metrics: tuple[str, ...]
     sums: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
-    coefficients: Coefficients
-    scatter: tuple[float, ...]
+    """Of each series the sums that fit, the simplest first: names of terms and the index of each one's coefficient."""
+    coefficients: Coefficients  # the distinct ones
+    scatter: tuple[float, ...]  # relative scatter of each series around its sums; 0 where they meet it to rounding
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s series at `points` (k, m); away from whole ranks above one, where no law is, status DOMAIN."""
@@ -118,15 +105,6 @@ class RankLaws(Stored, Keyed):
             parts.append(factor if name == "1" else f"({factor}) * {name}")
         several = len(self.sums[i])
         return " + ".join(parts) + (f" ({several} sums fit)" if several > 1 else "")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold."""
-        return with_kind(super().to_dict())
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
-        return super().from_dict(without_kind(content))
 
     def _fits(self) -> bool:
         every = [term for each in self.sums for one in each for term in one]
@@ -222,11 +200,8 @@ def _near(found: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Hal
 def _search(values: Array, ranks: Ints) -> list[Found]:
     """The sums that meet each series.
 
-    Parameters
-    ----------
-    values : (s, g, n)
-        At g combinations of the other parameters and n numbers of ranks; NaN where nothing was measured.
-    ranks : (n,)
+    `values` (s, g, n): at g combinations of the other parameters and n numbers of ranks; NaN where nothing was
+    measured. `ranks` (n,).
     """
     every = sums()
     cost = np.full((*values.shape[:2], len(every)), np.inf)
@@ -274,29 +249,14 @@ def _coefficients(one: tuple[int, ...], values: Array, kept: Mask, decided: Mask
 
 @dataclass(frozen=True)
 class _Solver:
-    """All sums of a size over n numbers of ranks, in each of e ways to leave some of these out.
+    """All sums of a size over n numbers of ranks, in each of e ways to leave some of these out."""
 
-    Attributes
-    ----------
-    place : (h,) intp
-        Where each is among all sums.
-    basis : (h, n, q)
-        Its terms, each over its largest value.
-    inverse : (h, e, q, n)
-        From values to coefficients; zero where ranks are left out.
-    kept : (e, n) bool
-        Ranks that are not left out.
-    sound : (h, e) bool
-        Whether no coefficient hangs on one number of ranks.
-    cost : (h, e)
-    """
-
-    place: Index
-    basis: Array
-    inverse: Array
-    kept: Mask
-    sound: Mask
-    cost: Array
+    place: Index  # (h,): where each is among all sums
+    basis: Array  # (h, n, q): its terms, each over its largest value
+    inverse: Array  # (h, e, q, n): from values to coefficients; zero where ranks are left out
+    kept: Mask  # (e, n): ranks that are not left out
+    sound: Mask  # (h, e): whether no coefficient hangs on one number of ranks
+    cost: Array  # (h, e)
 
     @classmethod
     def over(cls, ranks: Ints, size: int) -> _Solver | None:

@@ -30,24 +30,12 @@ Halo = tuple[int, bool]
 
 @dataclass(frozen=True)
 class RankTerm:
-    """A mean over the ranks.
+    """A mean over the ranks."""
 
-    Attributes
-    ----------
-    dimensions : int
-        Of the process grid.
-    text : str
-        As people read it; model files name it by this.
-    value : callable
-        Of the sides, the longest first.
-    most : int
-        Of the terms of a sum that has it: three for basic ones, none for those of :data:`HALOS`.
-    """
-
-    dimensions: int
-    text: str
-    value: Callable[[Sides], float]
-    most: int = 2
+    dimensions: int  # of the process grid
+    text: str  # as people read it; model files name it by this
+    value: Callable[[Sides], float]  # of the sides, the longest first
+    most: int = 2  # of the terms of a sum that has it: three for basic ones, none for those of :data:`HALOS`
 
 
 def steps(ranks: int) -> int:

@@ -17,42 +17,23 @@ from ranksight.model.uncertainty.forecast import Forecast
 
 @dataclass(frozen=True)
 class Share:
-    """What the busiest rank works on, where work comes in whole units.
+    """What the busiest rank works on, where work comes in whole units."""
 
-    Attributes
-    ----------
-    points : (k, m)
-        The configurations with as many ranks as would all be as full.
-    said : Forecast
-        Counts of all series there: those of the busiest rank.
-    busiest : tuple of str
-        Metrics that the busiest rank carries.
-    unevenness : (k,)
-        Work of the busiest rank over the mean.
-    """
-
-    points: Array
-    said: Forecast
-    busiest: tuple[str, ...]
-    unevenness: Array
+    points: Array  # (k, m): the configurations with as many ranks as would all be as full
+    said: Forecast  # counts of all series there: those of the busiest rank
+    busiest: tuple[str, ...]  # metrics that the busiest rank carries
+    unevenness: Array  # (k,): work of the busiest rank over the mean
 
 
 @dataclass(frozen=True)
 class Staircase(Stored):
-    """Whole units, and functions learned with them.
-
-    Attributes
-    ----------
-    busiest : tuple of str
-        Metrics that the busiest rank carries: those reduced to the largest of all ranks.
-    fitted : Fitted or None
-        Functions of their series over the ranks that would all be as full; None where the series were learned without
-        the units.
-    """
+    """Whole units, and functions learned with them."""
 
     units: WholeUnits
-    busiest: tuple[str, ...]
+    busiest: tuple[str, ...]  # metrics that the busiest rank carries: those reduced to the largest of all ranks
     fitted: Fitted | None
+    """Functions of their series over the ranks that would all be as full; None where the series were learned without
+    the units."""
 
     def predict(self, said: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
         """The forecast of all series, those of the busiest rank at its share."""

@@ -32,21 +32,11 @@ TOLERANCE = 0.05
 
 @dataclass(frozen=True)
 class Stated(Stored):
-    """Formulas of kernels' volumes.
+    """Formulas of kernels' volumes."""
 
-    Attributes
-    ----------
-    parameters : tuple of str
-        Of the model.
-    texts : mapping of str to str
-        Formula of each kernel.
-    trained : (m, 2)
-        Smallest and largest value measured of each parameter.
-    """
-
-    parameters: tuple[str, ...]
-    texts: Mapping[str, str]
-    trained: Array
+    parameters: tuple[str, ...]  # of the model
+    texts: Mapping[str, str]  # formula of each kernel
+    trained: Array  # (m, 2): smallest and largest value measured of each parameter
 
     @classmethod
     def read(cls, given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated | None:

@@ -41,25 +41,13 @@ LARGER = 0.01
 
 @dataclass(frozen=True)
 class Unserved(Stored, Keyed):
-    """The levels that served nothing, or next to nothing, at every configuration.
+    """The levels that served nothing, or next to nothing, at every configuration."""
 
-    Attributes
-    ----------
-    kernels, metrics : tuple of str
-        Of u series.
-    sources : tuple of str
-        The metric of the same kernel whose loads may move there; empty where none was counted.
-    most : (u,)
-        Largest loads (or stores) of the kernel at any configuration; NaN where they were not counted.
-    memory : (str, float) or None
-        The metric that gives the program's memory, and the largest measured.
-    """
-
-    kernels: tuple[str, ...]
+    kernels: tuple[str, ...]  # of u series
     metrics: tuple[str, ...]
-    sources: tuple[str, ...]
-    most: Array
-    memory: tuple[str, float] | None = None
+    sources: tuple[str, ...]  # the metric of the same kernel whose loads may move there; empty where none was counted
+    most: Array  # (u,): largest loads (or stores) of the kernel at any configuration; NaN where they were not counted
+    memory: tuple[str, float] | None = None  # the metric that gives the program's memory, and the largest measured
 
     def opened(
         self,

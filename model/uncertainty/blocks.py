@@ -38,11 +38,7 @@ def rounding(points: Array, location: Location, found: Found) -> Array:
     """Relative variance (s,) that the rounding to blocks has in series that the leading function meets by chance or
     not at all.
 
-    Parameters
-    ----------
-    points : (n, 1)
-    location : Location
-        Values (s, n).
+    `points` (n, 1). `location`: values (s, n).
 
     Returns
     -------

@@ -37,24 +37,12 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class Departure(Stored):
-    """Departures of K kernels at n configurations, and how they go on.
+    """Departures of K kernels at n configurations, and how they go on."""
 
-    Attributes
-    ----------
-    inputs : (n, d)
-        Logarithms of what the departures depend on.
-    values : (K, n)
-        Logarithm of measured over predicted, NaN where missing.
-    lengths : (3, d)
-        For each of :data:`SMOOTH`.
-    scatter : (3,)
-        q, for each of :data:`SMOOTH`.
-    """
-
-    inputs: Array
-    values: Array
-    lengths: Array
-    scatter: Array
+    inputs: Array  # (n, d): logarithms of what the departures depend on
+    values: Array  # (K, n): logarithm of measured over predicted, NaN where missing
+    lengths: Array  # (3, d): for each of :data:`SMOOTH`
+    scatter: Array  # (3,): q, for each of :data:`SMOOTH`
 
     def at(self, inputs: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) of a new measurement's departure at `inputs` (k, d)."""
@@ -143,11 +131,7 @@ class _Solved:
 def learn_departure(inputs: Array, values: Array) -> Departure:
     """Learn the correlation lengths of departures and the scatter of single runs.
 
-    Parameters
-    ----------
-    inputs : (n, d)
-        Logarithms of what the departures depend on.
-    values : (K, n)
+    `inputs` (n, d): logarithms of what the departures depend on. `values` (K, n).
     """
     patterns = _patterns(values)
     lengths, scatter = [], []

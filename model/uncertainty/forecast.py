@@ -70,25 +70,17 @@ def judged_by_width(factor: Array, status: Index, reason: NDArray[np.object_]) -
 
 @dataclass(frozen=True)
 class Forecast:
-    """What s functions say at k configurations.
+    """What s functions say at k configurations."""
 
-    Attributes
-    ----------
-    value, lower, upper : (s, k)
-        Median and ends of the central interval of probability `level` for a new measured value; NaN where there is
-        none.
-    status : (s, k) int
-        :data:`OK` or the number of an entry of :data:`REASONS`.
-    form : (s, k)
-        Share of the variance that comes from not knowing the form; the rest comes from scatter and coefficients.
-    """
-
-    value: Array
-    lower: Array
-    upper: Array
-    status: Index
+    value: Array  # (s, k)
+    lower: Array  # (s, k)
+    upper: Array  # (s, k)
+    """Median and ends of the central interval of probability `level` for a new measured value; NaN where there is
+    none."""
+    status: Index  # (s, k): :data:`OK` or the number of an entry of :data:`REASONS`
     reason: NDArray[np.object_]
-    form: Array
+    form: Array  # (s, k)
+    """Share of the variance that comes from not knowing the form; the rest comes from scatter and coefficients."""
     level: float
 
     @classmethod
@@ -112,26 +104,13 @@ def form_of(*parts: tuple[Array, Array]) -> Array:
 class Carried:
     """Departures from functions that go on beyond the values they were seen at
     (:mod:`ranksight.model.uncertainty.lasting`).
-
-    Attributes
-    ----------
-    at : (t, n)
-        Terms at the points of the values.
-    logs : (s, n)
-        Logarithms of the values; NaN where there is none.
-    rows : (r,) intp
-        Series of which anything goes on.
-    among : (r, n, n)
-        Correlation of the departures there.
-    across : (r, n, k)
-        Their correlation with those at k points.
     """
 
-    at: Array
-    logs: Array
-    rows: Index
-    among: Array
-    across: Array
+    at: Array  # (t, n): terms at the points of the values
+    logs: Array  # (s, n): logarithms of the values; NaN where there is none
+    rows: Index  # (r,): series of which anything goes on
+    among: Array  # (r, n, n): correlation of the departures there
+    across: Array  # (r, n, k): their correlation with those at k points
 
     def of(self, members: Index, coefficients: Array) -> Array:
         """The departures (c, s, k) of hypotheses (c, s, q), in logarithms."""
@@ -217,19 +196,13 @@ def of_logarithm(relative: Array) -> Array:
 
 
 class Summary(NamedTuple):
-    """What mixtures say of s series at k points, (s, k) each.
-
-    Attributes
-    ----------
-    alone
-        Standard deviation without changes: of logarithms of what is positive.
-    """
+    """What mixtures say of s series at k points, (s, k) each."""
 
     median: Array
     lower: Array
     upper: Array
     form: Array
-    alone: Array
+    alone: Array  # standard deviation without changes: of logarithms of what is positive
 
 
 def mixture_forecast(

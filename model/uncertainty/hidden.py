@@ -30,14 +30,8 @@ def beyond(hidden: Array, ranges: Array) -> tuple[Array, Array]:
 def spreads(above: Array, below: Array, rest: Array, pace: Array) -> tuple[Array, Array]:
     """Relative standard deviations (s, k) that hidden parameters add to times, downwards and upwards.
 
-    Parameters
-    ----------
-    above, below : (k,)
-        From :func:`beyond`.
-    rest : (s, k)
-        Share that is not divided work.
-    pace : (s,)
-        How much faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
+    `above`, `below` (k,): from :func:`beyond`. `rest` (s, k): share that is not divided work. `pace` (s,): how much
+    faster than usual series leave their functions (:func:`ranksight.model.uncertainty.drift.pace`).
     """
     rate = priors.HIDDEN_UNDIVIDED
     either = priors.HIDDEN_DIVIDED * pace[:, None] * np.maximum(above, below)

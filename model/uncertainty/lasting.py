@@ -16,14 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.core.errors import InputError
 from ranksight.model import priors
-from ranksight.model.plaindata import from_gaps, reading
+from ranksight.model.plaindata import Stored
 from ranksight.model.search.screening import Found
 from ranksight.model.series.noise import Location
 from ranksight.model.uncertainty.forecast import Carried
@@ -33,24 +31,14 @@ LEAST = 0.02
 
 
 @dataclass(frozen=True)
-class Lasting:
-    """Correlated residuals of s series at n points.
+class Lasting(Stored):
+    """Correlated residuals of s series at n points."""
 
-    Attributes
-    ----------
-    points : (n, m)
-    logs : (s, n)
-        Logarithms of the values; NaN where there is none.
-    part : (s,)
-        Part of the variance around the function that noise does not explain; zero where residuals are noise.
-    axis : (s,) intp
-        The parameter that was varied.
-    """
-
-    points: Array
-    logs: Array
-    part: Array
-    axis: Index
+    points: Array  # (n, m)
+    logs: Array  # (s, n): logarithms of the values; NaN where there is none
+    part: Array  # (s,)
+    """Part of the variance around the function that noise does not explain; zero where residuals are noise."""
+    axis: Index  # (s,): the parameter that was varied
 
     @classmethod
     def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
@@ -114,29 +102,18 @@ class Lasting:
             found[rows] = self.part[rows, None, None] * each
         return found
 
-    def to_columns(self) -> dict[str, Any]:
-        """Names and arrays, for :meth:`from_dict`."""
-        return {name: getattr(self, name) for name in ("points", "logs", "part", "axis")}
+    def _fits(self) -> bool:
+        s, n = len(self.part), len(self.points)
+        return (
+            self.points.ndim == 2
+            and bool(np.isfinite(self.points).all())
+            and self.logs.shape in ((s, n), (0,))
+            and not np.isinf(self.logs).any()
+            and bool(((self.part >= 0) & (self.part <= 1)).all())
+            and self.axis.shape == self.part.shape == (s,)
+        )
 
-    @classmethod
-    def from_dict(cls, content: Any, series: int, parameters: int) -> Lasting:
-        """Rebuild from :meth:`to_columns` or lists of the same, for so many series; damage raises InputError."""
-        with reading("'lasting'"):
-            points, part = (np.array(content[name], dtype=np.float64) for name in ("points", "part"))
-            logs = from_gaps(content["logs"])
-            if not series:
-                logs = logs.reshape(0, len(points))
-            axis = np.array(content["axis"], dtype=np.float64)
-        if (
-            points.ndim != 2
-            or points.shape[1] != parameters
-            or not np.isfinite(points).all()
-            or logs.shape != (series, len(points))
-            or np.isinf(logs).any()
-            or part.shape != (series,)
-            or not ((part >= 0) & (part <= 1)).all()
-            or axis.shape != (series,)
-            or not np.isin(axis, np.arange(parameters)).all()
-        ):
-            raise InputError("'lasting' does not fit together", "fit the model again")
-        return cls(points, logs, part, axis.astype(np.intp))
+    def of_series(self, series: int, parameters: int) -> bool:
+        """Whether it is of so many series over so many parameters."""
+        known = np.isin(self.axis, np.arange(parameters)).all()
+        return len(self.part) == series and self.points.shape[1] == parameters and bool(known)

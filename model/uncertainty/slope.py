@@ -45,12 +45,13 @@ def shows(low: float, metrics: Collection[str]) -> bool:
 
 def filled(low: float, high: float) -> float:
     """Probability that costs of work stay those of runs on `low` to `high` ranks, which may have filled a memory domain
-    of a node that no platform describes. Runs from one rank on show what ranks take from each other; further ones do
-    where they lie within one domain."""
+    of a node that no platform describes. The more ranks they had the likelier it is that they did. Runs from one rank
+    on show what ranks take from each other; further ones do where they lie within one domain."""
     if not 0 < low < high <= priors.WHOLE_NODES:
         return 0.0
     inside = np.clip(np.log(priors.WHOLE_NODES / high) / np.log(priors.WHOLE_NODES / priors.ONE_DOMAIN), 0.0, 1.0)
-    return float(priors.FULL_NODE * (1.0 if low < 2 else inside))
+    reached = min(np.log(high) / np.log(priors.ONE_DOMAIN), 1.0)
+    return float(priors.FULL_NODE * reached * (1.0 if low < 2 else inside))
 
 
 @dataclass(frozen=True)

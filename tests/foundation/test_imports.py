@@ -37,10 +37,8 @@ IN_FUNCTIONS = {
     # What a model answers seldom is loaded when it is asked.
     "model.fitted_model": {"analysis.diagnosis.diagnosing", "model.function_table", "model.notes", "model.resource.cycle_times",
                     "model.fitting.ties"},
-    # Storing of functions, in files of its own.
-    "model.fitting.fitted": {"model.search.guide", "model.fitting.columns"},
+    "model.fitting.fitted": {"model.search.guide"},
     "model.fitting.fit_series": {"model.fitting.parallel"},
-    "model.fitting.columns": {"model.uncertainty.lasting", "model.uncertainty.forecast", "model.fitting.fitted"},
 }  # fmt: skip
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
@@ -49,6 +47,7 @@ ROUND = {
     "model.series.sampling": {"model.series.reducing"},
     "model.series.computation": {"model.series.reducing"},
     "model.fitting.changing": {"model.fitting.fitted"},
+    "model.fitting.columns": {"model.fitting.fitted"},
     "model.fitting.abstaining": {"model.fitting.fitted"},
     "analysis.diagnosis.causes": {"analysis.diagnosis.evidence"},
     "analysis.diagnosis.few": {"analysis.diagnosis.evidence"},

@@ -9,7 +9,7 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
-from ranksight.model.search.terms import Hypotheses, values
+from ranksight.model.search.terms import Hypotheses
 
 NAMES = ("ranks",)
 P = np.array([[2.0], [4], [8], [12], [24], [48]])
@@ -88,23 +88,3 @@ def test_plain_data_and_back() -> None:
     for damage in ({"measured": [[1.0]]}, {"members": [[99]]}, {"points": [[0.0]]}, {"terms": []}):
         with pytest.raises(InputError, match="sums"):
             Sums.from_dict({**found.to_dict(), **damage})
-
-
-def test_coefficients_of_older_files_stand_for_what_was_measured() -> None:
-    """Up to schema version 4 a file held them in place of the points' values."""
-    sums = space()
-    member = next(at for at, terms in enumerate(sums.members) if (terms >= 0).sum() == 2)
-    coefficient, weight = np.zeros((1, *sums.members.shape)), np.zeros((1, len(sums.members)))
-    coefficient[0, member, :2], weight[0, member] = (2.0, 3.0), 1.0
-    covariance = np.zeros((*coefficient.shape, sums.members.shape[1]))
-    old = {
-        "terms": sums.terms.tolist(), "members": sums.members.tolist(), "points": P.tolist(),
-        "coefficient": coefficient.tolist(), "covariance": covariance.tolist(), "weight": weight.tolist(),
-    }  # fmt: skip
-    found = Sums.from_dict(old)
-    wanted = np.array([2.0, 3.0]) @ values(sums.terms[sums.members[member][:2]], P)
-    assert found.measured[0] == pytest.approx(wanted)
-    assert found.error[0] == pytest.approx(0)
-    assert found.at(P)[0][0] == pytest.approx(wanted, rel=0.01)
-    with pytest.raises(InputError, match="sums"):
-        Sums.from_dict({**old, "weight": [[1.0]]})

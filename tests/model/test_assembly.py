@@ -139,7 +139,7 @@ def test_a_model_comes_back_from_its_file(model: Model, tmp_path: Path) -> None:
         (("application", "imbalance"), "much"),
         (("application", "resources", "cpi"), [1.0]),
         (("application", "resources", "machine"), "fast"),
-        (("application", "communication", "fitted"), None),
+        (("application", "communication", "functions", "fitted"), None),
         (("structures", "levels", "levels"), [24, 12]),
         (("structures", "levels", "parameter"), "colour"),
         (("structures", "neighbours", "grids"), []),

@@ -213,7 +213,7 @@ def test_a_model_file_names_no_grid_that_is_not_known() -> None:
     content = fitted(halo_2d, [1, 2, 4, 8, 16]).to_dict()
     assert Fitted.from_dict(content).predict(np.array([[64.0]])).value[0, 0] == pytest.approx(halo_2d(64))
     content["terms"] = [[[0.0, 0.0, -1e6]] for _ in content["terms"]]
-    with pytest.raises(InputError, match="terms"):
+    with pytest.raises(InputError, match="does not fit together"):
         Fitted.from_dict(content)
 
 

@@ -125,11 +125,12 @@ def test_a_described_domain_is_full_with_as_many_ranks_as_it_has_cores() -> None
 
 
 @pytest.mark.parametrize(
-    ("high", "chance"), [(16, priors.FULL_NODE), (45.25, priors.FULL_NODE / 2), (128, 0.0), (256, 0.0)]
+    ("high", "fills", "within"), [(4, 0.5, 1.0), (16, 1.0, 1.0), (45.25, 1.0, 0.5), (128, 1.0, 0.0), (256, 0.0, 0.0)]
 )
-def test_runs_on_two_ranks_and_more_lie_in_one_domain_where_they_are_few(high: float, chance: float) -> None:
-    assert filled(2, high) == pytest.approx(chance, abs=1e-3)
-    assert filled(1, high) == (priors.FULL_NODE if high <= priors.WHOLE_NODES else 0)
+def test_more_ranks_fill_a_domain_and_leave_it(high: float, fills: float, within: float) -> None:
+    """Runs from two ranks on show a full domain only as long as they lie within it."""
+    assert filled(1, high) == pytest.approx(priors.FULL_NODE * fills, abs=1e-3)
+    assert filled(2, high) == pytest.approx(priors.FULL_NODE * fills * within, abs=1e-3)
 
 
 @pytest.mark.parametrize(

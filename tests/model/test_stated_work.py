@@ -128,5 +128,5 @@ def test_damaged_functions_are_refused(one_size: Experiment, tmp_path: Path) -> 
             broken += 1
     assert broken == 1
     modelfile.write(tmp_path / "m.json", whole, force=True)
-    with pytest.raises(InputError, match="unaffected"):
+    with pytest.raises(InputError, match="'unaffected' has the shape"):
         Model.load(tmp_path / "m.json").predict(ranks=4, size=64)
