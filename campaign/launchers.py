@@ -15,21 +15,13 @@ from ranksight.core.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """One launcher.
+    """One launcher."""
 
-    Attributes
-    ----------
-    variables : tuple of str
-        Environment variables that hold the rank of a process.
-    valued : frozenset of str
-        Options that are followed by a value as a word of its own, so that the value is not taken for the program.
-    verbs : frozenset of str
-        Words that follow the launcher and belong to it, such as ``run`` of ``flux run``.
-    """
-
-    variables: tuple[str, ...]
+    variables: tuple[str, ...]  # environment variables that hold the rank of a process
     valued: frozenset[str]
+    """Options that are followed by a value as a word of its own, so that the value is not taken for the program."""
     verbs: frozenset[str] = frozenset()
+    """Words that follow the launcher and belong to it, such as ``run`` of ``flux run``."""
 
 
 LAUNCHERS: Registry[Launcher] = Registry("launcher", group="ranksight.launchers")

@@ -36,25 +36,15 @@ LARGEST = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class NetworkCalibration:
-    """What was measured, and what follows.
+    """What was measured, and what follows."""
 
-    Attributes
-    ----------
-    timings : DataFrame
-        ``op``, ``bytes``, ``duration`` (s), a row a measurement; see :mod:`ranksight.comm.loggp`.
-    level : {"intra", "inter"}
-        Whether the two ranks shared a node: the table of the platform file that the parameters belong to.
-    hosts : tuple of str
-        Where the ranks ran.
-    library : str
-        What the MPI library says of itself.
-    """
-
-    timings: pd.DataFrame
+    timings: pd.DataFrame  # ``op``, ``bytes``, ``duration`` (s), a row a measurement; see :mod:`ranksight.comm.loggp`
     parameters: NetworkParameters
     level: Literal["intra", "inter"]
-    hosts: tuple[str, ...]
-    library: str
+    """{"intra", "inter"}: whether the two ranks shared a node: the table of the platform file that the parameters
+    belong to."""
+    hosts: tuple[str, ...]  # where the ranks ran
+    library: str  # what the MPI library says of itself
 
 
 def calibrate_network(launcher: Sequence[str], seconds: float = 20.0, largest: int = LARGEST) -> NetworkCalibration:

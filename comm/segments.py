@@ -34,22 +34,13 @@ FOLDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted piecewise function.
-
-    Attributes
-    ----------
-    starts : tuple of int
-        Index of each piece's first size in the table that was fitted.
-    errors : tuple of float
-        Out-of-sample error (mean absolute log ratio) by number of pieces, from one piece on.
-    draws : array, shape (draws, pieces, 2)
-        Bootstrap replicates of intercept at 0 (s) and slope (s/B) of each piece.
-    """
+    """A fitted piecewise function."""
 
     function: Piecewise
-    starts: tuple[int, ...]
-    errors: tuple[float, ...]
+    starts: tuple[int, ...]  # index of each piece's first size in the table that was fitted
+    errors: tuple[float, ...]  # out-of-sample error (mean absolute log ratio) by number of pieces, from one piece on
     draws: Array
+    """array, shape (draws, pieces, 2): bootstrap replicates of intercept at 0 (s) and slope (s/B) of each piece."""
 
     def interval(self, piece: int, coefficient: int) -> tuple[float, float]:
         """95 % bootstrap percentile interval of a piece's intercept (0) or slope (1)."""

@@ -23,24 +23,16 @@ _NEIGHBOURS = 7
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
-    """One operation's time by message size, sizes rising.
+    """One operation's time by message size, sizes rising."""
 
-    Attributes
-    ----------
-    size : array of float, shape (n,)
-        Bytes.
-    time : array of float, shape (n,)
-        The quantile of the durations in seconds.
-    error : array of float, shape (n,)
-        Its relative standard error, from the order statistics that bracket it and the scatter between sizes.
-    weight : array of float, shape (n,)
-        Weight of a squared relative residual: ``1 / error^2``, less for a size far off its neighbours.
-    """
-
-    size: Array
-    time: Array
+    size: Array  # array of float, shape (n,): bytes
+    time: Array  # array of float, shape (n,): the quantile of the durations in seconds
     error: Array
+    """array of float, shape (n,): its relative standard error, from the order statistics that bracket it and the
+    scatter between sizes."""
     weight: Array
+    """array of float, shape (n,): weight of a squared relative residual: ``1 / error^2``, less for a size far off its
+    neighbours."""
 
     def __len__(self) -> int:
         return len(self.size)

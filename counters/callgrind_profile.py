@@ -25,45 +25,25 @@ _WITH_NEXT = (b"fn=", *OF_FOUR)
 
 @dataclass(frozen=True)
 class Profile:
-    """What one callgrind file says.
-
-    Attributes
-    ----------
-    header : mapping of str to str
-        ``creator``, ``cmd``, ``pid`` ... the last of each; ``desc`` lines joined by ``"; "``.
-    events : tuple of str
-        Columns of the cost arrays, as the file names them: ``Ir``, ``Dr``, ...
-    functions, objects, files : tuple of str
-        Name of each function as written, path of its object file, source file in which it begins (empty where the
-        profile has no cost of its own of it).
-    lines : tuple of int
-        Line of each function's first instruction in its file; 0 where it is not known.
-    self_cost : array, functions x events
-        Exclusive cost.
-    caller, callee : arrays of int, arcs
-        Indices of functions.
-    arc_cost : array, arcs x events
-        Cost of the callee and all below it when called over this arc.
-    sites : Sites
-        Exclusive cost by place within the functions that were asked for.
-    site_files : tuple of str
-        Source files that :attr:`Sites.file` counts.
-    """
+    """What one callgrind file says."""
 
     path: Path
     header: Mapping[str, str]
-    events: tuple[str, ...]
+    """``creator``, ``cmd``, ``pid`` ... the last of each; ``desc`` lines joined by ``"; "``."""
+    events: tuple[str, ...]  # columns of the cost arrays, as the file names them: ``Ir``, ``Dr``, ..
     functions: tuple[str, ...]
     objects: tuple[str, ...]
     files: tuple[str, ...]
-    lines: tuple[int, ...]
-    self_cost: Array
-    caller: Ints
+    """Name of each function as written, path of its object file, source file in which it begins (empty where the
+    profile has no cost of its own of it)."""
+    lines: tuple[int, ...]  # line of each function's first instruction in its file; 0 where it is not known
+    self_cost: Array  # exclusive cost
+    caller: Ints  # indices of functions
     callee: Ints
     calls: Array
-    arc_cost: Array
-    sites: Sites
-    site_files: tuple[str, ...]
+    arc_cost: Array  # cost of the callee and all below it when called over this arc
+    sites: Sites  # exclusive cost by place within the functions that were asked for
+    site_files: tuple[str, ...]  # source files that :attr:`Sites.file` counts
 
     @property
     def visits(self) -> Array:

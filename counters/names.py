@@ -80,24 +80,13 @@ def unit_scale(unit: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """Columns under the registry's names.
-
-    Attributes
-    ----------
-    columns : dict of str to ndarray, shape (n,)
-        Metrics in SI units; what the registry does not know keeps its own name.
-    provenance : dict of str to str
-        For each metric where it comes from.
-    notes : tuple of str
-        What was decided on the way.
-    parts : dict of str to tuple of (str, float)
-        The columns that each metric is the sum of, with their factors.
-    """
+    """Columns under the registry's names."""
 
     columns: dict[str, Array]
-    provenance: dict[str, str]
-    notes: tuple[str, ...]
-    parts: dict[str, tuple[tuple[str, float], ...]]
+    """dict of str to ndarray, shape (n,): metrics in SI units; what the registry does not know keeps its own name."""
+    provenance: dict[str, str]  # for each metric where it comes from
+    notes: tuple[str, ...]  # what was decided on the way
+    parts: dict[str, tuple[tuple[str, float], ...]]  # the columns that each metric is the sum of, with their factors
 
     @property
     def names(self) -> dict[str, str]:

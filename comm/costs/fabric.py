@@ -23,22 +23,13 @@ DISTRIBUTIONS = ("block", "cyclic")
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """A network of two levels.
-
-    Attributes
-    ----------
-    intra, inter : NetworkParameters or None
-        Links inside a node and between nodes; one of them may be missing and is then never asked for.
-    ranks_per_node : int
-        Ranks on a node; with 1 all messages go between nodes.
-    distribution : str
-        One of :data:`DISTRIBUTIONS`.
-    """
+    """A network of two levels."""
 
     intra: NetworkParameters | None
     inter: NetworkParameters | None
-    ranks_per_node: int = 1
-    distribution: str = "block"
+    """Links inside a node and between nodes; one of them may be missing and is then never asked for."""
+    ranks_per_node: int = 1  # ranks on a node; with 1 all messages go between nodes
+    distribution: str = "block"  # one of :data:`DISTRIBUTIONS`
 
     def __post_init__(self) -> None:
         if self.ranks_per_node < 1:

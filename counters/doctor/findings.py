@@ -16,26 +16,13 @@ Level = Literal["ok", "note", "warning", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found.
+    """One thing found."""
 
-    Attributes
-    ----------
-    topic : str
-        What was looked at: ``PMU``, ``perf``, ``frequency governor`` ...
-    level : {"ok", "note", "warning", "missing"}
-    found : str
-        What was found, with its figures.
-    means : str
-        What follows for measuring; empty where nothing does.
-    remedy : str
-        What mends it, as a line to type where there is one; empty where nothing needs mending.
-    """
-
-    topic: str
-    level: Level
-    found: str
-    means: str = ""
-    remedy: str = ""
+    topic: str  # what was looked at: ``PMU``, ``perf``, ``frequency governor`` ..
+    level: Level  # {"ok", "note", "warning", "missing"}
+    found: str  # what was found, with its figures
+    means: str = ""  # what follows for measuring; empty where nothing does
+    remedy: str = ""  # what mends it, as a line to type where there is one; empty where nothing needs mending
 
     def plain(self) -> dict[str, str]:
         """As plain data."""

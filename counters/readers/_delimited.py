@@ -89,30 +89,15 @@ class Texts(Sequence[str]):
 
 @dataclass(frozen=True, slots=True)
 class Delimited:
-    """A table of texts.
+    """A table of texts."""
 
-    Attributes
-    ----------
-    columns : dict of str to sequence of str
-        The columns that were asked for: :class:`Texts` where the table is plain.
-    lines : sequence of int
-        Line of the file on which each row starts.
-    delimiter : str
-        What separates the fields.
-    notes : tuple of str
-        What was done to be able to read it.
-    header : tuple of str
-        Names of all columns.
-    called : mapping of str to str
-        Columns that were called otherwise in the file, with a unit in the name.
-    """
-
-    columns: Mapping[str, Sequence[str]]
-    lines: Sequence[int]
-    delimiter: str
-    notes: tuple[str, ...]
-    header: tuple[str, ...]
+    columns: Mapping[str, Sequence[str]]  # the columns that were asked for: :class:`Texts` where the table is plain
+    lines: Sequence[int]  # line of the file on which each row starts
+    delimiter: str  # what separates the fields
+    notes: tuple[str, ...]  # what was done to be able to read it
+    header: tuple[str, ...]  # names of all columns
     called: Mapping[str, str] = field(default_factory=dict)
+    """Columns that were called otherwise in the file, with a unit in the name."""
 
 
 def decode(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -139,23 +124,13 @@ def _text(path: Path, encoding: str, newline: str | None = None) -> io.TextIOWra
 
 @dataclass(slots=True)
 class _Scanned:
-    """What a look at all of a file, a piece at a time, shows.
-
-    Attributes
-    ----------
-    plain : bool
-        Whether a line is a row: none is empty, or holds quotes or ends of lines of its own.
-    comment : int
-        Byte behind the last ``#``.
-    trim : bool
-        Whether there may be blanks around texts.
-    """
+    """What a look at all of a file, a piece at a time, shows."""
 
     encoding: str = ""
     notes: tuple[str, ...] = ()
-    plain: bool = True
-    comment: int = 0
-    trim: bool = False
+    plain: bool = True  # whether a line is a row: none is empty, or holds quotes or ends of lines of its own
+    comment: int = 0  # byte behind the last ``#``
+    trim: bool = False  # whether there may be blanks around texts
 
 
 def _unpacked_most(path: Path) -> int:

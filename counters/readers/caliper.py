@@ -47,25 +47,13 @@ _SPLIT = re.compile(r'^\s*\{\s*"(?:data"\s*:\s*\[\s*[\[\]]|columns"\s*:\s*\[.{0,
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What any form of file gives.
+    """What any form of file gives."""
 
-    Attributes
-    ----------
-    records : sequence of mapping
-        Values by attribute; the number of the call path under ``path``.
-    units : mapping of str to str
-        Of attributes that hold numbers, empty where the file does not say.
-    globals : mapping of str to str
-        What is known of the run.
-    inclusive : collection of str
-        Attributes that hold their callees, whatever their names say.
-    """
-
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[Mapping[str, Any]]  # values by attribute; the number of the call path under ``path``
     calls: CallPaths
-    units: Mapping[str, str]
-    globals: Mapping[str, str]
-    inclusive: Collection[str] = ()
+    units: Mapping[str, str]  # of attributes that hold numbers, empty where the file does not say
+    globals: Mapping[str, str]  # what is known of the run
+    inclusive: Collection[str] = ()  # attributes that hold their callees, whatever their names say
 
 
 class Caliper:

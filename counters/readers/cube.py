@@ -39,27 +39,13 @@ _ADDABLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Call paths in file order.
+    """Call paths in file order."""
 
-    Attributes
-    ----------
-    paths : list of str
-        Names; a region called from two places of its caller is one.
-    kernel : ndarray
-        For each node of the file its path's place among `paths`.
-    parents : ndarray
-        For each node its caller's place; -1 at the root.
-    place : dict
-        Where each node's id stands.
-    defined : dict of str to DataFrame
-        The table of places that the regions are defined in.
-    """
-
-    paths: list[str]
-    kernel: Ints
-    parents: Ints
-    place: dict[int, int]
-    defined: dict[str, pd.DataFrame]
+    paths: list[str]  # names; a region called from two places of its caller is one
+    kernel: Ints  # for each node of the file its path's place among `paths`
+    parents: Ints  # for each node its caller's place; -1 at the root
+    place: dict[int, int]  # where each node's id stands
+    defined: dict[str, pd.DataFrame]  # the table of places that the regions are defined in
 
 
 class Cube:
