@@ -40,10 +40,7 @@ def names() -> tuple[str, ...]:
 def load(name_or_path: str | os.PathLike[str]) -> Platform:
     """A platform by name, or from a file.
 
-    Parameters
-    ----------
-    name_or_path : str or path
-        One of :func:`names`; anything that ends in ``.toml`` or holds a path separator is a file.
+    `name_or_path`: one of :func:`names`; anything that ends in ``.toml`` or holds a path separator is a file.
 
     Raises
     ------

@@ -122,9 +122,7 @@ def refuse_software(file: Path, wanted: Mapping[str, str]) -> None:
     Where there is no PMU, ``perf record -e cycles`` succeeds without a word and records ``cpu-clock``. `wanted`
     (mapping of str to str): event as given to perf, and the metric it is for.
 
-    Raises
-    ------
-    ToolError
+    Raises ToolError.
     """
     found = recorded_events(file)
     software = sorted(name for name, kind in found.items() if kind == _SOFTWARE_TYPE)

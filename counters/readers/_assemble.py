@@ -103,10 +103,7 @@ def build_cells(
 ) -> Reading:
     """One reading of a file of one rank, 0 where it is not known, from the values of each kernel.
 
-    Parameters
-    ----------
-    **settings
-        As in :func:`build`, with its errors.
+    `**settings`: as in :func:`build`, with its errors.
     """
     own = 0 if rank is None else rank
     columns = columns_of(cells.values())
