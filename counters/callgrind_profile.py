@@ -83,7 +83,11 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         arcs[:, 1],
         arc_cost[:, 0],
         arc_cost[:, 1:],
-        Sites(*(places[:, k] for k in range(4)), place_cost, *(jumps[:, k] for k in range(3))),
+        Sites(
+            *(places[:, 0], places[:, 1], places[:, 2], places[:, 3]),
+            place_cost,
+            *(jumps[:, 0], jumps[:, 1], jumps[:, 2]),
+        ),
         tuple(files) if lines_of is not None else (),
     )
 

@@ -100,10 +100,7 @@ class Topology:
 def read_topology(root: str | os.PathLike[str] = "/") -> Topology:
     """What the system under `root` says.
 
-    Raises
-    ------
-    InputError
-        No Linux sysfs there, or a file in it that makes no sense.
+    Raises InputError where there is no Linux sysfs, or a file in it makes no sense.
     """
     base = Path(root)
     system = base / "sys/devices/system"

@@ -50,12 +50,8 @@ def calibrate(
 
     `name`: name of the platform. `say`: called with lines about the progress. `root`: where sysfs and procfs are.
 
-    Raises
-    ------
-    InputError
-        No sysfs to read the topology from.
-    ToolError
-        No C compiler, or a measuring program failed.
+    Raises InputError without a sysfs to read the topology from; ToolError without a C compiler, or when a measuring
+    program failed.
     """
     topology = read_topology(root)
     warnings = list(surroundings(topology, Path(root)))

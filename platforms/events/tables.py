@@ -113,10 +113,7 @@ def names() -> tuple[str, ...]:
 def load(name_or_path: str | os.PathLike[str]) -> EventTable:
     """An event table by name, or from a file (anything that ends in ``.toml`` or holds a path separator).
 
-    Raises
-    ------
-    InputError
-        Unknown name, unreadable file, or an entry that makes no sense; with file and key.
+    Raises InputError, naming file and key, for an unknown name, an unreadable file, or an entry that makes no sense.
     """
     text = os.fspath(name_or_path)
     if isinstance(name_or_path, str) and not text.endswith(".toml") and os.sep not in text:
