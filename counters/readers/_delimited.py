@@ -38,8 +38,6 @@ PIECE = 1 << 20
 """Bytes decoded at a time."""
 ROWS = 200
 """Rows put into columns at a time: few enough to be gone before the collector of garbage looks at them twice."""
-BLOCK = 1 << 16
-"""Characters of text that are parsed at a time."""
 DISTINCT = 50_000
 """Texts of a column that are held once however often they stand there; a column with more is hardly one of names."""
 _BLANK = tuple(bytes([code]) for code in range(128) if chr(code).isspace() and chr(code) not in "\r\n")
@@ -282,17 +280,19 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
     columns: list[list[str]] = [[] for _ in wanted]
     same: list[dict[str, str]] = [{} for _ in wanted]
     lines = array("q")
-    for numbers, rows in _blocks(path, encoding, found, skip, len(names)):
-        lines.extend(numbers)
-        if len(lines) > limits.TABLE_ROWS:
-            raise InputError(f"{path} holds more than {limits.TABLE_ROWS} rows", "give it in parts")
-        fields = list(zip(*rows, strict=True))
-        for column, known, place in zip(columns, same, places, strict=True):
-            texts: Iterable[str] = map(str.strip, fields[place])
-            if len(known) < DISTINCT:
-                texts = tuple(texts)
-                texts = map(known.setdefault, texts, texts)
-            column += texts
+    with _text(path, encoding) as stream:
+        numbered = _rows(path, itertools.islice(stream, skip, None), found, skip)
+        while some := list(itertools.islice(numbered, ROWS)):
+            lines.extend(line for line, _ in some)
+            if len(lines) > limits.TABLE_ROWS:
+                raise InputError(f"{path} holds more than {limits.TABLE_ROWS} rows", "give it in parts")
+            fields = list(zip(*(_fitting(path, line, row, len(names)) for line, row in some), strict=True))
+            for column, known, place in zip(columns, same, places, strict=True):
+                texts: Iterable[str] = map(str.strip, fields[place])
+                if len(known) < DISTINCT:
+                    texts = tuple(texts)
+                    texts = map(known.setdefault, texts, texts)
+                column += texts
     if not lines:
         raise InputError(f"{path} has a header but no rows")
     return Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes, tuple(names))
@@ -334,38 +334,6 @@ def _plain_table(
     if scanned.trim:
         columns = [pc.utf8_trim_whitespace(column) for column in columns]
     return range(skip + 1, skip + 1 + rows), list(map(Texts, columns))
-
-
-def _blocks(
-    path: Path, encoding: str, delimiter: str, skip: int, width: int
-) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
-    """The rows behind the first `skip` lines, so many fields each, some at a time, and the lines that they begin on."""
-    with _text(path, encoding) as stream:
-        for _ in itertools.islice(stream, skip):
-            pass
-        while block := stream.readlines(BLOCK):
-            rows = _plain(block, delimiter, width)
-            if rows is None:  # quotes, which may hold ends of lines, comments, blank lines, rows that do not fit
-                numbered = _rows(path, itertools.chain(block, stream), delimiter, skip)
-                while some := list(itertools.islice(numbered, ROWS)):
-                    yield [line for line, _ in some], [_fitting(path, line, row, width) for line, row in some]
-                return
-            yield range(skip + 1, skip + 1 + len(block)), rows
-            skip += len(block)
-
-
-def _plain(block: list[str], delimiter: str, width: int) -> list[list[str]] | None:
-    """The rows of lines that each are one of `width` fields; None where some are not."""
-    text = "".join(block)
-    if '"' in text or "#" in text:
-        return None
-    try:
-        rows = list(_fields(block, delimiter, strict=True))
-    except csv.Error:
-        return None
-    # A line of blanks is a row of one field.
-    blank = width == 1 and not all(row and row[0].strip() for row in rows)
-    return rows if len(rows) == len(block) and set(map(len, rows)) == {width} and not blank else None
 
 
 def _fitting(path: Path, line: int, row: list[str], width: int) -> list[str]:
