@@ -26,29 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What the user says about parameters and metrics.
-
-    Attributes
-    ----------
-    parameters : mapping of str to str
-        Name of a parameter to where its value is found: a regular expression with one group, searched in the path, or
-        the name under which the file itself states it.
-    constants : mapping of str to float
-        Parameters with one value for all that is imported.
-    metrics : mapping of str to str
-        Name of a metric in the experiment to its name in the files; what is not named keeps its name.
-    periods : mapping of str to float
-        What a sample of a metric of the experiment is worth, in SI units, where the files do not say
-        (:mod:`ranksight.core.sampled`).
-    total : str, optional
-        The kernel that is the whole program.
-    """
+    """What the user says about parameters and metrics."""
 
     parameters: Mapping[str, str] = field(default_factory=dict)
-    constants: Mapping[str, float] = field(default_factory=dict)
+    """Name of a parameter to where its value is found: a regular expression with one group, searched in the path, or
+    the name under which the file itself states it."""
+    constants: Mapping[str, float] = field(default_factory=dict)  # parameters with one value for all that is imported
     metrics: Mapping[str, str] = field(default_factory=dict)
+    """Name of a metric in the experiment to its name in the files; what is not named keeps its name."""
     periods: Mapping[str, float] = field(default_factory=dict)
-    total: str | None = None
+    """What a sample of a metric of the experiment is worth, in SI units, where the files do not say
+    (:mod:`ranksight.core.sampled`)."""
+    total: str | None = None  # the kernel that is the whole program
 
     def __post_init__(self) -> None:
         for name, period in self.periods.items():

@@ -1,94 +1,38 @@
 """Launchers: the variables that hold a process's rank, and the options that take a value.
 
-A launcher is a small description; third parties add theirs by the entry point group ``ranksight.launchers``.
+Ours are described in ``launchers.toml``; third parties add theirs by the entry point group ``ranksight.launchers``.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from ranksight.core.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """One launcher.
+    """One launcher."""
 
-    Attributes
-    ----------
-    variables : tuple of str
-        Environment variables that hold the rank of a process.
-    valued : frozenset of str
-        Options that are followed by a value as a word of its own, so that the value is not taken for the program.
-    verbs : frozenset of str
-        Words that follow the launcher and belong to it, such as ``run`` of ``flux run``.
-    """
-
-    variables: tuple[str, ...]
+    variables: tuple[str, ...]  # environment variables that hold the rank of a process
     valued: frozenset[str]
+    """Options that are followed by a value as a word of its own, so that the value is not taken for the program."""
     verbs: frozenset[str] = frozenset()
+    """Words that follow the launcher and belong to it, such as ``run`` of ``flux run``."""
 
 
 LAUNCHERS: Registry[Launcher] = Registry("launcher", group="ranksight.launchers")
 
-STARTERS = {
-    "env": frozenset({"-u", "--unset", "-C", "--chdir"}),
-    "nice": frozenset({"-n", "--adjustment"}),
-    "ionice": frozenset({"-c", "-n", "--class", "--classdata"}),
-    "numactl": frozenset({"-m", "-N", "-C", "-i", "-p", "-P", "-w"}),
-    "taskset": frozenset(),
-    "setarch": frozenset(),
-    "stdbuf": frozenset({"-i", "-o", "-e"}),
-}
+_CONTENT = tomllib.loads(Path(__file__).with_name("launchers.toml").read_text(encoding="utf-8"))
+STARTERS = {name: frozenset(options) for name, options in _CONTENT["starters"].items()}
 """Programs that set something and become the program that follows, and their options that take a value."""
-
-_COMMON = frozenset({"-n", "-np", "--n", "--np", "-c", "-N", "-H", "--host", "-host", "--hostfile", "-hostfile", "-x"})
-_OPEN_MPI = _COMMON | {
-    "--map-by", "--rank-by", "--bind-to", "--mca", "-mca", "--prtemca", "--pmixmca", "--npernode", "--ppr", "--wdir",
-    "-wdir", "--output", "--timeout", "--tune", "--prefix", "--rankfile", "-machinefile", "--machinefile", "--app",
-}  # fmt: skip
-_HYDRA = _COMMON | {
-    "-f", "-ppn", "-perhost", "-env", "-genv", "-genvlist", "-envlist", "-bind-to", "-map-by", "-machinefile",
-    "-configfile", "-iface", "-launcher", "-wdir", "-rmk", "-outfile-pattern", "-errfile-pattern", "-usize",
-}  # fmt: skip
-_SRUN = frozenset({
-    "-n", "--ntasks", "-N", "--nodes", "-c", "--cpus-per-task", "-p", "--partition", "-A", "--account", "-t", "--time",
-    "-J", "--job-name", "-w", "--nodelist", "-x", "--exclude", "-o", "--output", "-e", "--error", "-i", "--input",
-    "-m", "--distribution", "-D", "--chdir", "-q", "--qos", "-C", "--constraint", "-d", "--dependency", "--export",
-    "--mem", "--mem-per-cpu", "--ntasks-per-node", "--ntasks-per-core", "--ntasks-per-socket", "--cpu-bind",
-    "--mem-bind", "--hint", "--mpi", "--gres", "--gpus", "--jobid", "-r", "--relative", "--reservation", "-W", "--wait",
-})  # fmt: skip
-_JSRUN = frozenset({
-    "-n", "--nrs", "-p", "--np", "-a", "--tasks_per_rs", "-c", "--cpu_per_rs", "-g", "--gpu_per_rs", "-r",
-    "--rs_per_host", "-b", "--bind", "-d", "--launch_distribution", "-l", "--latency_priority", "-m",
-    "--memory_per_rs", "-E", "--env", "-F", "--env_eval", "-D", "--env_no_propagate", "-o", "--stdio_stdout", "-k",
-    "--stdio_stderr", "-t", "--stdio_input", "-e", "--stdio_mode", "-M", "--smpiargs", "-h", "--chdir", "-U",
-    "--erf_input", "-P", "--pre_post_exec", "-X", "--exit_on_error",
-})  # fmt: skip
-_FLUX = frozenset({
-    "-n", "--ntasks", "-N", "--nodes", "-c", "--cores-per-task", "-g", "--gpus-per-task", "-t", "--time-limit", "-q",
-    "--queue", "-B", "--bank", "-o", "--setopt", "-S", "--setattr", "--env", "--input", "--output", "--error",
-    "--requires", "--tasks-per-node", "--tasks-per-core", "--cwd", "--job-name", "--urgency",
-})  # fmt: skip
-_APRUN = frozenset({
-    "-n", "-N", "-d", "-S", "-j", "-r", "-cc", "-cp", "-L", "-m", "-p", "-e", "-E", "-A", "-B", "-ss", "-sn", "-sl",
-})  # fmt: skip
-_OMPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK")
-
-
-def _add(name: str, launcher: Launcher) -> None:
-    LAUNCHERS.register(name)(launcher)
-
-
-for _name in ("mpirun", "mpiexec", "orterun", "prterun"):
-    _add(_name, Launcher((*_OMPI_VARIABLES, "PMI_RANK"), _OPEN_MPI | _HYDRA))
-_add("mpiexec.hydra", Launcher(("PMI_RANK", "MV2_COMM_WORLD_RANK"), _HYDRA))
-_add("srun", Launcher(("SLURM_PROCID",), _SRUN))
-_add("jsrun", Launcher(("JSM_NAMESPACE_RANK", "PMIX_RANK"), _JSRUN))
-_add("flux", Launcher(("FLUX_TASK_RANK",), _FLUX, frozenset({"run", "mini", "submit", "alloc", "batch"})))
-_add("aprun", Launcher(("ALPS_APP_PE",), _APRUN))
-_add("ibrun", Launcher((*_OMPI_VARIABLES, "PMI_RANK"), _COMMON))
+for _each in _CONTENT["launchers"]:
+    _valued = frozenset(option for group in _each["options"] for option in _CONTENT["options"][group])
+    for _name in _each["names"]:
+        LAUNCHERS.register(_name)(Launcher(tuple(_each["variables"]), _valued, frozenset(_each.get("verbs", ()))))
 
 
 def launcher_of(word: str) -> str:

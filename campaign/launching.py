@@ -40,23 +40,13 @@ def rank_expression() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One command, filled in.
+    """One command, filled in."""
 
-    Attributes
-    ----------
-    command : tuple of str
-        The words of the command without ``{wrap}``.
-    program_at : int
-        Index in `command` of the program's own executable.
-    prepare : tuple of str
-        What is run once before the runs of the configuration; none where empty.
-    """
-
-    command: tuple[str, ...]
-    program_at: int
+    command: tuple[str, ...]  # the words of the command without ``{wrap}``
+    program_at: int  # index in `command` of the program's own executable
     configuration: Mapping[str, float]
     ranks: int
-    prepare: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()  # what is run once before the runs of the configuration; none where empty
 
     @property
     def launcher(self) -> str:
@@ -76,23 +66,15 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A command with parameters in braces.
-
-    Attributes
-    ----------
-    at : mapping of int to tuple of str
-        The command for numbers of ranks at which it differs.
-    prepare : tuple of str
-        What is run once before the runs of a configuration; none where empty.
-    elsewhere : bool
-        Whether the commands run in another folder than the current one: a program that is named relative to this one
-        is then named in full.
-    """
+    """A command with parameters in braces."""
 
     words: tuple[str, ...]
     at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    prepare: tuple[str, ...] = ()
+    """The command for numbers of ranks at which it differs."""
+    prepare: tuple[str, ...] = ()  # what is run once before the runs of a configuration; none where empty
     elsewhere: bool = False
+    """Whether the commands run in another folder than the current one: a program that is named relative to this one is
+    then named in full."""
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -45,30 +45,17 @@ left out: what they share is not the configuration."""
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be measured.
-
-    Attributes
-    ----------
-    grid : mapping of str to sequence of float
-        Values of every parameter; all combinations are run.
-    repetitions : int
-        For collectors whose numbers scatter; a deterministic one runs once.
-    timeout : float or None
-        Seconds after which one execution is ended and counts as failed.
-    case : Path or None
-        Folder of which each execution gets a copy to run in; with None they run where this process does, or, where the
-        template has something to prepare, in what that made of an empty folder.
-    only : int or None
-        The single repetition to make, from 0; what a deterministic collector gives belongs to 0.
-    """
+    """What is to be measured."""
 
     template: Template
-    grid: Mapping[str, Sequence[float]]
-    repetitions: int
+    grid: Mapping[str, Sequence[float]]  # values of every parameter; all combinations are run
+    repetitions: int  # for collectors whose numbers scatter; a deterministic one runs once
     collectors: Mapping[str, Collector]
-    timeout: float | None = None
+    timeout: float | None = None  # seconds after which one execution is ended and counts as failed
     case: Path | None = None
-    only: int | None = None
+    """Folder of which each execution gets a copy to run in; with None they run where this process does, or, where the
+    template has something to prepare, in what that made of an empty folder."""
+    only: int | None = None  # the single repetition to make, from 0; what a deterministic collector gives belongs to 0
 
     def runs(self) -> Iterator[tuple[Run, Launch, Collector]]:
         """All runs of the plan: small configurations first, collectors within a configuration."""
@@ -97,26 +84,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a campaign; the sum of two is what came of both.
+    """What came of a campaign; the sum of two is what came of both."""
 
-    Attributes
-    ----------
-    measured, kept : int
-        Runs made now, and those that were there before.
-    stopped : bool
-        Whether it ended early, as runs failed one after another.
-    left_out : tuple of str
-        Collectors that were given up.
-    warnings : tuple of str
-        What of the program the runs made now do not hold.
-    """
-
-    measured: int
+    measured: int  # runs made now, and those that were there before
     kept: int
     failures: tuple[Failure, ...]
-    stopped: bool = False
-    left_out: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    stopped: bool = False  # whether it ended early, as runs failed one after another
+    left_out: tuple[str, ...] = ()  # collectors that were given up
+    warnings: tuple[str, ...] = ()  # what of the program the runs made now do not hold
 
     def __add__(self, other: Outcome) -> Outcome:
         return Outcome(

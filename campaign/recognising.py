@@ -37,22 +37,13 @@ def recognise(path: Path) -> str | None:
 
 @dataclass(slots=True)
 class Found:
-    """What there is to read.
+    """What there is to read."""
 
-    Attributes
-    ----------
-    todo : list of (Path, str)
-        Files and folders with the name of their reader.
-    unknown : list of Path
-        Files that nothing recognises.
-    refused : list of InputError
-        Of what lies in a folder: files that cannot be opened, files that several readers recognise, and links that lead
-        out of the folder.
-    """
-
-    todo: list[tuple[Path, str]] = field(default_factory=list)
-    unknown: list[Path] = field(default_factory=list)
+    todo: list[tuple[Path, str]] = field(default_factory=list)  # files and folders with the name of their reader
+    unknown: list[Path] = field(default_factory=list)  # files that nothing recognises
     refused: list[InputError] = field(default_factory=list)
+    """Of what lies in a folder: files that cannot be opened, files that several readers recognise, and links that lead
+    out of the folder."""
 
 
 def find(paths: Sequence[Path], reader: str | None) -> Found:

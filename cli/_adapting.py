@@ -112,9 +112,7 @@ def _silent(_: str) -> None:
 def check_alike(experiment: Experiment, collectors: Mapping[str, Collector], kernels: Sequence[str]) -> None:
     """Refuse to go on with a campaign that simulated other caches or split other kernels.
 
-    Raises
-    ------
-    InputError
+    Raises InputError.
     """
     for name, collector in collectors.items():
         run = next((run for run in experiment.runs if run.collector == name), None)

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ranksight.cli._saying import say
+from ranksight.core.log import listening
 from ranksight.core.names import clipped, printable
 from ranksight.core.units import assigned
 
@@ -127,7 +128,7 @@ class Runs(Progress):
     def __enter__(self) -> Self:
         super().__enter__()
         if not self.quiet:
-            self._within.enter_context(_listening(self._inside))
+            self._within.enter_context(listening(_Steps(self._inside)))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -213,24 +214,8 @@ def fitting(quiet: bool) -> Iterator[None]:
             shown.total = of
             shown.at(done, what)
 
-        with _listening(step):
+        with listening(_Steps(step)):
             yield
-
-
-@contextmanager
-def _listening(step: Callable[[str, int, int], None]) -> Iterator[None]:
-    """Call `step` with the log records of progress."""
-    from ranksight.core.log import LOG
-
-    handler = _Steps(step)
-    before = LOG.level
-    LOG.addHandler(handler)
-    LOG.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        LOG.removeHandler(handler)
-        LOG.setLevel(before)
 
 
 class _Steps(logging.Handler):

@@ -35,37 +35,18 @@ MEASURE = ("reps", "timeout", "workdir", "prepare", "application")
 
 @dataclass(frozen=True)
 class Project:
-    """Settings of a project; see docs/project.md for the file.
+    """Settings of a project; see docs/project.md for the file."""
 
-    Attributes
-    ----------
-    command : str
-        Template with ``{ranks}`` and other parameters.
-    experiment : str
-        Folder of the measurements; the model is next to it, with ``.model.json``.
-    measure : mapping of str to str
-        Values of the parameters, and options of ``measure``.
-    target : mapping of str to str
-        Values of the parameters where predictions are wanted.
-    jobs : mapping of str to str, bool or sequence of str
-        Options of ``measure --emit``, without ``--job-``.
-    collectors, kernels : sequence of str
-        What to measure with, and the kernels that predictions show; all when empty.
-    history : sequence of str
-        Experiments to follow, as names or patterns such as ``nightly/*.exp``.
-    platform, expectations, baseline : str
-        Machine, file of expectations, and earlier experiment to compare with; empty without.
-    """
-
-    command: str
-    experiment: str
-    measure: Mapping[str, str] = field(default_factory=dict)
-    target: Mapping[str, str] = field(default_factory=dict)
+    command: str  # template with ``{ranks}`` and other parameters
+    experiment: str  # folder of the measurements; the model is next to it, with ``.model.json``
+    measure: Mapping[str, str] = field(default_factory=dict)  # values of the parameters, and options of ``measure``
+    target: Mapping[str, str] = field(default_factory=dict)  # values of the parameters where predictions are wanted
     jobs: Mapping[str, str | bool | Sequence[str]] = field(default_factory=dict)
-    collectors: Sequence[str] = ()
+    """Options of ``measure --emit``, without ``--job-``."""
+    collectors: Sequence[str] = ()  # what to measure with, and the kernels that predictions show; all when empty
     kernels: Sequence[str] = ()
-    history: Sequence[str] = ("*.exp",)
-    platform: str = ""
+    history: Sequence[str] = ("*.exp",)  # experiments to follow, as names or patterns such as ``nightly/*.exp``
+    platform: str = ""  # machine, file of expectations, and earlier experiment to compare with; empty without
     expectations: str = ""
     baseline: str = ""
 

@@ -14,21 +14,15 @@ from ranksight.core.names import printable
 @contextmanager
 def aloud() -> Iterator[None]:
     """Print what :func:`ranksight.core.log.log` says."""
-    from ranksight.core.log import LOG, log
+    from ranksight.core.log import listening, log
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.INFO)
     handler.setFormatter(_Since(time.monotonic()))
-    before = LOG.level
-    LOG.addHandler(handler)
-    LOG.setLevel(logging.INFO)
     begin = time.process_time()
-    try:
+    with listening(handler):
         yield
         log("done, %.2f s of processor time in this process", time.process_time() - begin)
-    finally:
-        LOG.removeHandler(handler)
-        LOG.setLevel(before)
 
 
 class _Since(logging.Formatter):

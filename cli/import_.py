@@ -267,9 +267,7 @@ def _whole(work: Import, chosen: argparse.Namespace, any_times: bool) -> None:
     """Refuse timers of which one seems to be the whole program and is not named, and a whole that one of its parts
     exceeds.
 
-    Raises
-    ------
-    InputError
+    Raises InputError.
     """
     held, larger = work.timers.holder, work.timers.larger
     if held is not None and (held.certain or any_times) and chosen.total is None:

@@ -36,30 +36,18 @@ LARGEST = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class NetworkCalibration:
-    """What was measured, and what follows.
+    """What was measured, and what follows."""
 
-    Attributes
-    ----------
-    timings : DataFrame
-        ``op``, ``bytes``, ``duration`` (s), a row a measurement; see :mod:`ranksight.comm.loggp`.
-    level : {"intra", "inter"}
-        Whether the two ranks shared a node: the table of the platform file that the parameters belong to.
-    hosts : tuple of str
-        Where the ranks ran.
-    library : str
-        What the MPI library says of itself.
-    """
-
-    timings: pd.DataFrame
+    timings: pd.DataFrame  # ``op``, ``bytes``, ``duration`` (s), a row a measurement; see :mod:`ranksight.comm.loggp`
     parameters: NetworkParameters
     level: Literal["intra", "inter"]
-    hosts: tuple[str, ...]
-    library: str
+    """{"intra", "inter"}: whether the two ranks shared a node: the table of the platform file that the parameters
+    belong to."""
+    hosts: tuple[str, ...]  # where the ranks ran
+    library: str  # what the MPI library says of itself
 
 
-def calibrate_network(
-    launcher: Sequence[str], seconds: float = 20.0, largest: int = LARGEST, mpicc: str | None = None
-) -> NetworkCalibration:
+def calibrate_network(launcher: Sequence[str], seconds: float = 20.0, largest: int = LARGEST) -> NetworkCalibration:
     """Measure the network between two ranks and fit its parameters.
 
     Raises InputError when the launcher starts another number of ranks than two, or an argument is senseless; ToolError
@@ -74,8 +62,6 @@ def calibrate_network(
         Time to spend; a busy machine takes longer.
     largest : int
         Largest message in bytes.
-    mpicc : str, optional
-        The MPI compiler; by default ``RANKSIGHT_MPICC`` or ``mpicc``.
     """
     if not launcher:
         raise InputError("no launcher is given", "write it after '--': -- mpirun -n 2")
@@ -83,7 +69,7 @@ def calibrate_network(
         raise InputError(f"{seconds} is not a time to spend", "give seconds, 5 or more for steady numbers")
     if not 8 <= largest <= 1 << 30:
         raise InputError(f"{largest} B is not a largest message to measure", "give 8 B to 1 GiB")
-    using = compiler(mpicc)
+    using = compiler()
     check_launcher(using, launcher)
     with tempfile.TemporaryDirectory(prefix=".ranksight-network-", dir=_shared_folder()) as folder:
         program = Path(folder) / "pingpong"

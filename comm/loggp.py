@@ -22,7 +22,7 @@ import pandas as pd
 
 from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.segments import SMALLEST, Fit, fit_pieces
-from ranksight.comm.sizes import QUANTILE, SizeTable, summarise
+from ranksight.comm.sizes import SizeTable, summarise
 from ranksight.core.errors import InputError
 from ranksight.core.units import format_si
 
@@ -31,13 +31,12 @@ JUMP = 2.0
 """A blocking send that waits for its receiver takes at least this many times as long as one that does not."""
 
 
-def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParameters:
+def fit_loggp(timings: pd.DataFrame) -> NetworkParameters:
     """Fit L, o_s, o_r, g and G, piecewise over the message size.
 
-    `timings`: columns ``op``, ``bytes`` and ``duration``; see the module. `quantile`: the quantile of repeated
-    durations that stands for a size; the first quartile by default. Raises InputError when the table lacks a column, a
-    ping-pong, or holds unknown operations or durations that are not positive; InsufficientError when there are too few
-    sizes for one piece.
+    `timings`: columns ``op``, ``bytes`` and ``duration``; see the module. Raises InputError when the table lacks a
+    column, a ping-pong, or holds unknown operations or durations that are not positive; InsufficientError when there
+    are too few sizes for one piece.
 
     Returns
     -------
@@ -52,7 +51,7 @@ def fit_loggp(timings: pd.DataFrame, quantile: float = QUANTILE) -> NetworkParam
     unknown = sorted(set(timings["op"].astype(str)) - set(OPERATIONS))
     if unknown:
         raise InputError(f"the timings hold the unknown operation {unknown[0]!r}", f"known: {', '.join(OPERATIONS)}")
-    tables = {str(name): summarise(group, quantile) for name, group in timings.groupby("op", observed=True, sort=False)}
+    tables = {str(name): summarise(group) for name, group in timings.groupby("op", observed=True, sort=False)}
     if "pingpong" not in tables:
         raise InputError("the timings hold no ping-pong", "every other parameter rests on it; measure or import one")
     notes: list[str] = []

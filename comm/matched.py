@@ -31,19 +31,12 @@ RECEIVES = ("recv", "irecv", "mrecv", "imrecv", "sendrecv_recv", "sendrecv_repla
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What an event trace says of waiting.
-
-    Attributes
-    ----------
-    calls : DataFrame
-        ``rank``, ``kernel``, ``operation``, ``calls``, ``seconds`` and of these ``late_sender``, ``late_receiver`` and
-        ``collective``: seconds waited.
-    unmatched : int
-        Transfers without a partner: cut off by the trace's bound, or begun before it.
-    """
+    """What an event trace says of waiting."""
 
     calls: pd.DataFrame
-    unmatched: int
+    """``rank``, ``kernel``, ``operation``, ``calls``, ``seconds`` and of these ``late_sender``, ``late_receiver`` and
+    ``collective``: seconds waited."""
+    unmatched: int  # transfers without a partner: cut off by the trace's bound, or begun before it
 
 
 def waiting(events: pd.DataFrame) -> Waiting:

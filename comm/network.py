@@ -27,20 +27,12 @@ class Piecewise:
     """A piecewise linear function of the message size; it may jump where one piece ends and the next begins.
 
     ``f(s) = alpha[i] + beta[i] * s`` for ``first[i] <= s < first[i + 1]``.
-
-    Attributes
-    ----------
-    first : tuple of int
-        First size of each piece in bytes, rising from 0.
-    alpha : tuple of float
-        Intercepts in seconds. That of a later piece may be negative; the function is not, where it applies.
-    beta : tuple of float
-        Slopes in seconds per byte, none negative.
     """
 
-    first: tuple[int, ...]
+    first: tuple[int, ...]  # first size of each piece in bytes, rising from 0
     alpha: tuple[float, ...]
-    beta: tuple[float, ...]
+    """Intercepts in seconds. That of a later piece may be negative; the function is not, where it applies."""
+    beta: tuple[float, ...]  # slopes in seconds per byte, none negative
 
     def __post_init__(self) -> None:
         if not self.first or not len(self.first) == len(self.alpha) == len(self.beta):
@@ -93,49 +85,28 @@ class Piecewise:
 
 @dataclass(frozen=True, slots=True)
 class NetworkParameters:
-    """What one kind of link (inside a node, or between nodes) costs.
+    """What one kind of link (inside a node, or between nodes) costs."""
 
-    Attributes
-    ----------
-    transfer : Piecewise
-        One-way time ``T(s) = o_s + L + o_r + s G``, half a ping-pong's round trip, in seconds.
-    send_overhead, receive_overhead : Piecewise or None
-        ``o_s(s)`` and ``o_r(s)``: time the processor is busy; None where not measured.
-    latency : float or None
-        ``L`` in seconds; None where it is not identifiable.
-    gap : Piecewise or None
-        ``g(s)``: seconds a further message takes in a train from one sender, ``g`` at 0 B and bound by the link's
-        bandwidth at large sizes; None where not measured.
-    reduction : float
-        Seconds to combine one byte of two operands; 0 counts no combining.
-    contention : float
-        Part of the link that one pair's stream takes, 0 to 1: with `k` pairs at once each message occupies the link
-        ``max(1, contention * k)`` times as long. Stands where `node_bandwidth` is not known.
-    node_bandwidth : float or None
-        ``B``: bytes a second that all messages of one node have together, each way, over all its adapters. The part
-        that one stream takes is then ``1 / (B G)``, `G` that of large messages in a train.
-    eager_limit : int or None
-        First size that waits for its receiver (rendezvous), where it was detected.
-    intervals : mapping of str to (float, float)
-        Confidence interval of each parameter by name: ``latency``, ``gap``, ``alpha[0]``, ``G[0]``, ...
-    notes : tuple of str
-        What a reader of the numbers must know, such as why a parameter is not identifiable.
-    library, source : str
-        The MPI library that was measured, and how.
-    """
-
-    transfer: Piecewise
+    transfer: Piecewise  # one-way time ``T(s) = o_s + L + o_r + s G``, half a ping-pong's round trip, in seconds
     send_overhead: Piecewise | None = None
     receive_overhead: Piecewise | None = None
-    latency: float | None = None
+    """``o_s(s)`` and ``o_r(s)``: time the processor is busy; None where not measured."""
+    latency: float | None = None  # ``L`` in seconds; None where it is not identifiable
     gap: Piecewise | None = None
-    reduction: float = 0.0
+    """``g(s)``: seconds a further message takes in a train from one sender, ``g`` at 0 B and bound by the link's
+    bandwidth at large sizes; None where not measured."""
+    reduction: float = 0.0  # seconds to combine one byte of two operands; 0 counts no combining
     contention: float = 1.0
+    """Part of the link that one pair's stream takes, 0 to 1: with `k` pairs at once each message occupies the link
+    ``max(1, contention * k)`` times as long. Stands where `node_bandwidth` is not known."""
     node_bandwidth: float | None = None
-    eager_limit: int | None = None
+    """``B``: bytes a second that all messages of one node have together, each way, over all its adapters. The part that
+    one stream takes is then ``1 / (B G)``, `G` that of large messages in a train."""
+    eager_limit: int | None = None  # first size that waits for its receiver (rendezvous), where it was detected
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    library: str = ""
+    """Confidence interval of each parameter by name: ``latency``, ``gap``, ``alpha[0]``, ``G[0]``, ..."""
+    notes: tuple[str, ...] = ()  # what a reader of the numbers must know, such as why a parameter is not identifiable
+    library: str = ""  # the MPI library that was measured, and how
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -34,27 +34,17 @@ FOLDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted piecewise function.
-
-    Attributes
-    ----------
-    starts : tuple of int
-        Index of each piece's first size in the table that was fitted.
-    errors : tuple of float
-        Out-of-sample error (mean absolute log ratio) by number of pieces, from one piece on.
-    draws : array, shape (draws, pieces, 2)
-        Bootstrap replicates of intercept at 0 (s) and slope (s/B) of each piece.
-    """
+    """A fitted piecewise function."""
 
     function: Piecewise
-    starts: tuple[int, ...]
-    errors: tuple[float, ...]
+    starts: tuple[int, ...]  # index of each piece's first size in the table that was fitted
+    errors: tuple[float, ...]  # out-of-sample error (mean absolute log ratio) by number of pieces, from one piece on
     draws: Array
+    """array, shape (draws, pieces, 2): bootstrap replicates of intercept at 0 (s) and slope (s/B) of each piece."""
 
-    def interval(self, piece: int, coefficient: int, confidence: float = 0.95) -> tuple[float, float]:
-        """Bootstrap percentile interval of a piece's intercept (0) or slope (1)."""
-        tail = (1 - confidence) / 2
-        low, high = np.quantile(self.draws[:, piece, coefficient], [tail, 1 - tail])
+    def interval(self, piece: int, coefficient: int) -> tuple[float, float]:
+        """95 % bootstrap percentile interval of a piece's intercept (0) or slope (1)."""
+        low, high = np.quantile(self.draws[:, piece, coefficient], [0.025, 0.975])
         return float(low), float(high)
 
     def draws_at(self, size: float) -> Array:
@@ -63,19 +53,11 @@ class Fit:
         return np.asarray(np.maximum(self.draws[:, piece, 0] + self.draws[:, piece, 1] * size, 0.0))
 
 
-def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400, seed: int = 0) -> Fit:
-    """Fit a piecewise linear function to times by size.
+def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400) -> Fit:
+    """Fit a piecewise linear function of at most so many pieces to times by size.
 
-    Raises InsufficientError when there are fewer sizes than one piece needs.
-
-    Parameters
-    ----------
-    most : int
-        Most pieces considered.
-    draws : int
-        Bootstrap replicates: sizes are drawn with replacement within each piece.
-    seed : int
-        Of the bootstrap, so that the same data give the same intervals.
+    `draws`: bootstrap replicates: sizes are drawn with replacement within each piece. Raises InsufficientError when
+    there are fewer sizes than one piece needs.
     """
     if len(table) < SMALLEST:
         raise InsufficientError(
@@ -87,7 +69,7 @@ def fit_pieces(table: SizeTable, most: int = MOST, draws: int = 400, seed: int =
     margin = errors[best].std(ddof=1) / np.sqrt(errors.shape[1]) if errors.shape[1] > 1 else 0.0
     pieces = int(np.flatnonzero(mean <= mean[best] + margin)[0]) + 1
     starts = _partition(table, pieces)[pieces - 1]
-    return Fit(_function(table, starts), starts, tuple(mean.tolist()), _bootstrap(table, starts, draws, seed))
+    return Fit(_function(table, starts), starts, tuple(mean.tolist()), _bootstrap(table, starts, draws))
 
 
 def _sums(table: SizeTable, weight: Array) -> Array:
@@ -186,8 +168,8 @@ def _function(table: SizeTable, starts: tuple[int, ...]) -> Piecewise:
     return Piecewise(tuple(first), tuple(found[:, 0].tolist()), tuple(found[:, 1].tolist()))
 
 
-def _bootstrap(table: SizeTable, starts: tuple[int, ...], draws: int, seed: int) -> Array:
-    rng = np.random.default_rng(seed)
+def _bootstrap(table: SizeTable, starts: tuple[int, ...], draws: int) -> Array:
+    rng = np.random.default_rng(0)  # so that the same data give the same intervals
     times = np.zeros((draws, len(table)))
     for begin, end in zip(starts, (*starts[1:], len(table)), strict=True):
         chosen = rng.integers(begin, end, size=(draws, end - begin))

@@ -23,24 +23,16 @@ _NEIGHBOURS = 7
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
-    """One operation's time by message size, sizes rising.
+    """One operation's time by message size, sizes rising."""
 
-    Attributes
-    ----------
-    size : array of float, shape (n,)
-        Bytes.
-    time : array of float, shape (n,)
-        The quantile of the durations in seconds.
-    error : array of float, shape (n,)
-        Its relative standard error, from the order statistics that bracket it and the scatter between sizes.
-    weight : array of float, shape (n,)
-        Weight of a squared relative residual: ``1 / error^2``, less for a size far off its neighbours.
-    """
-
-    size: Array
-    time: Array
+    size: Array  # array of float, shape (n,): bytes
+    time: Array  # array of float, shape (n,): the quantile of the durations in seconds
     error: Array
+    """array of float, shape (n,): its relative standard error, from the order statistics that bracket it and the
+    scatter between sizes."""
     weight: Array
+    """array of float, shape (n,): weight of a squared relative residual: ``1 / error^2``, less for a size far off its
+    neighbours."""
 
     def __len__(self) -> int:
         return len(self.size)
@@ -50,18 +42,17 @@ class SizeTable:
         return SizeTable(self.size[index], self.time[index], self.error[index], self.weight[index])
 
 
-def order_statistics(count: int, quantile: float, confidence: float = 0.95) -> tuple[int, int]:
-    """Ranks (from 0) of the order statistics that bracket a quantile with at least `confidence`, if `count` allows.
+def order_statistics(count: int, quantile: float) -> tuple[int, int]:
+    """Ranks (from 0) of the order statistics that bracket a quantile with at least 95 %, if `count` allows.
 
     The number of values below the quantile is binomial, so its own quantiles give the ranks, whatever the distribution.
     Source: David and Nagaraja, Order Statistics, 3rd ed., section 7.1.
     """
     from scipy.special import bdtr  # takes longer to import than most files to read
 
-    tail = (1 - confidence) / 2
     below = bdtr(np.arange(count + 1), count, quantile)
-    low = int(np.searchsorted(below, tail)) - 1
-    high = int(np.searchsorted(below, 1 - tail))
+    low = int(np.searchsorted(below, 0.025)) - 1
+    high = int(np.searchsorted(below, 0.975))
     return max(low, 0), min(high, count - 1)
 
 

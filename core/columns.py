@@ -15,21 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """n rows of counters.
-
-    Attributes
-    ----------
-    code : (n,) intp
-        The kernel of each row, as its place among `kernels`.
-    rank : (n,)
-    values : mapping of str to (n,) float64
-        Each metric's, NaN where there is none.
-    """
+    """n rows of counters."""
 
     kernels: tuple[str, ...]
-    code: Index
-    rank: Ints
-    values: dict[str, Array]
+    code: Index  # (n,): the kernel of each row, as its place among `kernels`
+    rank: Ints  # (n,)
+    values: dict[str, Array]  # mapping of str to (n,) float64: each metric's, NaN where there is none
 
     def __len__(self) -> int:
         return len(self.code)

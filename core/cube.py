@@ -57,6 +57,21 @@ def opened(path: Path) -> Iterator[Any]:
             ) from error
 
 
+def locations(path: Path, cube: Any) -> list[tuple[str, int]]:
+    """Name and rank of every location, in the order of the values; pycubexr keeps the tree of the system to itself.
+
+    Raises InputError when there are none, or they are not numbered from 0.
+    """
+    found: dict[int, tuple[str, int]] = {}
+    for root in cube._anchor_result.system_tree_nodes:
+        for group in root.all_location_groups():
+            for location in group.all_locations():
+                found[int(location.id)] = (f"{location.name} {location.rank}", int(group.rank))
+    if sorted(found) != list(range(len(found))) or not found:
+        raise InputError(f"{path}: the locations are not numbered from 0", "the file is damaged")
+    return [found[at] for at in range(len(found))]
+
+
 def _archive(path: Path, unchecked: type[tarfile.TarInfo]) -> tarfile.TarFile:
     """The archive at `path`, never unpacked; one version of CubeWriter wrote wrong checksums, which are let pass."""
     try:

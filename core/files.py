@@ -101,9 +101,7 @@ def write_json(file: Path, content: Mapping[str, Any]) -> None:
 def check_output(path: Path, force: bool = False) -> None:
     """Refuse, before work is spent on it, a file that stands already or could not be written.
 
-    Raises
-    ------
-    InputError
+    Raises InputError.
     """
     _check_kind(path)
     if path.exists() and not force:

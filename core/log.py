@@ -7,6 +7,8 @@ All are records of :mod:`logging` under the name ``ranksight``, so notebooks and
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 LOG = logging.getLogger("ranksight")
 
@@ -14,6 +16,19 @@ LOG = logging.getLogger("ranksight")
 def log(text: str, *values: object) -> None:
     """Log what was read, chosen or written, as :meth:`logging.Logger.info`."""
     LOG.info(text, *values)
+
+
+@contextmanager
+def listening(handler: logging.Handler) -> Iterator[None]:
+    """Let `handler` have the records of its level and above."""
+    before = LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(handler.level)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.setLevel(before)
 
 
 def progress(what: str, done: int, of: int) -> None:

@@ -22,33 +22,18 @@ REDUCTIONS: tuple[Reduction, ...] = ("mean", "max", "sum", "min", "median", "q1"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One measured or derived quantity.
+    """One measured or derived quantity."""
 
-    Attributes
-    ----------
-    name : str
-        Its one name in tables, files and on the command line.
-    unit : str
-        SI unit: ``"s"``, ``"B"``, ``"Hz"``, or ``""`` for counts.
-    kind : {"requirement", "time", "ratio", "state", "other"}
-    over_ranks : str
-        How it reduces over ranks by default: wall time to that of the slowest rank, work to the mean.
-    text : str
-        What it is, in a few words.
-    additive : bool
-        Whether summing over kernels gives the program's total.
-    steady : bool
-        Whether a requirement follows from the program alone. What each cache level serves depends on what fits into
-        it, too: such counts change in steps, and scatter.
-    """
-
-    name: str
-    unit: str
-    kind: Kind
+    name: str  # its one name in tables, files and on the command line
+    unit: str  # SI unit: ``"s"``, ``"B"``, ``"Hz"``, or ``""`` for counts
+    kind: Kind  # {"requirement", "time", "ratio", "state", "other"}
     over_ranks: Reduction
-    text: str
-    additive: bool = True
+    """How it reduces over ranks by default: wall time to that of the slowest rank, work to the mean."""
+    text: str  # what it is, in a few words
+    additive: bool = True  # whether summing over kernels gives the program's total
     steady: bool = True
+    """Whether a requirement follows from the program alone. What each cache level serves depends on what fits into it,
+    too: such counts change in steps, and scatter."""
 
     def format(self, value: float) -> str:
         """Write a value of this metric with its unit."""

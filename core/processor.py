@@ -20,20 +20,13 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class ProcessorName:
-    """A processor by name; :class:`ranksight.platforms.events.Processor` is the same by its numbers.
-
-    Attributes
-    ----------
-    vendor, model : str
-        Such as ``"AMD"`` and ``"AMD EPYC 7742 64-Core Processor"``, or ``"Arm"`` and ``"Neoverse V2"``; empty where the
-        system does not say.
-    virtual : bool
-        True when a hypervisor announces itself.
-    """
+    """A processor by name; :class:`ranksight.platforms.events.Processor` is the same by its numbers."""
 
     vendor: str
     model: str
-    virtual: bool
+    """Such as ``"AMD"`` and ``"AMD EPYC 7742 64-Core Processor"``, or ``"Arm"`` and ``"Neoverse V2"``; empty where the
+    system does not say."""
+    virtual: bool  # true when a hypervisor announces itself
 
 
 def read_processor(root: str | os.PathLike[str] = "/") -> ProcessorName:

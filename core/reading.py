@@ -33,46 +33,26 @@ _FAULT = "it breaks the contract of ranksight.core.reading.Reading: report it to
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The measurements of one run or one file.
-
-    Attributes
-    ----------
-    configuration : mapping of str to float
-        Parameters that the source itself states (often only ``ranks``); the importer adds those the user states.
-    counters : DataFrame or None
-        ``kernel``, ``rank`` and one float64 column a metric; one row a kernel x rank.
-    messages : DataFrame or None
-        The columns of :data:`ranksight.core.experiment.MESSAGE_COLUMNS`.
-    tables : mapping of str to DataFrame
-        Further tables, stored as they are.
-    repetition : int or None
-        Number of the repetition where the source has it; otherwise the importer counts.
-    provenance : mapping of str to str
-        For each metric where it comes from: ``measured``, ``simulated``, ``sampled, n = 1200``, ``derived from ...``.
-    names : mapping of str to str
-        For each metric that the source calls otherwise, its name there: events are found by it.
-    wall_time, command, environment, notes, source
-        As in :class:`ranksight.core.experiment.Run`.
-    raw : sequence of Path
-        Files to keep with the tables.
-    warnings : tuple of str
-        What of the program is missing from the numbers; printed at once.
-    """
+    """The measurements of one run or one file."""
 
     configuration: Mapping[str, float] = field(default_factory=dict)
+    """Parameters that the source itself states (often only ``ranks``); the importer adds those the user states."""
     counters: pd.DataFrame | None = None
-    messages: pd.DataFrame | None = None
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    repetition: int | None = None
+    """``kernel``, ``rank`` and one float64 column a metric; one row a kernel x rank."""
+    messages: pd.DataFrame | None = None  # the columns of :data:`ranksight.core.experiment.MESSAGE_COLUMNS`
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)  # further tables, stored as they are
+    repetition: int | None = None  # number of the repetition where the source has it; otherwise the importer counts
     provenance: Mapping[str, str] = field(default_factory=dict)
+    """For each metric where it comes from: ``measured``, ``simulated``, ``sampled, n = 1200``, ``derived from ...``."""
     names: Mapping[str, str] = field(default_factory=dict)
-    wall_time: float | None = None
+    """For each metric that the source calls otherwise, its name there: events are found by it."""
+    wall_time: float | None = None  # as in :class:`ranksight.core.experiment.Run`
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
-    raw: Sequence[Path] = ()
-    warnings: tuple[str, ...] = ()
+    raw: Sequence[Path] = ()  # files to keep with the tables
+    warnings: tuple[str, ...] = ()  # what of the program is missing from the numbers; printed at once
 
     def validate(self, where: str) -> None:
         """Raise an error unless the tables are what this class says, whichever reader or collector made them.

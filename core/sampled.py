@@ -80,11 +80,7 @@ def sampling_of(experiment: Experiment, run: Run) -> pd.DataFrame | None:
 def effective(value: Array, variance: Array, one: Array) -> Array:
     """What a sample of values is worth whose variance is known, so that as many of them scatter as much.
 
-    Parameters
-    ----------
-    value, variance : (n,)
-    one : (n,)
-        What the next sample would change: the worth of what no sample fell on.
+    `value`, `variance` (n,). `one` (n,): what the next sample would change: the worth of what no sample fell on.
     """
     known = (variance > 0) & (value**2 >= variance)
     return np.where(known, variance / np.where(known, value, 1.0), np.maximum(np.sqrt(variance), one))

@@ -73,26 +73,14 @@ def unnamed(start: int | None, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SymbolTable:
-    """Functions of one file.
+    """Functions of one file."""
 
-    Attributes
-    ----------
-    starts, sizes : (n,) uint64
-        Virtual addresses of functions with a symbol.
-    names : list of str
-        As the table has them, mangled.
-    segments : array
-        Where each segment lies in the file.
-    frames, ends : (m,) uint64
-        Where all functions begin that can be unwound, and where they end.
-    """
-
-    starts: Array
-    sizes: Array
-    names: list[str]
-    segments: Array
-    frames: Array
-    ends: Array
+    starts: Array  # (n,) uint64: virtual addresses of functions with a symbol
+    sizes: Array  # (n,) uint64
+    names: list[str]  # as the table has them, mangled
+    segments: Array  # where each segment lies in the file
+    frames: Array  # (m,) uint64: where all functions begin that can be unwound, and where they end
+    ends: Array  # (m,) uint64
 
     def addresses(self, offsets: Array) -> Array:
         """Virtual addresses of offsets in the file; 0, which is in no function, where none is loaded."""

@@ -18,14 +18,8 @@ def parse(parser: expat.XMLParserType, read: Callable[[int], bytes], where: str,
     expat begins a tag, a comment or an instruction again with every piece until it ends; xml.parsers.expat.ExpatError
     when it is not well-formed.
 
-    Parameters
-    ----------
-    read : callable
-        Gives the next bytes, at most so many; none at the end.
-    where : str
-        The file, for messages.
-    most : int
-        Bytes that it may hold.
+    `read`: gives the next bytes, at most so many; none at the end. `where`: the file, for messages. `most`: bytes that
+    it may hold.
     """
     fed = 0
     while piece := read(min(_PIECE, most - fed + 1)):

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
-from ranksight.counters._callgrind_sites import Places, positions
+from ranksight.counters._callgrind_sites import positions
 from ranksight.counters._fields import decimals, fields
-from ranksight.counters._growing import Arcs, Names, Table
+from ranksight.counters._growing import Names, Sums
 
 Bytes = NDArray[np.uint8]
 
@@ -30,7 +30,7 @@ _NAMED = {
     "fl": (b"fl=", b"fi=", b"fe=", b"cfi=", b"cfl=", b"jfi=", b"jfl="),
     "ob": (b"ob=", b"cob=", b"job="),
 }
-_OF_FOUR = (*(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="), *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="))
+OF_FOUR = (*(b"cfn=", b"cfi=", b"cfl=", b"cob=", b"calls="), *(b"jfn=", b"jfi=", b"jfl=", b"job=", b"jump=", b"jcnd="))
 _HEADERS = frozenset(
     ("version", "creator", "pid", "cmd", "part", "desc", "event", "events", "positions", "thread", "summary", "totals")
 )
@@ -43,6 +43,10 @@ _FIRST[[*b"0123456789+-*"]] = True
 
 def _code(text: bytes) -> int:
     return int.from_bytes(text[:4], "little")
+
+
+def _empty(events: int) -> tuple[Sums, Sums, Sums]:
+    return Sums(1, events), Sums(2, events + 1), Sums(4, events)
 
 
 class Parser:
@@ -58,9 +62,10 @@ class Parser:
         """Object, name and file of each function, as indices of names; -1 before its own lines state the file."""
         self.first: dict[int, int] = {}
         """By index of a function, the line of its first instruction, where its cost begins in its own file."""
-        self.costs = Table(1)
-        self.arcs = Arcs(1)
-        self.places = Places(1)
+        self.costs, self.arcs, self.places = _empty(1)
+        """By function; by caller and callee, the calls first; by function, address, file and line."""
+        self.jumps: dict[tuple[int, int, int], None] = {}
+        """Function, address and target of each jump."""
         self._index: dict[int, int] = {}
         self._ob, self._fl, self._fn = 0, 0, -1
         self._before = 0
@@ -108,7 +113,7 @@ class Parser:
         three = code & np.uint32(0xFFFFFF)
         cost = _FIRST[first]
         kinds = {key: np.flatnonzero(three == _code(key)) for key in _OF_THREE}
-        kinds |= {key: np.flatnonzero(code == _code(key)) for key in _OF_FOUR}
+        kinds |= {key: np.flatnonzero(code == _code(key)) for key in OF_FOUR}
         other = ~(cost | (first == _NEWLINE) | (first == ord("#")))
         for found in kinds.values():
             other[found] = False
@@ -139,7 +144,7 @@ class Parser:
             if self.events and events != self.events:
                 self.fail(line, "a later part has other events", "read its parts as files of their own")
             if not self.events:
-                self.costs, self.arcs, self.places = Table(len(events)), Arcs(len(events)), Places(len(events))
+                self.costs, self.arcs, self.places = _empty(len(events))
             self.events = events
         elif name == "positions":
             self.positions = tuple(rest.split())
@@ -206,9 +211,9 @@ class Parser:
                 before = np.searchsorted(rows, jumps + 1).astype(np.int64) - 1
                 self._sites(parsed, rows, functions[local[rows]], files, line, exclusive, before, lines)
             own = np.flatnonzero(functions >= 0)
-            self.costs.add(functions[own], sums[own])
+            self.costs.add([functions[own]], sums[own])
             count = self._counts(b, starts, ends, calls)
-            self.arcs.add(functions[local[calls]], callee, count, sums[len(functions) :])
+            self.arcs.add([functions[local[calls]], callee], np.column_stack((count, sums[len(functions) :])))
         self._ob = int(name[at_ob[-1]]) if at_ob[-1] >= 0 else self._ob
         self._fl = int(name[at_fl[-1]]) if at_fl[-1] >= 0 else self._fl
         self._fn = int(functions[-1])
@@ -374,8 +379,8 @@ class Parser:
         cost = np.zeros((len(rows), len(self.events)))
         cost[parsed.cost_row, parsed.cost_column] = parsed.cost
         kept = own & wanted
-        self.places.add(functions[kept], address[kept], files[kept], line[kept], cost[kept])
-        if self.places.full:
+        self.places.add([each[kept] for each in (functions, address, files, line)], cost[kept])
+        if self.places.distinct > limits.CALLGRIND_SITES:
             self.fail(int(rows[-1]), "more places in the functions to refine than any program has")
         for index, text in zip(before.tolist(), jumps, strict=False):
             if wanted[index + 1]:
@@ -386,7 +391,8 @@ class Parser:
                 last = int(address[index]) if index >= 0 else before_all
                 word = match[2].decode()
                 end = int(word, 16) if word.startswith("0x") else last + (0 if word == "*" else int(word))
-                self.places.jump(int(functions[index + 1]), start, end)
+                if len(self.jumps) < limits.CALLGRIND_SITES:
+                    self.jumps[int(functions[index + 1]), start, end] = None
 
 
 @dataclass(frozen=True)

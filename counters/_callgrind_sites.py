@@ -1,4 +1,4 @@
-"""Places within functions: callgrind's compressed positions resolved, costs and jumps of the functions that are wanted.
+"""Places within functions: what is known of them, and callgrind's compressed positions resolved.
 
 A position is absolute (``0x401136``, ``25``), or relative to the one before: ``+3``, ``-2``, ``*`` for the same.
 """
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
 from ranksight.counters._fields import decimals
 
@@ -70,50 +69,3 @@ def positions(text: Bytes, start: Ints, length: Ints, last: int) -> Ints:
     resolved = np.where(known, value[base] + walked - walked[base], last + walked)
     resolved[wrong] = -1
     return resolved
-
-
-class Places:
-    """Sums of cost by place, and the jumps, while a file is read."""
-
-    def __init__(self, columns: int) -> None:
-        self._columns = columns
-        self._keys: list[Ints] = []
-        self._costs: list[Array] = []
-        self._pending = 0
-        self._jumps: dict[tuple[int, int, int], None] = {}
-
-    def add(self, function: Ints, address: Ints, file: Ints, line: Ints, cost: Array) -> None:
-        """Add one row a line of costs."""
-        if len(function):
-            self._keys.append(np.column_stack((function, address, file, line)))
-            self._costs.append(cost)
-            self._pending += len(function)
-            if self._pending > 1 << 18:
-                keys, costs = self._merged()
-                self._keys, self._costs, self._pending = [keys], [costs], 0
-
-    def jump(self, function: int, start: int, end: int) -> None:
-        """Add a jump."""
-        if len(self._jumps) < limits.CALLGRIND_SITES:
-            self._jumps[function, start, end] = None
-
-    @property
-    def full(self) -> bool:
-        """Whether there are more places than any program has."""
-        return bool(self._keys) and len(self._keys[0]) > limits.CALLGRIND_SITES
-
-    def _merged(self) -> tuple[Ints, Array]:
-        if not self._keys:
-            return np.zeros((0, 4), np.int64), np.zeros((0, self._columns))
-        keys, costs = np.concatenate(self._keys), np.concatenate(self._costs)
-        order = np.lexsort(keys.T[::-1])
-        keys, costs = keys[order], costs[order]
-        first = np.flatnonzero(np.concatenate(([True], (keys[1:] != keys[:-1]).any(axis=1))))
-        return keys[first], np.add.reduceat(costs, first, axis=0)
-
-    def sites(self) -> Sites:
-        """What was gathered."""
-        keys, costs = self._merged()
-        jumps = np.array(list(self._jumps), np.int64).reshape(-1, 3)
-        function, address, file, line = (keys[:, k] for k in range(4))
-        return Sites(function, address, file, line, costs, *jumps.T)

@@ -1,6 +1,8 @@
-"""Arrays that grow while a profile is read: names by number, costs by function, costs by call arc."""
+"""What grows while a profile is read: names by number, and costs by function, call arc or place."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -49,62 +51,30 @@ class Names:
         return np.where(inside, self._numbers[np.where(inside, numbers, 0)], -1).astype(np.int64)
 
 
-class Table:
-    """Sums of cost vectors by index."""
+class Sums:
+    """Sums of `columns` costs by key, a key being so many whole numbers; as large as there are distinct keys."""
 
-    def __init__(self, columns: int) -> None:
-        self._sums = np.zeros((64, columns))
+    def __init__(self, keys: int, columns: int) -> None:
+        self._parts: list[tuple[Ints, Array]] = [(np.zeros((0, keys), np.int64), np.zeros((0, columns)))]
+        self._pending, self._limit = 0, PENDING
 
-    def add(self, indices: Ints, costs: Array) -> None:
-        """Add each row of `costs` to the sum at its index."""
-        if not len(indices):
-            return
-        top = int(indices.max()) + 1
-        if top > len(self._sums):
-            larger = np.zeros((max(top, 2 * len(self._sums)), self._sums.shape[1]))
-            larger[: len(self._sums)] = self._sums
-            self._sums = larger
-        np.add.at(self._sums, indices, costs)
-
-    def rows(self, count: int) -> Array:
-        """The sums at indices 0 to `count` - 1."""
-        if count > len(self._sums):
-            return np.vstack((self._sums, np.zeros((count - len(self._sums), self._sums.shape[1]))))
-        return self._sums[:count]
-
-
-class Arcs:
-    """Sums of calls and costs by pair (caller, callee); memory is bounded by the number of distinct pairs."""
-
-    def __init__(self, columns: int) -> None:
-        self._keys: list[Ints] = []
-        self._costs: list[Array] = []
-        self._columns = columns
-        self._pending = 0
-        self._limit = PENDING
-
-    def add(self, caller: Ints, callee: Ints, calls: Array, costs: Array) -> None:
-        """Add one row a call site."""
-        if not len(caller):
-            return
-        self._keys.append((caller << np.int64(32)) | callee)
-        self._costs.append(np.column_stack((calls, costs)))
-        self._pending += len(caller)
+    def add(self, keys: Sequence[Ints], costs: Array) -> None:
+        """Add rows of `costs`, each to the sum of the numbers that `keys` have for it."""
+        self._parts.append((np.column_stack(keys), costs))
+        self._pending += len(costs)
         if self._pending > self._limit:
-            keys, sums = self._merged()
-            self._keys, self._costs, self._pending = [keys], [sums], len(keys)
-            self._limit = max(PENDING, 2 * len(keys))
+            self._parts = [self.merged()]
+            self._pending, self._limit = self.distinct, max(PENDING, 2 * self.distinct)
 
-    def _merged(self) -> tuple[Ints, Array]:
-        if not self._keys:
-            return np.zeros(0, np.int64), np.zeros((0, self._columns + 1))
-        keys, costs = np.concatenate(self._keys), np.concatenate(self._costs)
-        order = np.argsort(keys, kind="stable")
+    @property
+    def distinct(self) -> int:
+        """How many distinct keys there were when rows were last put together."""
+        return len(self._parts[0][0])
+
+    def merged(self) -> tuple[Ints, Array]:
+        """The distinct keys (n, keys), sorted, and their sums (n, columns)."""
+        keys, costs = map(np.concatenate, zip(*self._parts, strict=True))
+        order = np.lexsort(keys.T[::-1])
         keys, costs = keys[order], costs[order]
-        first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)])
         return keys[first], np.add.reduceat(costs, first, axis=0)
-
-    def merged(self) -> tuple[Ints, Ints, Array, Array]:
-        """Caller, callee, calls and costs of each distinct pair."""
-        keys, sums = self._merged()
-        return keys >> np.int64(32), keys & np.int64(0xFFFFFFFF), sums[:, 0], sums[:, 1:]

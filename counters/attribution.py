@@ -36,24 +36,16 @@ _NOISE = 1e-9
 
 @dataclass(frozen=True)
 class Attributed:
-    """Cost of one process by kernel.
+    """Cost of one process by kernel."""
 
-    Attributes
-    ----------
-    kernels : DataFrame
-        Index ``kernel``; ``visits`` and one float64 column an event.
-    left_out : DataFrame
-        Cost that is not a kernel's: index ``group`` (``mpi``: the MPI library's own and what served it; ``system``: the
-        loader's own, which binds symbols while the program runs; ``other``: start-up and what no one is known to have
-        called) and ``object`` (its short name); columns as
-        `kernels`. Costs of `kernels` and `left_out` add up to the profile's.
-    places : tuple of (str, str, int)
-        Kernels with the source files and lines that their functions begin in (:mod:`ranksight.core.places`).
-    """
-
-    kernels: pd.DataFrame
+    kernels: pd.DataFrame  # index ``kernel``; ``visits`` and one float64 column an event
     left_out: pd.DataFrame
+    """Cost that is not a kernel's: index ``group`` (``mpi``: the MPI library's own and what served it; ``system``: the
+    loader's own, which binds symbols while the program runs; ``other``: start-up and what no one is known to have
+    called) and ``object`` (its short name); columns as `kernels`. Costs of `kernels` and `left_out` add up to the
+    profile's."""
     places: tuple[tuple[str, str, int], ...] = ()
+    """Kernels with the source files and lines that their functions begin in (:mod:`ranksight.core.places`)."""
 
     def rows(self, event: str, metric: str, rank: int) -> pd.DataFrame:
         """Rows of a run's table of what was left out (:mod:`ranksight.core.leftout`): `event` of this process."""

@@ -16,67 +16,34 @@ import numpy as np
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, readable
-from ranksight.counters._callgrind_blocks import Parser
+from ranksight.counters._callgrind_blocks import OF_FOUR, Parser
 from ranksight.counters._callgrind_sites import Sites
 
 BLOCK = 2 << 20
-_WITH_NEXT = (
-    b"fn=",
-    b"cfn=",
-    b"cfi=",
-    b"cfl=",
-    b"cob=",
-    b"calls=",
-    b"jfn=",
-    b"jfi=",
-    b"jfl=",
-    b"job=",
-    b"jump=",
-    b"jcnd=",
-)
+_WITH_NEXT = (b"fn=", *OF_FOUR)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What one callgrind file says.
-
-    Attributes
-    ----------
-    header : mapping of str to str
-        ``creator``, ``cmd``, ``pid`` ... the last of each; ``desc`` lines joined by ``"; "``.
-    events : tuple of str
-        Columns of the cost arrays, as the file names them: ``Ir``, ``Dr``, ...
-    functions, objects, files : tuple of str
-        Name of each function as written, path of its object file, source file in which it begins (empty where the
-        profile has no cost of its own of it).
-    lines : tuple of int
-        Line of each function's first instruction in its file; 0 where it is not known.
-    self_cost : array, functions x events
-        Exclusive cost.
-    caller, callee : arrays of int, arcs
-        Indices of functions.
-    arc_cost : array, arcs x events
-        Cost of the callee and all below it when called over this arc.
-    sites : Sites
-        Exclusive cost by place within the functions that were asked for.
-    site_files : tuple of str
-        Source files that :attr:`Sites.file` counts.
-    """
+    """What one callgrind file says."""
 
     path: Path
     header: Mapping[str, str]
-    events: tuple[str, ...]
+    """``creator``, ``cmd``, ``pid`` ... the last of each; ``desc`` lines joined by ``"; "``."""
+    events: tuple[str, ...]  # columns of the cost arrays, as the file names them: ``Ir``, ``Dr``, ..
     functions: tuple[str, ...]
     objects: tuple[str, ...]
     files: tuple[str, ...]
-    lines: tuple[int, ...]
-    self_cost: Array
-    caller: Ints
+    """Name of each function as written, path of its object file, source file in which it begins (empty where the
+    profile has no cost of its own of it)."""
+    lines: tuple[int, ...]  # line of each function's first instruction in its file; 0 where it is not known
+    self_cost: Array  # exclusive cost
+    caller: Ints  # indices of functions
     callee: Ints
     calls: Array
-    arc_cost: Array
-    sites: Sites
-    site_files: tuple[str, ...]
+    arc_cost: Array  # cost of the callee and all below it when called over this arc
+    sites: Sites  # exclusive cost by place within the functions that were asked for
+    site_files: tuple[str, ...]  # source files that :attr:`Sites.file` counts
 
     @property
     def visits(self) -> Array:
@@ -96,7 +63,12 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         for data in _blocks(path, iter(lambda: file.read(block), b"")):
             parser.feed(data)
     parser.finish()
-    caller, callee, calls, arc_cost = parser.arcs.merged()
+    function, cost = parser.costs.merged()
+    self_cost = np.zeros((len(parser.functions), cost.shape[1]))
+    self_cost[function[:, 0]] = cost
+    arcs, arc_cost = parser.arcs.merged()
+    places, place_cost = parser.places.merged()
+    jumps = np.array(list(parser.jumps), np.int64).reshape(-1, 3)
     objects, files, functions = (parser.names[space].texts for space in ("ob", "fl", "fn"))
     return Profile(
         path,
@@ -106,12 +78,16 @@ def read(path: Path, lines_of: Callable[[str, str], bool] | None = None, block: 
         tuple(objects[ob] for ob, _, _ in parser.functions),
         tuple(files[fl] if fl >= 0 else "" for _, _, fl in parser.functions),
         tuple(parser.first.get(at, 0) for at in range(len(parser.functions))),
-        parser.costs.rows(len(parser.functions)),
-        caller,
-        callee,
-        calls,
-        arc_cost,
-        parser.places.sites(),
+        self_cost,
+        arcs[:, 0],
+        arcs[:, 1],
+        arc_cost[:, 0],
+        arc_cost[:, 1:],
+        Sites(
+            *(places[:, 0], places[:, 1], places[:, 2], places[:, 3]),
+            place_cost,
+            *(jumps[:, 0], jumps[:, 1], jumps[:, 2]),
+        ),
         tuple(files) if lines_of is not None else (),
     )
 

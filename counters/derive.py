@@ -21,24 +21,15 @@ from ranksight.platforms.events import EventTable
 
 @dataclass(frozen=True)
 class Derived:
-    """Metrics formed from events.
+    """Metrics formed from events."""
 
-    Attributes
-    ----------
-    columns : mapping of str to array
-        By the registry's names; of the events' shape.
-    provenance : mapping of str to str
-        ``measured (inst_retired.any_p)``, ``derived from a, b: a + b`` with what the table notes about it.
-    missing : mapping of str to tuple of str
-        Metrics of the table that could not be formed, and the events that were not counted.
-    worth : mapping of str to array
-        What a sample is worth in the metrics whose events were sampled (:mod:`ranksight.core.sampled`).
-    """
-
-    columns: Mapping[str, Array]
+    columns: Mapping[str, Array]  # by the registry's names; of the events' shape
     provenance: Mapping[str, str]
+    """``measured (inst_retired.any_p)``, ``derived from a, b: a + b`` with what the table notes about it."""
     missing: Mapping[str, tuple[str, ...]]
+    """Metrics of the table that could not be formed, and the events that were not counted."""
     worth: Mapping[str, Array]
+    """What a sample is worth in the metrics whose events were sampled (:mod:`ranksight.core.sampled`)."""
 
 
 def derive(

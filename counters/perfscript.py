@@ -74,20 +74,13 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples by thread group, event and kernel.
-
-    Attributes
-    ----------
-    table : DataFrame
-        ``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel`` (of the
-        other two groups the object file), ``by_name`` (whether a run-time function was given to the application for its
-        name alone), ``samples``, ``period`` (the sum; 0 where the text has no periods).
-    total : int
-        Number of samples.
-    """
+    """Samples by thread group, event and kernel."""
 
     table: pd.DataFrame
-    total: int
+    """``pid`` (-1 where not written), ``event``, ``group`` (``application``, ``mpi``, ``other``), ``kernel`` (of the
+    other two groups the object file), ``by_name`` (whether a run-time function was given to the application for its
+    name alone), ``samples``, ``period`` (the sum; 0 where the text has no periods)."""
+    total: int  # number of samples
 
 
 def resolve(frames: Iterable[Frame], ours: Collection[str] = ()) -> tuple[Group, str, bool]:

@@ -9,7 +9,6 @@ rest keeps the kernel's name with the file, ``relax@heat.c``. The parts of a ker
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -20,27 +19,21 @@ from ranksight.counters._callgrind_sites import Sites
 from ranksight.counters.callgrind_profile import Profile
 from ranksight.counters.objects import kernel_name, owner_of
 
-By = Literal["loops", "lines"]
-
 
 def wanted(kernels: Collection[str], function: str, path: str) -> bool:
     """Whether a function belongs to one of `kernels` and is the application's own code."""
     return owner_of(function, path) in ("application", "library") and kernel_name(function, path) in kernels
 
 
-def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.DataFrame:
-    """Costs of the parts of `kernels`.
+def split(profile: Profile, kernels: Collection[str]) -> pd.DataFrame:
+    """Costs of the parts of `kernels`: their loops, or their source lines where the profile has no addresses.
 
     Columns: ``kernel`` (the part's name), ``parent``, ``visits`` and one column an event. The visits of a loop are its
-    iterations, those of a line how often its first instruction ran; of a rest, the calls of the kernel. NaN where the
-    profile has no addresses. Raises InputError when a kernel is not in the profile or has no source lines.
+    iterations; of a rest, the calls of the kernel. NaN where the profile has no addresses. Raises InputError when a
+    kernel is not in the profile or has no source lines.
 
-    Parameters
-    ----------
-    profile : Profile
-        Read with ``lines_of`` true for the functions of the kernels; with addresses (``--dump-instr=yes
-        --collect-jumps=yes``) for loops.
-    by : {"loops", "lines"}
+    `profile`: read with ``lines_of`` true for the functions of the kernels; with addresses (``--dump-instr=yes
+    --collect-jumps=yes``) for loops.
     """
     sites = profile.sites
     pairs = zip(profile.functions, profile.objects, strict=True)
@@ -56,17 +49,17 @@ def split(profile: Profile, kernels: Collection[str], by: By = "loops") -> pd.Da
             )
         if not (sites.line[inside] > 0).any():
             raise InputError(f"{kernel!r} cannot be refined: it has no source lines", "build the program with -g")
-        tables.append(_parts(profile, kernel, functions, inside, by))
+        tables.append(_parts(profile, kernel, functions, inside))
     return pd.concat(tables, ignore_index=True)
 
 
-def _parts(profile: Profile, kernel: str, functions: Ints, inside: Mask, by: By) -> pd.DataFrame:
+def _parts(profile: Profile, kernel: str, functions: Ints, inside: Mask) -> pd.DataFrame:
     sites = profile.sites
     address, line = sites.address[inside], sites.line[inside]
     file = np.array([name.rsplit("/", 1)[-1] for name in profile.site_files], dtype=object)[sites.file[inside]]
     cost = sites.cost[inside]
     home = pd.Series(file).groupby(file).size().idxmax()
-    if by == "lines" or not address.any():
+    if not address.any():
         label = np.array([f"{kernel}@{name}:{number}" for name, number in zip(file, line, strict=True)], dtype=object)
     else:
         loop = innermost(address, sites.function[inside], sites, functions)

@@ -40,16 +40,10 @@ def names() -> tuple[str, ...]:
 def load(name_or_path: str | os.PathLike[str]) -> Platform:
     """A platform by name, or from a file.
 
-    Parameters
-    ----------
-    name_or_path : str or path
-        One of :func:`names`; anything that ends in ``.toml`` or holds a path separator is a file.
+    `name_or_path`: one of :func:`names`; anything that ends in ``.toml`` or holds a path separator is a file.
 
-    Raises
-    ------
-    InputError
-        Unknown name, unreadable file, or a value that is missing, of the wrong kind, out of range or without a source;
-        the message names file and key.
+    Raises InputError, naming file and key, for an unknown name, an unreadable file, or a value that is missing, of the
+    wrong kind, out of range or without a source.
     """
     text = os.fspath(name_or_path)
     if isinstance(name_or_path, str) and not text.endswith(".toml") and "/" not in text and os.sep not in text:

@@ -97,35 +97,23 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """A described machine.
-
-    Attributes
-    ----------
-    events : str
-        Name of the table of hardware events; empty when unknown.
-    processors : tuple of str
-        What the system calls the processor, such as ``"Xeon Platinum 8360Y"``; see
-        :func:`ranksight.platforms.recognition.described`.
-    caches : tuple of Cache
-        Level 1 first.
-    network : mapping
-        The ``[network]`` table as plain data (numbers, strings, lists, mappings); read by :mod:`ranksight.comm`.
-    sources : mapping of str to Source
-        By dotted key, such as ``"caches.L2.latency"``.
-    """
+    """A described machine."""
 
     name: str
     vendor: str
     model: str
     layout: Layout
     clock: Clock
-    caches: tuple[Cache, ...]
+    caches: tuple[Cache, ...]  # level 1 first
     memory: Memory
     architecture: str = ""
-    events: str = ""
+    events: str = ""  # name of the table of hardware events; empty when unknown
     processors: tuple[str, ...] = ()
+    """What the system calls the processor, such as ``"Xeon Platinum 8360Y"``; see
+    :func:`ranksight.platforms.recognition.described`."""
     network: Mapping[str, Any] = field(default_factory=dict)
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    """The ``[network]`` table as plain data (numbers, strings, lists, mappings); read by :mod:`ranksight.comm`."""
+    sources: Mapping[str, Source] = field(default_factory=dict)  # by dotted key, such as ``"caches.L2.latency"``
 
     def __post_init__(self) -> None:
         check(self)

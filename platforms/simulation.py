@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ranksight.core.errors import InputError
 from ranksight.platforms.platform import Cache, Platform
 
 
@@ -32,18 +31,11 @@ class SimulatedCache:
         return f"{self.size},{self.ways},{self.line}"
 
 
-def simulated_caches(platform: Platform, active: int = 1) -> tuple[SimulatedCache, ...]:
-    """The levels of a platform as a simulator accepts them, level 1 first.
-
-    `active`: cores that work under each shared cache at a time; each gets its share of the capacity, for a simulator
-    that runs every process with a cache of its own. Raises InputError when `active` is below one.
-    """
-    if active < 1:
-        raise InputError(f"{active} active cores", "one core or more works under a cache")
+def simulated_caches(platform: Platform) -> tuple[SimulatedCache, ...]:
+    """The levels of a platform as a simulator accepts them, level 1 first; no level is smaller than the one before."""
     found: list[SimulatedCache] = []
     for cache in platform.caches:
-        share = cache.capacity // min(active, cache.shared_by)
-        found.append(_fit(cache, max(share, found[-1].size if found else cache.line)))
+        found.append(_fit(cache, max(cache.capacity, found[-1].size if found else cache.line)))
     return tuple(found)
 
 
@@ -61,10 +53,8 @@ def _fit(cache: Cache, size: int) -> SimulatedCache:
     changes = []
     if cache.capacity != cache.size:
         changes.append(f"{cache.capacity} B of {cache.size} B are seen")
-    if size != cache.capacity:
-        changes.append(f"one core's share of {cache.capacity} B is {size} B")
-    if fitted != size:
-        changes.append(f"{fitted} B instead of {size} B ({100 * (fitted / size - 1):+.1f} %)")
+    if fitted != cache.capacity:
+        changes.append(f"{fitted} B instead of {cache.capacity} B ({100 * (fitted / cache.capacity - 1):+.1f} %)")
     if ways != cache.ways:
         changes.append(f"{ways} ways instead of {cache.ways}")
     if line != cache.line:

@@ -22,21 +22,11 @@ _MOST_CPUS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One hardware thread.
+    """One hardware thread."""
 
-    Attributes
-    ----------
-    number : int
-        As the kernel counts them.
-    core : int
-        Lowest number among the threads of its physical core.
-    socket, node : int
-        Package and NUMA node, as the kernel counts them.
-    """
-
-    number: int
-    core: int
-    socket: int
+    number: int  # as the kernel counts them
+    core: int  # lowest number among the threads of its physical core
+    socket: int  # package and NUMA node, as the kernel counts them
     node: int
 
 
@@ -53,26 +43,14 @@ class SystemCache:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A machine as its kernel describes it.
-
-    Attributes
-    ----------
-    cpus : tuple of Cpu
-        Hardware threads that are online, by number.
-    caches : tuple of SystemCache
-        By level; empty where the system (a container, a virtual machine) does not say.
-    base : float or None
-        Nominal clock in Hz.
-    virtual : bool
-        True when a hypervisor announces itself: sharing and sizes are then what it pretends.
-    """
+    """A machine as its kernel describes it."""
 
     vendor: str
     model: str
-    cpus: tuple[Cpu, ...]
-    caches: tuple[SystemCache, ...]
-    base: float | None = None
-    virtual: bool = False
+    cpus: tuple[Cpu, ...]  # hardware threads that are online, by number
+    caches: tuple[SystemCache, ...]  # by level; empty where the system (a container, a virtual machine) does not say
+    base: float | None = None  # nominal clock in Hz
+    virtual: bool = False  # true when a hypervisor announces itself: sharing and sizes are then what it pretends
 
     def domains(self) -> dict[tuple[int, int], tuple[int, ...]]:
         """One thread of each physical core, by (socket, NUMA node)."""
@@ -122,10 +100,7 @@ class Topology:
 def read_topology(root: str | os.PathLike[str] = "/") -> Topology:
     """What the system under `root` says.
 
-    Raises
-    ------
-    InputError
-        No Linux sysfs there, or a file in it that makes no sense.
+    Raises InputError where there is no Linux sysfs, or a file in it makes no sense.
     """
     base = Path(root)
     system = base / "sys/devices/system"

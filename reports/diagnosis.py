@@ -174,14 +174,8 @@ GROWN = 1.1
 def saturated(seconds: float, efficiency: float, last: str, parts: float = math.inf) -> str:
     """What a kernel takes at the most ranks: against its share of the first, unless that was next to nothing.
 
-    Parameters
-    ----------
-    efficiency : float
-        Time at the fewest ranks over `parts` and over `seconds`.
-    last : str
-        The most ranks.
-    parts : float
-        Into how many the work is divided: the most ranks over the fewest.
+    `efficiency`: time at the fewest ranks over `parts` and over `seconds`. `last`: the most ranks. `parts`: into how
+    many the work is divided: the most ranks over the fewest.
     """
     taken = f"{format_si(seconds, 's')} at {last}"
     if not efficiency * parts > 1 / GROWN:

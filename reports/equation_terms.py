@@ -45,13 +45,8 @@ def tables(rows: Sequence[Mapping[str, Any]], kernels: Sequence[str], level: flo
 
     A clock that all kernels share is shown once for each configuration.
 
-    Parameters
-    ----------
-    rows : sequence of rows of :data:`ranksight.model.application.equation_terms.TERMS`
-    kernels : sequence of str
-        Those shown, in their order.
-    level : float
-        Probability of the intervals.
+    `rows` (sequence of rows of :data:`ranksight.model.application.equation_terms.TERMS`). `kernels`: those shown, in
+    their order. `level`: probability of the intervals.
     """
     varied = _varied([row["configuration"] for row in rows])
     each: Held = {}

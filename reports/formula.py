@@ -30,40 +30,20 @@ _SQUARES = {"2": "²", "3": "³"}
 
 @dataclass(frozen=True)
 class Notation:
-    """How formulas are written.
+    """How formulas are written."""
 
-    Attributes
-    ----------
-    number : callable
-        A number without sign, from its text.
-    name : callable
-        A parameter.
-    power : callable
-        A base as written, and a positive exponent other than 1.
-    logarithm, exponential : callable
-        ``log2`` of a name as written, and 2 to the power of a factor ("" for 1) and a name.
-    quotient : callable
-        The factors above and below, neither empty but the first.
-    times : str
-        Between factors.
-    group : callable
-        A sum within a product.
-    cases : callable
-        Pieces as written, each with ``at`` or ``above`` and a name and value, or ``below``.
-    grid : callable
-        A law as written and the grid it holds on.
-    """
-
-    number: Callable[[str], str]
-    name: Callable[[str], str]
-    power: Callable[[str, str], str]
+    number: Callable[[str], str]  # a number without sign, from its text
+    name: Callable[[str], str]  # a parameter
+    power: Callable[[str, str], str]  # a base as written, and a positive exponent other than 1
     logarithm: Callable[[str], str]
     exponential: Callable[[str, str], str]
-    quotient: Callable[[Sequence[str], Sequence[str]], str]
-    times: str
-    group: Callable[[str], str]
+    """``log2`` of a name as written, and 2 to the power of a factor ("" for 1) and a name."""
+    quotient: Callable[[Sequence[str], Sequence[str]], str]  # the factors above and below, neither empty but the first
+    times: str  # between factors
+    group: Callable[[str], str]  # a sum within a product
     cases: Callable[[Sequence[Piece]], str]
-    grid: Callable[[str, str], str]
+    """Pieces as written, each with ``at`` or ``above`` and a name and value, or ``below``."""
+    grid: Callable[[str, str], str]  # a law as written and the grid it holds on
 
 
 def readable(text: str, unit: str | None = None) -> str:

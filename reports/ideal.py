@@ -26,26 +26,13 @@ OTHERS = "others"
 
 @dataclass(frozen=True)
 class Ideal:
-    """Ideal scaling along ranks.
+    """Ideal scaling along ranks."""
 
-    Attributes
-    ----------
-    kind : {"strong", "weak"}
-    compared_by : str
-        What the kind follows from.
-    reference : int
-        Position of the fewest ranks measured in the sweep.
-    ratio : (k,)
-        Ideal time over that at the reference.
-    time : (k,)
-        Seconds.
-    """
-
-    kind: Literal["strong", "weak"]
-    compared_by: str
-    reference: int
-    ratio: Array
-    time: Array
+    kind: Literal["strong", "weak"]  # {"strong", "weak"}
+    compared_by: str  # what the kind follows from
+    reference: int  # position of the fewest ranks measured in the sweep
+    ratio: Array  # (k,): ideal time over that at the reference
+    time: Array  # (k,): seconds
 
     def efficiency(self, sweep: Sweep) -> Array:
         """Ideal over predicted time, (k,)."""
@@ -55,22 +42,12 @@ class Ideal:
 
 @dataclass(frozen=True)
 class Loss:
-    """Time at the target that ideal scaling would not spend.
+    """Time at the target that ideal scaling would not spend."""
 
-    Attributes
-    ----------
-    kernel : str or None
-        None for what lies outside of kernels.
-    part : str
-        One of :data:`ranksight.reports.palette.NAMES`.
-    share : float
-        Of all that is lost.
-    """
-
-    kernel: str | None
-    part: str
+    kernel: str | None  # none for what lies outside of kernels
+    part: str  # one of :data:`ranksight.reports.palette.NAMES`
     seconds: float
-    share: float
+    share: float  # of all that is lost
 
 
 def ideal(sweep: Sweep) -> Ideal | None:
@@ -116,27 +93,15 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class Recommended:
-    """The largest rank count of a sweep with enough efficiency.
-
-    Attributes
-    ----------
-    threshold, efficiency : float
-        The least efficiency asked for and that predicted there, 0 to 1.
-    seconds, core_hours : float
-        Of one run there.
-    target_hours : float
-        Core-hours of one run at the sweep's target; NaN where the data do not support its time.
-    last : bool
-        Whether it is the largest rank count that the data support: more might still be worth it.
-    """
+    """The largest rank count of a sweep with enough efficiency."""
 
     ranks: float
-    threshold: float
+    threshold: float  # the least efficiency asked for and that predicted there, 0 to 1
     efficiency: float
-    seconds: float
+    seconds: float  # of one run there
     core_hours: float
-    target_hours: float
-    last: bool
+    target_hours: float  # core-hours of one run at the sweep's target; NaN where the data do not support its time
+    last: bool  # whether it is the largest rank count that the data support: more might still be worth it
 
 
 def recommended(sweep: Sweep, against: Ideal | None, threshold: float = THRESHOLD) -> Recommended | None:

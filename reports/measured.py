@@ -26,23 +26,16 @@ class Measured:
 
     Attributes
     ----------
-    points : (n, m)
-        Configurations; one that several experiments hold appears once for each.
-    trained : (n,) bool
-        Whether the model was fitted to the configuration.
     rows : mapping of (kernel, metric) to int
         Row of each series of the model in `value`; rows that nothing measured are NaN.
-    value, low, high : (s, n)
-        Median over repetitions, smallest and largest of them.
-    repetitions : (n,) int
     """
 
-    points: Array
-    trained: Mask
-    value: Array
-    low: Array
-    high: Array
-    repetitions: Index
+    points: Array  # (n, m): configurations; one that several experiments hold appears once for each
+    trained: Mask  # (n,): whether the model was fitted to the configuration
+    value: Array  # (s, n): median over repetitions, smallest and largest of them
+    low: Array  # (s, n)
+    high: Array  # (s, n)
+    repetitions: Index  # (n,)
 
     def along(self, model: Model, along: str, held: dict[str, float]) -> Mask:
         """Which configurations (n,) have the held values of the other parameters."""

@@ -41,39 +41,19 @@ class Beyond:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Answers of a model at k values of one parameter, the others held.
-
-    Attributes
-    ----------
-    along : str
-        The parameter that varies.
-    values : (k,)
-        Its values, rising; the last is the target.
-    held : mapping of str to float
-        The other parameters.
-    points : (k, m)
-    said : Forecast
-        Of every series of the model.
-    total : Forecast
-        Time of the whole program, one row; NaN where the model has no time.
-    breakdown : Breakdown
-        What the time is made of, by kernel.
-    level : float
-        Probability of the intervals.
-    beyond : Beyond or None
-        Where the data end; None where a target was named, or the data support the farthest that is tried.
-    """
+    """Answers of a model at k values of one parameter, the others held."""
 
     model: Model
-    along: str
-    values: Array
-    held: Mapping[str, float]
-    points: Array
-    said: Forecast
-    total: Forecast
-    breakdown: Breakdown
-    level: float
+    along: str  # the parameter that varies
+    values: Array  # (k,): its values, rising; the last is the target
+    held: Mapping[str, float]  # the other parameters
+    points: Array  # (k, m)
+    said: Forecast  # of every series of the model
+    total: Forecast  # time of the whole program, one row; NaN where the model has no time
+    breakdown: Breakdown  # what the time is made of, by kernel
+    level: float  # probability of the intervals
     beyond: Beyond | None = None
+    """Where the data end; None where a target was named, or the data support the farthest that is tried."""
 
     @property
     def supported(self) -> float | None:

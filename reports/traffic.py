@@ -19,23 +19,13 @@ MOST_CELLS = 96
 
 @dataclass(frozen=True)
 class Traffic:
-    """Messages per rank of every kernel's operations at the k points of a sweep.
+    """Messages per rank of every kernel's operations at the k points of a sweep."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Kernel and operation.
-    messages, bytes, seconds : (s, k)
-        Seconds are NaN where no network is described.
-    formulas : tuple of (str, str)
-        Of messages and bytes.
-    """
-
-    names: tuple[str, ...]
-    messages: Array
-    bytes: Array
-    seconds: Array
-    formulas: tuple[tuple[str, str], ...]
+    names: tuple[str, ...]  # kernel and operation
+    messages: Array  # (s, k): seconds are NaN where no network is described
+    bytes: Array  # (s, k)
+    seconds: Array  # (s, k)
+    formulas: tuple[tuple[str, str], ...]  # of messages and bytes
 
     def labels(self, width: int, rows: Sequence[int]) -> list[str]:
         """Names in `rows` as shown: of kernels `width` columns (:func:`ranksight.core.names.short_names`)."""
@@ -70,23 +60,13 @@ def traffic(sweep: Sweep) -> Traffic | None:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Who sends to whom in one run.
+    """Who sends to whom in one run."""
 
-    Attributes
-    ----------
-    run : str
-        Its id.
-    ranks, step : int
-        Ranks of the run, and how many of them one row or column holds.
-    bytes, messages : (g, g)
-        From row to column.
-    """
-
-    run: str
-    ranks: int
+    run: str  # its id
+    ranks: int  # ranks of the run, and how many of them one row or column holds
     step: int
-    bytes: Array
-    messages: Array
+    bytes: Array  # (g, g): from row to column
+    messages: Array  # (g, g)
 
 
 def pairs(experiments: Sequence[Experiment]) -> Pairs | None:

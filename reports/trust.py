@@ -19,17 +19,10 @@ FEW = 100.0
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that speaks for or against a prediction.
+    """One thing that speaks for or against a prediction."""
 
-    Attributes
-    ----------
-    grade : {"good", "fair", "poor"}
-    title, text : str
-        What it is about, and what was found.
-    """
-
-    grade: Grade
-    title: str
+    grade: Grade  # {"good", "fair", "poor"}
+    title: str  # what it is about, and what was found
     text: str
 
 

@@ -26,33 +26,16 @@ COMPLETE = ".complete"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of the batch system for every job.
+    """What is asked of the batch system for every job."""
 
-    Attributes
-    ----------
-    minutes : int
-        Time limit.
-    ranks_per_node : int or None
-        Sets the number of nodes; left to the batch system when None.
-    options : tuple of str
-        Further directives as the batch system writes them, such as ``--account=abc``.
-    setup : tuple of str
-        Shell lines before the measurement, such as ``module load openmpi``; one that fails ends the job.
-    campaign : str
-        Put before the name of every job.
-    exclusive : bool
-        Whether nodes are asked for alone: other jobs on a node disturb times.
-    at_once : int or None
-        Tasks of an array that run at the same time, at most.
-    """
-
-    minutes: int
-    ranks_per_node: int | None = None
-    options: tuple[str, ...] = ()
+    minutes: int  # time limit
+    ranks_per_node: int | None = None  # sets the number of nodes; left to the batch system when None
+    options: tuple[str, ...] = ()  # further directives as the batch system writes them, such as ``--account=abc``
     setup: tuple[str, ...] = ()
-    campaign: str = ""
-    exclusive: bool = True
-    at_once: int | None = None
+    """Shell lines before the measurement, such as ``module load openmpi``; one that fails ends the job."""
+    campaign: str = ""  # put before the name of every job
+    exclusive: bool = True  # whether nodes are asked for alone: other jobs on a node disturb times
+    at_once: int | None = None  # tasks of an array that run at the same time, at most
 
     def __post_init__(self) -> None:
         if self.minutes < 1:

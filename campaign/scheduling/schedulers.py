@@ -19,30 +19,16 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """One batch system.
+    """One batch system."""
 
-    Attributes
-    ----------
-    text : str
-        What it is.
-    template : str
-        File in ``campaign/scheduling/systems``.
-    arrays : bool
-        Whether one script can stand for many tasks.
-    submit : tuple of str
-        The command before the script's name; it prints the job's id.
-    after : callable
-        Options that let a job start when the jobs of the ids given have ended, well or not.
-    states : callable or None
-        State of every task by job id and index; None where jobs can be emitted but not followed.
-    """
-
-    text: str
-    template: str
-    arrays: bool
-    submit: tuple[str, ...]
+    text: str  # what it is
+    template: str  # file in ``campaign/scheduling/systems``
+    arrays: bool  # whether one script can stand for many tasks
+    submit: tuple[str, ...]  # the command before the script's name; it prints the job's id
     after: Callable[[Sequence[str]], tuple[str, ...]]
+    """Options that let a job start when the jobs of the ids given have ended, well or not."""
     states: Callable[[Sequence[str]], Mapping[tuple[str, int], str]] | None = None
+    """State of every task by job id and index; None where jobs can be emitted but not followed."""
 
 
 SCHEDULERS: Registry[Scheduler] = Registry(

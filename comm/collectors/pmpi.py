@@ -139,9 +139,7 @@ def _matching_mpicc(launch: Launch) -> str | None:
 def check_launcher(using: Compiler, launch: Launch) -> None:
     """Refuse a launcher of another MPI than the compiler wrapper's: every rank would take itself for the only one.
 
-    Raises
-    ------
-    ToolError
+    Raises ToolError.
     """
     if not launch.launcher or using.family == _ABI:
         return  # a library of the standard ABI may be anybody's
@@ -156,9 +154,7 @@ def check_launcher(using: Compiler, launch: Launch) -> None:
 def check_program(using: Compiler, made: Path, program: str) -> None:
     """Refuse a program with another MPI library than `made`, which the compiler wrapper made, or with none.
 
-    Raises
-    ------
-    ToolError
+    Raises ToolError.
     """
     path = shutil.which(program)
     theirs = linked(program)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ranksight.comm.costs import gather, trees
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2, over_rounds
 from ranksight.core.arrays import Array, Ints
 
 
@@ -26,9 +26,8 @@ def recursive_doubling(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     Where ``p`` is not a power of two, Open MPI takes Bruck's algorithm instead and MPICH does not choose this one: a
     further round brings the missing blocks, which costs what Bruck's does.
     """
-    rounds, time = floor_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        time = time + np.where(j < rounds, fabric.exchange(ranks, size * (1 << j), 1 << j), 0.0)
+    rounds = floor_log2(ranks)
+    time = over_rounds(rounds, lambda j: fabric.exchange(ranks, size * (1 << j), 1 << j))
     missing = ranks - (1 << rounds)
     last = fabric.shift(ranks, size * missing, 1 << rounds)
     return time + np.where(missing > 0, last, 0.0)
@@ -41,11 +40,11 @@ def bruck(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     Source: Bruck et al., IEEE TPDS 8 (1997) 1143; Thakur, Rabenseifner and Gropp 2005, section 4.1. The final local
     shift of blocks is not counted.
     """
-    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        blocks = np.clip(ranks - (1 << j), 0, 1 << j)
-        time = time + np.where(j < rounds, fabric.shift(ranks, blocks * size, 1 << j), 0.0)
-    return time
+
+    def step(j: int) -> Array:
+        return fabric.shift(ranks, np.clip(ranks - (1 << j), 0, 1 << j) * size, 1 << j)
+
+    return over_rounds(ceil_log2(ranks), step)
 
 
 @algorithm("allgather/neighbor_exchange", "allgatherv/neighbor_exchange", equation="T(m) + (p/2 - 1) T(2 m)")
@@ -58,16 +57,13 @@ def neighbor_exchange(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     return np.where(ranks % 2 == 0, even, ring(ranks, size, fabric))
 
 
-@algorithm("allgather/linear", equation="(p - 2) spacing(m) + T(m) + ceil(log2 p) T(p m)")
+@algorithm("allgather/linear", "allgatherv/default", equation="(p - 2) spacing(m) + T(m) + ceil(log2 p) T(p m)")
 def linear(ranks: Ints, size: Array, fabric: Fabric) -> Array:
-    """Gather at one rank, then broadcast the whole; source: Open MPI coll/base (allgather_intra_basic_linear)."""
+    """Gather at one rank, then broadcast the whole.
+
+    Source: Open MPI coll/base (allgather_intra_basic_linear, allgatherv_intra_basic_default).
+    """
     return gather.linear(ranks, size, fabric) + trees.binomial(ranks, ranks * size, fabric, size * 0.0)
-
-
-@algorithm("allgatherv/default", equation="(p - 2) spacing(m) + T(m) + ceil(log2 p) T(p m)")
-def default(ranks: Ints, size: Array, fabric: Fabric) -> Array:
-    """Gatherv at one rank, then broadcast; source: Open MPI coll/base (allgatherv_intra_basic_default)."""
-    return linear(ranks, size, fabric)
 
 
 @algorithm("allgather/two_proc", "allgatherv/two_proc", equation="T(m)")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, ceil_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, over_rounds
 from ranksight.core.arrays import Array, Ints
 
 
-@algorithm("alltoall/pairwise", "alltoallv/pairwise", "alltoall/two_proc", equation="(p - 1) (a + m G)")
+@algorithm(
+    "alltoall/pairwise", "alltoallv/pairwise", "alltoall/two_proc", "alltoall/linear_sync", equation="(p - 1) (a + m G)"
+)
 def pairwise(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """``p - 1`` rounds, each with another partner: ``sum_d T(m)``, on nodes with the border each round crosses.
 
-    Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.6 (long messages).
+    Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.6 (long messages). It bounds ``linear_sync``
+    (Open MPI coll/base), which is linear with few requests open at a time, and none to spare here.
     """
     return fabric.everyone(ranks, size)
 
@@ -25,12 +28,13 @@ def bruck(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     ``n_j`` counts them exactly: ``floor(p / 2^(j+1)) 2^j + max(0, p mod 2^(j+1) - 2^j)``, ``p / 2`` on a power of two.
     Source: Bruck et al., IEEE TPDS 8 (1997) 1143. Packing is not counted.
     """
-    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
+
+    def step(j: int) -> Array:
         bit = 1 << j
         blocks = ranks // (2 * bit) * bit + np.maximum(ranks % (2 * bit) - bit, 0)
-        time = time + np.where(j < rounds, fabric.shift(ranks, blocks * size, bit), 0.0)
-    return time
+        return fabric.shift(ranks, blocks * size, bit)
+
+    return over_rounds(ceil_log2(ranks), step)
 
 
 @algorithm("alltoall/linear", "alltoallv/linear", "alltoall/scattered", equation="(p - 2) spacing(m) + T(m)")
@@ -48,12 +52,3 @@ def linear(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     start = fabric.far.transfer_time(0.0)
     border = start + outside * (fabric.far.transfer_time(size, k) - start)
     return np.where(ranks > k, np.maximum(train, border), train)
-
-
-@algorithm("alltoall/linear_sync", equation="(p - 1) (a + m G)")
-def linear_sync(ranks: Ints, size: Array, fabric: Fabric) -> Array:
-    """As linear with few requests open at a time; with none to spare it is pairwise, which bounds it.
-
-    Source: Open MPI coll/base (alltoall_intra_linear_sync).
-    """
-    return fabric.everyone(ranks, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2, over_rounds
 from ranksight.core.arrays import Array, Ints
 
 
@@ -15,10 +15,7 @@ def dissemination(ranks: Ints, size: Array, fabric: Fabric) -> Array:
 
     Source: Hensgen, Finkel and Manber, Int. J. Parallel Programming 17 (1988) 1. Open MPI calls it bruck.
     """
-    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        time = time + np.where(j < rounds, fabric.shift(ranks, 0.0, 1 << j), 0.0)
-    return time
+    return over_rounds(ceil_log2(ranks), lambda j: fabric.shift(ranks, size * 0.0, 1 << j))
 
 
 @algorithm("barrier/recursive_doubling", equation="log2 p' a, and 2 a where p is not a power of two")
@@ -36,10 +33,8 @@ def recursive_exchange(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     Where ``p`` is not a power of two, ``p - p'`` ranks first send theirs to a neighbour and get the result at the end:
     ``2 T(m) + y m`` more.
     """
-    rounds, time = floor_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        step = fabric.exchange(ranks, size, 1 << j) + fabric.combine(size)
-        time = time + np.where(j < rounds, step, 0.0)
+    rounds = floor_log2(ranks)
+    time = over_rounds(rounds, lambda j: fabric.exchange(ranks, size, 1 << j) + fabric.combine(size))
     surplus = 2 * fabric.level(ranks, size, 1) + fabric.combine(size)
     return time + np.where(ranks > (1 << rounds), surplus, 0.0)
 
@@ -64,7 +59,4 @@ def double_ring(ranks: Ints, size: Array, fabric: Fabric) -> Array:
 @algorithm("barrier/tree", equation="2 ceil(log2 p) a")
 def tree(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Up a binomial tree and down again: ``2 ceil(log2 p) T(0)``."""
-    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        time = time + np.where(j < rounds, 2 * fabric.level(ranks, 0.0, 1 << j), 0.0)
-    return time
+    return over_rounds(ceil_log2(ranks), lambda j: 2 * fabric.level(ranks, size * 0.0, 1 << j))

@@ -7,7 +7,7 @@ of one node cross its border at the same time, and so share its link.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,22 +23,13 @@ DISTRIBUTIONS = ("block", "cyclic")
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """A network of two levels.
-
-    Attributes
-    ----------
-    intra, inter : NetworkParameters or None
-        Links inside a node and between nodes; one of them may be missing and is then never asked for.
-    ranks_per_node : int
-        Ranks on a node; with 1 all messages go between nodes.
-    distribution : str
-        One of :data:`DISTRIBUTIONS`.
-    """
+    """A network of two levels."""
 
     intra: NetworkParameters | None
     inter: NetworkParameters | None
-    ranks_per_node: int = 1
-    distribution: str = "block"
+    """Links inside a node and between nodes; one of them may be missing and is then never asked for."""
+    ranks_per_node: int = 1  # ranks on a node; with 1 all messages go between nodes
+    distribution: str = "block"  # one of :data:`DISTRIBUTIONS`
 
     def __post_init__(self) -> None:
         if self.ranks_per_node < 1:
@@ -230,6 +221,12 @@ def _between(link: NetworkParameters, size: Array, in_turn: bool) -> Array:
     if not in_turn or link.eager_limit is None:
         return link.spacing(size)
     return np.where(size >= link.eager_limit, link.transfer_time(size), link.spacing(size))
+
+
+def over_rounds(rounds: Ints, step: Callable[[int], Array]) -> Array:
+    """Sum of ``step(j)`` over the rounds ``j = 0, 1, ...`` of each number of ranks, as many as `rounds` says."""
+    parts = (np.where(j < rounds, step(j), 0.0) for j in range(int(rounds.max(initial=0))))
+    return np.asarray(sum(parts, np.zeros(rounds.shape)))
 
 
 def ceil_log2(ranks: ArrayLike) -> Ints:

@@ -17,27 +17,13 @@ from ranksight.core.errors import InputError, InsufficientError
 
 @dataclass(frozen=True, slots=True)
 class FittedCost:
-    """A fitted form.
+    """A fitted form."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        ``("s", "1")`` or ``("log2 P", "s", "1")``: what each coefficient multiplies.
-    coefficients : tuple of float
-        None negative; seconds, or seconds per byte.
-    errors : tuple of float
-        Standard errors; NaN for a coefficient that the bound at 0 holds.
-    residual : float
-        Residual standard deviation in seconds.
-    points : int
-        Measurements that were fitted.
-    """
-
-    names: tuple[str, ...]
-    coefficients: tuple[float, ...]
-    errors: tuple[float, ...]
-    residual: float
-    points: int
+    names: tuple[str, ...]  # ``("s", "1")`` or ``("log2 P", "s", "1")``: what each coefficient multiplies
+    coefficients: tuple[float, ...]  # none negative; seconds, or seconds per byte
+    errors: tuple[float, ...]  # standard errors; NaN for a coefficient that the bound at 0 holds
+    residual: float  # residual standard deviation in seconds
+    points: int  # measurements that were fitted
 
     @property
     def formula(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, ceil_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, over_rounds
 from ranksight.core.arrays import Array, Ints
 
 
@@ -15,11 +15,11 @@ def binomial(ranks: Ints, size: Array, fabric: Fabric) -> Array:
 
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.2 (scatter).
     """
-    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        blocks = np.clip(ranks - (1 << j), 0, 1 << j)
-        time = time + np.where(j < rounds, fabric.level(ranks, blocks * size, 1 << j), 0.0)
-    return time
+
+    def step(j: int) -> Array:
+        return fabric.level(ranks, np.clip(ranks - (1 << j), 0, 1 << j) * size, 1 << j)
+
+    return over_rounds(ceil_log2(ranks), step)
 
 
 @algorithm("scatter/binomial_in_order", equation="k (k + 1) / 2 a + (2 p - 2 - k) m G, k = ceil(log2 p)")

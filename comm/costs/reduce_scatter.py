@@ -6,17 +6,17 @@ import numpy as np
 
 from ranksight.comm.costs import gather, trees
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2, over_rounds
 from ranksight.core.arrays import Array, Ints
 
 
 def halving(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Recursive halving on a power of two: ``sum_j (T(2^j m) + y 2^j m)``, ``j = log2 p - 1 .. 0``."""
-    rounds, time = floor_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        part = size * (1 << j)
-        time = time + np.where(j < rounds, fabric.exchange(ranks, part, 1 << j) + fabric.combine(part), 0.0)
-    return time
+
+    def step(j: int) -> Array:
+        return fabric.exchange(ranks, size * (1 << j), 1 << j) + fabric.combine(size * (1 << j))
+
+    return over_rounds(floor_log2(ranks), step)
 
 
 def nearest_halving(ranks: Ints, size: Array, fabric: Fabric, combining: Array) -> Array:
@@ -25,12 +25,12 @@ def nearest_halving(ranks: Ints, size: Array, fabric: Fabric, combining: Array) 
     ``sum_j (T(m / 2^(j+1)) + y m / 2^(j+1))`` at distance ``2^j``; backwards, with nothing to combine, it
     is the allgather.
     """
-    rounds, time = floor_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
+
+    def step(j: int) -> Array:
         share = 0.5 ** (j + 1)
-        step = fabric.exchange(ranks, size * share, 1 << j) + combining * share
-        time = time + np.where(j < rounds, step, 0.0)
-    return time
+        return fabric.exchange(ranks, size * share, 1 << j) + combining * share
+
+    return over_rounds(floor_log2(ranks), step)
 
 
 @algorithm(
@@ -75,11 +75,12 @@ def pairwise(ranks: Ints, size: Array, fabric: Fabric) -> Array:
 )
 def recursive_doubling(ranks: Ints, size: Array, fabric: Fabric) -> Array:
     """Exchange all that is not yet the partner's own: ``sum_j T((p - 2^j) m)``; Thakur et al. 2005, section 4.3."""
-    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
+
+    def step(j: int) -> Array:
         part = size * np.maximum(ranks - (1 << j), 0)
-        time = time + np.where(j < rounds, fabric.shift(ranks, part, 1 << j) + fabric.combine(part), 0.0)
-    return time
+        return fabric.shift(ranks, part, 1 << j) + fabric.combine(part)
+
+    return over_rounds(ceil_log2(ranks), step)
 
 
 @algorithm(

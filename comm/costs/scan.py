@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ranksight.comm.costs import trees
 from ranksight.comm.costs.collective import algorithm
-from ranksight.comm.costs.fabric import Fabric, ceil_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, over_rounds
 from ranksight.core.arrays import Array, Ints
 
 
@@ -16,11 +14,8 @@ def recursive_doubling(ranks: Ints, size: Array, fabric: Fabric) -> Array:
 
     Source: Hillis and Steele, CACM 29 (1986) 1170; MPICH scan_intra_recursive_doubling.
     """
-    rounds, time = ceil_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        step = fabric.shift(ranks, size, 1 << j) + 2 * fabric.combine(size)
-        time = time + np.where(j < rounds, step, 0.0)
-    return time
+    combined = 2 * fabric.combine(size)
+    return over_rounds(ceil_log2(ranks), lambda j: fabric.shift(ranks, size, 1 << j) + combined)
 
 
 @algorithm("scan/linear", "exscan/linear", equation="(p - 1) (a + m G + y m)")

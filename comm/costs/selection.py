@@ -43,26 +43,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One library's choice of algorithms.
-
-    Attributes
-    ----------
-    rules : mapping of str to tuple of Rule
-        By operation; the last rule of each holds everywhere.
-    whole : frozenset of str
-        Operations whose switch points count the bytes of all ranks together.
-    hierarchical : frozenset of str
-        Operations done in two levels where ranks share nodes and there are several.
-    instead : mapping of str to mapping of str to str
-        By operation, what an algorithm is replaced with where the vector has fewer elements than ranks.
-    """
+    """One library's choice of algorithms."""
 
     name: str
     source: str
-    rules: Mapping[str, tuple[Rule, ...]]
+    rules: Mapping[str, tuple[Rule, ...]]  # by operation; the last rule of each holds everywhere
     whole: frozenset[str] = field(default_factory=frozenset)
+    """Operations whose switch points count the bytes of all ranks together."""
     hierarchical: frozenset[str] = field(default_factory=frozenset)
+    """Operations done in two levels where ranks share nodes and there are several."""
     instead: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By operation, what an algorithm is replaced with where the vector has fewer elements than ranks."""
 
     def choose(self, operation: str, ranks: Ints, size: Array) -> NDArray[np.object_]:
         """Name of the algorithm for each of the broadcast `ranks` and `size`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2
+from ranksight.comm.costs.fabric import Fabric, ceil_log2, floor_log2, over_rounds
 from ranksight.core.arrays import Array, Ints
 
 
@@ -19,26 +19,27 @@ def binomial(ranks: Ints, size: Array, fabric: Fabric, combining: Array) -> Arra
     delays the longest path only until the next can be sent, ``spacing(m)``; from the eager limit on that is ``T(m)``.
     Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005) 49, section 4.2.
     """
-    rounds, depth, time = ceil_log2(ranks), floor_log2(ranks), np.zeros(size.shape)
-    for j in range(int(rounds.max(initial=0))):
-        step = np.where(j < depth, fabric.level(ranks, size, 1 << j), fabric.after(ranks, size, 1 << j))
-        time = time + np.where(j < rounds, step + combining, 0.0)
-    return time
+    depth = floor_log2(ranks)
+
+    def step(j: int) -> Array:
+        sent = np.where(j < depth, fabric.level(ranks, size, 1 << j), fabric.after(ranks, size, 1 << j))
+        return sent + combining
+
+    return over_rounds(ceil_log2(ranks), step)
 
 
-def k_nomial(ranks: Ints, size: Array, fabric: Fabric, combining: Array, radix: int = 4) -> Array:
-    """``sum_j (T(m) + (r - 2) spacing(m))``: each level serves ``r - 1`` children in a train, ``ceil(log_r p)`` levels.
+def k_nomial(ranks: Ints, size: Array, fabric: Fabric, combining: Array) -> Array:
+    """``sum_j (T(m) + 2 spacing(m))``: each level serves 3 children in a train, ``ceil(log4 p)`` levels.
 
-    The last level has fewer children where ``p`` is not a power of the radix. Open MPI's radix is 4
-    (coll_tuned_bcast_knomial_radix).
+    The last level has fewer children where ``p`` is not a power of 4 (Open MPI's coll_tuned_bcast_knomial_radix).
     """
     time, reach = np.zeros(size.shape), 1
     while bool(np.any(ranks > reach)):
-        children = np.clip(-(-ranks // reach) - 1, 1, radix - 1)
+        children = np.clip(-(-ranks // reach) - 1, 1, 3)
         link = fabric.far if fabric.inter is not None and reach >= fabric.ranks_per_node else fabric.near
         step = fabric.level(ranks, size, reach) + (children - 1) * link.spacing(size) + children * combining
         time = time + np.where(ranks > reach, step, 0.0)
-        reach *= radix
+        reach *= 4
     return time
 
 
@@ -47,14 +48,14 @@ def binary(ranks: Ints, size: Array, fabric: Fabric, combining: Array) -> Array:
 
     Without segments (both libraries' fixed rules give none), the whole vector goes from level to level.
     """
-    time = np.zeros(size.shape)
-    depth = ceil_log2(ranks + 1) - 1
-    for j in range(int(depth.max(initial=0))):
+
+    def step(j: int) -> Array:
         link = fabric.far if fabric.inter is not None and (1 << j) >= fabric.ranks_per_node else fabric.near
         # The first child's message is under way while the second is sent; a last node may have one child only.
         pair = np.where(ranks == 2, 0.0, link.spacing(size) + combining)
-        time = time + np.where(j < depth, fabric.level(ranks, size, 1 << j) + combining + pair, 0.0)
-    return time
+        return fabric.level(ranks, size, 1 << j) + combining + pair
+
+    return over_rounds(ceil_log2(ranks + 1) - 1, step)
 
 
 def chain(ranks: Ints, size: Array, fabric: Fabric, combining: Array, segment: float = 0.0) -> Array:

@@ -45,27 +45,15 @@ Wanted = Sequence[tuple[int, set[tuple[int, int]]]]
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A domain of some dimensions and periodicity as runs cut it.
-
-    Attributes
-    ----------
-    periodic : tuple of bool
-    ways : dict
-        For each run all extents whose neighbours are the pairs of ranks seen.
-    shown : list of dict
-        Edges along the dimensions that are cut in the run with the most cuts, by :func:`_edges`, one for each of its
-        ways; those without any are left out.
-    rest : list of dict
-        The same of all other runs.
-    even : bool
-        Whether messages along each dimension are about as long there, as faces of blocks are.
-    """
+    """A domain of some dimensions and periodicity as runs cut it."""
 
     periodic: tuple[bool, ...]
-    ways: dict[int, list[tuple[int, ...]]]
+    ways: dict[int, list[tuple[int, ...]]]  # for each run all extents whose neighbours are the pairs of ranks seen
     shown: list[dict[int, float]]
-    rest: list[dict[int, float]]
-    even: bool
+    """Edges along the dimensions that are cut in the run with the most cuts, by :func:`_edges`, one for each of its
+    ways; those without any are left out."""
+    rest: list[dict[int, float]]  # the same of all other runs
+    even: bool  # whether messages along each dimension are about as long there, as faces of blocks are
 
     def fits(self, domains: Array, rising: bool) -> Mask:
         """Which of the domains (n, d) are cut in one of the ways of each run."""

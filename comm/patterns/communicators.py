@@ -26,19 +26,12 @@ for _d in (2, 3):
 
 @dataclass(frozen=True, slots=True)
 class CommunicatorSize:
-    """An equation of the size of a communicator.
-
-    Attributes
-    ----------
-    name : str
-        ``ranks``, ``sqrt(ranks)``, ``x of a 2-d grid``, ..., ``constant``, ``ranks /``, or ``unknown``: several sizes
-        that no equation explains, reported as one.
-    number : int
-        Of the last two.
-    """
+    """An equation of the size of a communicator."""
 
     name: str
-    number: int = 0
+    """``ranks``, ``sqrt(ranks)``, ``x of a 2-d grid``, ..., ``constant``, ``ranks /``, or ``unknown``: several sizes
+    that no equation explains, reported as one."""
+    number: int = 0  # of the last two
 
     def __post_init__(self) -> None:
         if self.name not in _NAMED and self.name not in ("constant", "ranks /", "unknown"):

@@ -16,21 +16,11 @@ from ranksight.core.dims import dims_create
 @FAMILIES.register("everyone")
 @dataclass(frozen=True)
 class Everyone(Rule):
-    """Every rank names every rank that shares its coordinates in all dimensions but one.
+    """Every rank names every rank that shares its coordinates in all dimensions but one."""
 
-    Attributes
-    ----------
-    dimensions : int
-        Of the grid, by ``MPI_Dims_create``; 1 is all ranks.
-    axis : int
-        The dimension in which the ranks differ: in two, 0 is a column and 1 a row.
-    own : bool
-        Whether a rank names itself.
-    """
-
-    dimensions: int
-    axis: int
-    own: bool
+    dimensions: int  # of the grid, by ``MPI_Dims_create``; 1 is all ranks
+    axis: int  # the dimension in which the ranks differ: in two, 0 is a column and 1 a row
+    own: bool  # whether a rank names itself
     family: ClassVar[str] = "everyone"
     order: ClassVar[int] = 8
 

@@ -25,30 +25,20 @@ RINGS = ("others", "peers", "shift")
 
 @dataclass(frozen=True, slots=True)
 class Cartesian:
-    """A rule that places ranks on a grid, rank numbers in row-major order as ``MPI_Cart_create`` has them.
-
-    Attributes
-    ----------
-    dimensions : int
-    periodic : tuple of bool
-        For each dimension whether its ends are neighbours.
-    rising : bool
-        Whether the extents rise, as where a program numbers ranks along its longest dimension first;
-        ``MPI_Dims_create`` gives falling ones.
-    ring : str
-        Neighbours of a rank in a periodic dimension of one and of two ranks, one of :data:`RINGS`. ``others``: none
-        and two, a rank sends both ways but not to itself. ``peers``: none and one, every other rank is sent to once.
-        ``shift``: two and two, a rank sends both ways whoever is there. From three ranks on each has two.
-    domain : tuple of float
-        Edges of the domain, where blocks of the least surface decide the extents
-        (:func:`ranksight.core.dims.least_surface`); empty where ``MPI_Dims_create`` does.
-    """
+    """A rule that places ranks on a grid, rank numbers in row-major order as ``MPI_Cart_create`` has them."""
 
     dimensions: int
-    periodic: tuple[bool, ...]
+    periodic: tuple[bool, ...]  # for each dimension whether its ends are neighbours
     rising: bool = False
+    """Whether the extents rise, as where a program numbers ranks along its longest dimension first; ``MPI_Dims_create``
+    gives falling ones."""
     ring: str = "others"
+    """Neighbours of a rank in a periodic dimension of one and of two ranks, one of :data:`RINGS`. ``others``: none and
+    two, a rank sends both ways but not to itself. ``peers``: none and one, every other rank is sent to once. ``shift``:
+    two and two, a rank sends both ways whoever is there. From three ranks on each has two."""
     domain: tuple[float, ...] = ()
+    """Edges of the domain, where blocks of the least surface decide the extents
+    (:func:`ranksight.core.dims.least_surface`); empty where ``MPI_Dims_create`` does."""
 
     def __post_init__(self) -> None:
         if len(self.domain) not in (0, self.dimensions) or not all(0 < edge < np.inf for edge in self.domain):

@@ -22,27 +22,15 @@ from ranksight.core.dims import dims_create, least_surface
 @FAMILIES.register("step")
 @dataclass(frozen=True)
 class Step(Rule):
-    """``coordinates(destination) = coordinates(source) + vector``.
+    """``coordinates(destination) = coordinates(source) + vector``."""
 
-    Attributes
-    ----------
-    vector : tuple of int
-        -1, 0 or 1 for each of 1 to 3 dimensions.
-    periodic : bool
-        Whether the ends of the grid are neighbours, in the dimensions that the vector goes along.
-    rising : bool
-        Whether the extents rise, as LAMMPS has them; ``MPI_Dims_create`` gives falling ones.
-    own : bool
-        Whether a periodic step from a rank onto itself is a message.
-    domain : tuple of float
-        Edges of the domain, where blocks of the least surface decide the extents; empty where ``MPI_Dims_create`` does.
-    """
-
-    vector: tuple[int, ...]
-    periodic: bool
-    rising: bool
-    own: bool
+    vector: tuple[int, ...]  # -1, 0 or 1 for each of 1 to 3 dimensions
+    periodic: bool  # whether the ends of the grid are neighbours, in the dimensions that the vector goes along
+    rising: bool  # whether the extents rise, as LAMMPS has them; ``MPI_Dims_create`` gives falling ones
+    own: bool  # whether a periodic step from a rank onto itself is a message
     domain: tuple[float, ...] = ()
+    """Edges of the domain, where blocks of the least surface decide the extents; empty where ``MPI_Dims_create``
+    does."""
     family: ClassVar[str] = "step"
     order: ClassVar[int] = 3
 

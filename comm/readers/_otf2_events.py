@@ -37,11 +37,7 @@ def events(trace: Any, most: float = math.inf) -> Iterator[Event]:
 
     Raises ValueError when there are more: the library may read the same of a damaged archive again and again.
 
-    Parameters
-    ----------
-    trace : otf2.reader.Reader
-    most : float
-        How many events of any kind there can be.
+    `most`: how many events of any kind there can be.
     """
     import _otf2
     from otf2.events import Metric

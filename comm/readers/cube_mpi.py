@@ -17,7 +17,7 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.readers import _messages, _score_p
 from ranksight.core.arrays import Array
-from ranksight.core.cube import opened
+from ranksight.core.cube import locations, opened
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.files import regular_file
@@ -52,7 +52,7 @@ def _read(path: Path, cube: Any) -> Reading:
     known = {metric.name: metric for metric in cube.get_metrics()}
     if "visits" not in known or "time" not in known:
         raise InputError(f"{path} has no metric visits or time", "measure with Score-P's profiling on")
-    owners = _owners(path, cube)
+    owners = [rank for _, rank in locations(path, cube)]
     ranks = _messages.complete(owners, str(path))
     tally = _messages.Tally(str(path))
     nodes = [(node, kernel) for root in cube.get_root_cnodes() for node, kernel in _walk(root)]
@@ -104,19 +104,6 @@ def _walk(root: Any) -> Iterator[tuple[Any, str]]:
         yield node, kernel
         mine = kernel if node.region.name.startswith(("MPI_", "PMPI_")) else node.region.name
         todo.extend((child, mine) for child in node.get_children())
-
-
-def _owners(path: Path, cube: Any) -> list[int]:
-    """Rank of every location, in the order of the values; pycubexr keeps the tree of the system to itself."""
-    found = {
-        int(location.id): int(group.rank)
-        for root in cube._anchor_result.system_tree_nodes
-        for group in root.all_location_groups()
-        for location in group.all_locations()
-    }
-    if sorted(found) != list(range(len(found))):
-        raise InputError(f"{path}: the locations are not numbered from 0", "the file is damaged")
-    return [found[index] for index in range(len(found))]
 
 
 def _values(table: Any, node: Any, places: int) -> Array:

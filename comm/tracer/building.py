@@ -64,25 +64,13 @@ RANKSIGHT_PROBE "MPI ABI" MPI_ABI_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """The site's MPI compiler wrapper and what it says of itself.
-
-    Attributes
-    ----------
-    version : str
-        First line of ``mpicc --version``.
-    header : str
-        ``mpi.h`` as it preprocesses.
-    family : str
-        The MPI that ``mpi.h`` belongs to: ``Open MPI``, ``MPICH``, ``Intel MPI``, ...; empty when unknown.
-    release : str
-        Its version as far as ``mpi.h`` says.
-    """
+    """The site's MPI compiler wrapper and what it says of itself."""
 
     path: str
-    version: str
-    header: str
-    family: str
-    release: str
+    version: str  # first line of ``mpicc --version``
+    header: str  # ``mpi.h`` as it preprocesses
+    family: str  # the MPI that ``mpi.h`` belongs to: ``Open MPI``, ``MPICH``, ``Intel MPI``, ...; empty when unknown
+    release: str  # its version as far as ``mpi.h`` says
 
 
 def _run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:

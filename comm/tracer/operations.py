@@ -41,28 +41,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a function is recorded.
+    """How a function is recorded."""
 
-    Attributes
-    ----------
-    kind : str
-        One letter, see above.
-    after : str
-        C statement after a successful call. ``{0}``, ``{1}``, ... are the arguments as C values, ``@`` is the call,
-        ``#Name`` the number of an operation.
-    before : str
-        C declarations and statements before the call.
-    also : tuple of (str, str)
-        Further operations of the function: name and kind.
-    always : str
-        C statements after the call, whether it succeeded or not.
-    """
-
-    kind: str
+    kind: str  # one letter, see above
     after: str
-    before: str = ""
-    also: tuple[tuple[str, str], ...] = ()
-    always: str = ""
+    """C statement after a successful call. ``{0}``, ``{1}``, ... are the arguments as C values, ``@`` is the call,
+    ``#Name`` the number of an operation."""
+    before: str = ""  # C declarations and statements before the call
+    also: tuple[tuple[str, str], ...] = ()  # further operations of the function: name and kind
+    always: str = ""  # C statements after the call, whether it succeeded or not
 
 
 RULES: dict[str, Rule] = {}

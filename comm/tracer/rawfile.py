@@ -55,30 +55,15 @@ class ThreadTables:
 
 @dataclass(slots=True)
 class RankTrace:
-    """What one rank left.
+    """What one rank left."""
 
-    Attributes
-    ----------
-    head : dict of str to int
-        The numbers named in :data:`HEAD`; times in ticks or ns, memory in bytes.
-    tick : float
-        Seconds a tick.
-    operations : tuple of (str, str)
-        Name and kind of each operation, by number.
-    maps : tuple of (int, int, int, str)
-        Executable mappings: begin, end, offset in the file, path.
-    threads : list of ThreadTables
-        The thread that called ``MPI_Init`` first.
-    python : tuple of str
-        Functions of Python that are call sites, by number: name, file and first line, between tabs.
-    """
-
-    head: dict[str, int]
-    tick: float
-    operations: tuple[tuple[str, str], ...]
-    maps: tuple[tuple[int, int, int, str], ...]
-    threads: list[ThreadTables]
+    head: dict[str, int]  # the numbers named in :data:`HEAD`; times in ticks or ns, memory in bytes
+    tick: float  # seconds a tick
+    operations: tuple[tuple[str, str], ...]  # name and kind of each operation, by number
+    maps: tuple[tuple[int, int, int, str], ...]  # executable mappings: begin, end, offset in the file, path
+    threads: list[ThreadTables]  # the thread that called ``MPI_Init`` first
     python: tuple[str, ...] = ()
+    """Functions of Python that are call sites, by number: name, file and first line, between tabs."""
 
     @property
     def ended(self) -> str:

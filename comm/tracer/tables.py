@@ -32,35 +32,23 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class TraceTables:
-    """What one run's traces say.
-
-    Attributes
-    ----------
-    messages : DataFrame
-        :data:`ranksight.core.experiment.MESSAGE_COLUMNS` and ``kind`` (see :mod:`ranksight.comm.tracer.operations`);
-        `size_class` is the upper bound in bytes of a power-of-two class, 0 for calls without bytes; `peers` counts
-        distinct ranks.
-    peers : DataFrame
-        ``kernel``, ``rank``, ``operation``, ``comm_size``, ``size_class``, ``peer`` (rank in MPI_COMM_WORLD, -1 outside
-        it), ``count``, ``bytes``.
-    phases : DataFrame
-        Computation between two MPI calls: ``rank``, ``thread``, ``before`` and ``after`` (the kernels that made the two
-        calls), ``seconds``, ``cpu_seconds``.
-    ranks : DataFrame
-        One row a rank: ``rank``, ``ended``, ``threads``, ``init_time`` (of MPI_Init), and the metrics of the whole
-        program.
-    counters : DataFrame
-        ``kernel``, ``rank`` and metrics, as :class:`ranksight.core.reading.Reading` wants them.
-    notes, warnings : tuple of str
-        As :class:`ranksight.core.reading.Reading` has them.
-    """
+    """What one run's traces say."""
 
     messages: pd.DataFrame
+    """:data:`ranksight.core.experiment.MESSAGE_COLUMNS` and ``kind`` (see :mod:`ranksight.comm.tracer.operations`);
+    `size_class` is the upper bound in bytes of a power-of-two class, 0 for calls without bytes; `peers` counts distinct
+    ranks."""
     peers: pd.DataFrame
+    """``kernel``, ``rank``, ``operation``, ``comm_size``, ``size_class``, ``peer`` (rank in MPI_COMM_WORLD, -1 outside
+    it), ``count``, ``bytes``."""
     phases: pd.DataFrame
+    """Computation between two MPI calls: ``rank``, ``thread``, ``before`` and ``after`` (the kernels that made the two
+    calls), ``seconds``, ``cpu_seconds``."""
     ranks: pd.DataFrame
-    counters: pd.DataFrame
-    notes: tuple[str, ...]
+    """One row a rank: ``rank``, ``ended``, ``threads``, ``init_time`` (of MPI_Init), and the metrics of the whole
+    program."""
+    counters: pd.DataFrame  # ``kernel``, ``rank`` and metrics, as :class:`ranksight.core.reading.Reading` wants them
+    notes: tuple[str, ...]  # as :class:`ranksight.core.reading.Reading` has them
     warnings: tuple[str, ...]
 
 

@@ -19,22 +19,13 @@ RARE = frozenset({"loads_fill_buffer", "loads_l2", "loads_l3", "loads_mem", "loa
 
 @dataclass(frozen=True)
 class Chosen:
-    """Events of a processor, in passes.
-
-    Attributes
-    ----------
-    device : str
-        The processor's counter unit as the kernel lists it.
-    passes : tuple of tuple of Event
-        Each holds the events of cycles and instructions and no more others than are counted at once.
-    unsupported : tuple of str
-        Events of the table that this machine does not count.
-    """
+    """Events of a processor, in passes."""
 
     table: EventTable
-    device: str
+    device: str  # the processor's counter unit as the kernel lists it
     passes: tuple[tuple[Event, ...], ...]
-    unsupported: tuple[str, ...] = ()
+    """Each holds the events of cycles and instructions and no more others than are counted at once."""
+    unsupported: tuple[str, ...] = ()  # events of the table that this machine does not count
 
     def rare(self, event: Event) -> bool:
         """Whether `event` is one that a rare metric is formed from."""

@@ -122,9 +122,7 @@ def refuse_software(file: Path, wanted: Mapping[str, str]) -> None:
     Where there is no PMU, ``perf record -e cycles`` succeeds without a word and records ``cpu-clock``. `wanted`
     (mapping of str to str): event as given to perf, and the metric it is for.
 
-    Raises
-    ------
-    ToolError
+    Raises ToolError.
     """
     found = recorded_events(file)
     software = sorted(name for name, kind in found.items() if kind == _SOFTWARE_TYPE)
@@ -158,21 +156,12 @@ def script(file: Path) -> Samples:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Samples of all ranks.
+    """Samples of all ranks."""
 
-    Attributes
-    ----------
-    periods : DataFrame
-        ``event``, ``kernel``, ``rank``, ``samples``, ``period`` of the application's kernels.
-    left_out : DataFrame
-        ``event``, ``rank``, ``group`` (``mpi`` or ``other``), ``kernel`` (the object file), ``samples``, ``period``.
-    by_name : float
-        Samples in run-time functions that were given to the application for their names.
-    """
-
-    periods: pd.DataFrame
+    periods: pd.DataFrame  # ``event``, ``kernel``, ``rank``, ``samples``, ``period`` of the application's kernels
     left_out: pd.DataFrame
-    by_name: float
+    """``event``, ``rank``, ``group`` (``mpi`` or ``other``), ``kernel`` (the object file), ``samples``, ``period``."""
+    by_name: float  # samples in run-time functions that were given to the application for their names
 
     def by_object(self, metric: str | None = None, scale: float = 1.0) -> pd.DataFrame:
         """What became no kernel (:mod:`ranksight.core.leftout`), in `scale` of the periods' unit.

@@ -58,14 +58,8 @@ def in_parts(
 ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
     """Put the parts of `kernels` in their place, with what no line was found for as rest.
 
-    Parameters
-    ----------
-    table : DataFrame
-        ``event``, ``kernel``, ``rank``, ``samples``, ``period``, as gathered from `files`.
-    files : mapping of int to Path
-        What perf recorded, by rank.
-    kernels, spans
-        As of :func:`by_line`.
+    `table`: ``event``, ``kernel``, ``rank``, ``samples``, ``period``, as gathered from `files`. `files`: what perf
+    recorded, by rank. `kernels`, `spans`: as of :func:`by_line`.
 
     Returns
     -------

@@ -35,7 +35,7 @@ from ranksight.counters.callgrind_profile import read
 from ranksight.counters.collectors._counting import build, uses_shared_mpi
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install
-from ranksight.counters.refine import By, split, wanted
+from ranksight.counters.refine import split, wanted
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
 
 INSTRUCTIONS = "32768,8,64"
@@ -51,32 +51,28 @@ class Callgrind:
     ----------
     platform : Platform or None
         Whose caches are simulated; None for the generic platform's.
-    active : int
-        Cores that work under each shared cache at a time; each is simulated with its share.
-    refine, by
-        Kernels to be split into loops or lines; see :mod:`ranksight.counters.refine`.
+    refine : tuple of str
+        Kernels to be split into loops; see :mod:`ranksight.counters.refine`.
     """
 
     platform: Platform | None = None
-    active: int = 1
     refine: tuple[str, ...] = ()
-    by: By = "loops"
     text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (40 to 90 times slower)"
     deterministic: bool = True
     default: bool = True
 
-    def on(self, platform: Platform, active: int = 1) -> Callgrind:
+    def on(self, platform: Platform) -> Callgrind:
         """The same with the caches of another platform."""
-        return replace(self, platform=platform, active=active)
+        return replace(self, platform=platform)
 
-    def refined(self, kernels: Sequence[str], by: By = "loops") -> Callgrind:
-        """The same with some kernels split into their loops or lines."""
-        return replace(self, refine=tuple(kernels), by=by)
+    def refined(self, kernels: Sequence[str]) -> Callgrind:
+        """The same with some kernels split into their loops."""
+        return replace(self, refine=tuple(kernels))
 
     def caches(self) -> tuple[SimulatedCache, SimulatedCache, SimulatedCache]:
         """First, second and last level as simulated. Raises InputError when the platform has no two levels of cache."""
         platform = self.platform or load("generic")
-        levels = simulated_caches(platform, self.active)
+        levels = simulated_caches(platform)
         if len(levels) < 2:
             raise InputError(f"platform {platform.name} has one level of cache", "describe two or three in its file")
         return levels[0], levels[1], levels[-1]
@@ -123,7 +119,7 @@ class Callgrind:
         ran = [kernel for kernel in self.refine if kernel in whole.kernels.index]
         if not ran:
             return whole
-        parts = split(profile, ran, self.by).drop(columns="parent").set_index("kernel")
+        parts = split(profile, ran).drop(columns="parent").set_index("kernel")
         return replace(whole, kernels=pd.concat([whole.kernels.drop(ran), parts]))
 
     def collect(self, launch: Launch, folder: Path) -> Reading:

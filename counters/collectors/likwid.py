@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -27,7 +27,6 @@ from ranksight.counters.collectors._ranks import before_program, joined, rank_fi
 from ranksight.counters.installing import how_to_install
 from ranksight.counters.readers.likwid_output import Likwid as Reader
 
-_GROUP = re.compile(r"[A-Za-z0-9_]{1,40}")
 _SOCKET = re.compile(r"^(?:MEM|UPI|QPI|HBM|ENERGY)")
 _PROCESSORS = r"$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)"
 
@@ -43,13 +42,6 @@ class Likwid:
     text: str = "LIKWID's performance groups, per marker region or per rank"
     deterministic: bool = False
     default: bool = False
-
-    def using(self, *groups: str) -> Likwid:
-        """The same with other groups. Raises InputError when a name is none of a group."""
-        for group in groups:
-            if not _GROUP.fullmatch(group):
-                raise InputError(f"{group!r} is not a performance group", "'likwid-perfctr -a' lists them")
-        return replace(self, groups=groups)
 
     def available(self) -> Availability:
         """Whether likwid-perfctr is here and has a way to the counters."""

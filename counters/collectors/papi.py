@@ -13,12 +13,12 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.campaign.collecting import COLLECTORS, Availability, Step
 from ranksight.campaign.launching import Launch
-from ranksight.core.errors import InputError, ToolError
+from ranksight.core.errors import ToolError
 from ranksight.core.reading import Reading
 from ranksight.counters.collectors._ranks import joined, ranks_in_words
 from ranksight.counters.installing import how_to_install
@@ -26,7 +26,6 @@ from ranksight.counters.readers.papi_json import READER
 
 ALWAYS = ("PAPI_TOT_CYC", "PAPI_TOT_INS")
 AT_ONCE = 4
-_EVENT = re.compile(r"[A-Za-z0-9_:.=-]{1,120}")
 
 
 @dataclass
@@ -44,13 +43,6 @@ class Papi:
     deterministic: bool = False
     default: bool = False
     presets: frozenset[str] | None = None
-
-    def using(self, *events: str) -> Papi:
-        """The same with other events. Raises InputError when a name is none of an event."""
-        for event in events:
-            if not _EVENT.fullmatch(event):
-                raise InputError(f"{event!r} is not an event", "'papi_avail -a' and 'papi_native_avail' list them")
-        return replace(self, events=events)
 
     def available(self) -> Availability:
         """Whether PAPI's tools are here and find events."""

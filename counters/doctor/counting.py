@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from ranksight.counters.collectors._perf import core_pmu
 from ranksight.counters.collectors.perf import Perf
-from ranksight.counters.doctor.findings import Examination, Finding, Machine
-from ranksight.counters.doctor.running import say, version
+from ranksight.counters.doctor.findings import Examination, Finding, Machine, say, version
 from ranksight.counters.installing import how_to_install
 
 _HYPERVISORS = ("QEMU", "KVM", "VMware", "VirtualBox", "Amazon EC2", "Google", "Xen", "Virtual Machine", "OpenStack")

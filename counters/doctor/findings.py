@@ -1,8 +1,11 @@
-"""Findings about a machine, and what examinations that make them look at."""
+"""Findings about a machine, and what examinations that make them look at: its files, and what tools say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,26 +16,13 @@ Level = Literal["ok", "note", "warning", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found.
+    """One thing found."""
 
-    Attributes
-    ----------
-    topic : str
-        What was looked at: ``PMU``, ``perf``, ``frequency governor`` ...
-    level : {"ok", "note", "warning", "missing"}
-    found : str
-        What was found, with its figures.
-    means : str
-        What follows for measuring; empty where nothing does.
-    remedy : str
-        What mends it, as a line to type where there is one; empty where nothing needs mending.
-    """
-
-    topic: str
-    level: Level
-    found: str
-    means: str = ""
-    remedy: str = ""
+    topic: str  # what was looked at: ``PMU``, ``perf``, ``frequency governor`` ..
+    level: Level  # {"ok", "note", "warning", "missing"}
+    found: str  # what was found, with its figures
+    means: str = ""  # what follows for measuring; empty where nothing does
+    remedy: str = ""  # what mends it, as a line to type where there is one; empty where nothing needs mending
 
     def plain(self) -> dict[str, str]:
         """As plain data."""
@@ -56,3 +46,30 @@ class Machine:
 
 
 Examination = Callable[[Machine], Iterator[Finding]]
+
+_PATIENCE = 20.0
+
+
+def say(command: Sequence[str]) -> str | None:
+    """What `command` prints, on both streams; None where it is missing, fails to start or hangs."""
+    path = shutil.which(command[0])
+    if path is None:
+        return None
+    try:
+        done = subprocess.run(
+            [path, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout[:65536].decode("utf-8", "replace")
+
+
+def version(text: str) -> str:
+    """The first thing in `text` that looks like a version; empty where nothing does."""
+    match = re.search(r"\b\d+\.\d+(?:\.\d+)*(?:[-.]?(?:rc|a|b|git|dev)\d*)?", text)
+    return match[0] if match else ""

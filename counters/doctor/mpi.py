@@ -7,8 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ranksight.counters.doctor.findings import Examination, Finding, Machine
-from ranksight.counters.doctor.running import say, version
+from ranksight.counters.doctor.findings import Examination, Finding, Machine, say, version
 from ranksight.counters.installing import how_to_install
 
 _FLAVOURS = (

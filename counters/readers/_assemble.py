@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 from pandas.api.extensions import ExtensionArray
 
 from ranksight.core import leftout, limits
@@ -24,7 +25,6 @@ from ranksight.core.sampled import TABLE, effective, sampling
 from ranksight.counters.forming import formed
 from ranksight.counters.names import Translated, translate
 from ranksight.counters.readers._delimited import decode
-from ranksight.counters.readers._threads import Reduced
 
 LARGEST = limits.VALUE
 """What a 64-bit counter shows from here on is a negative difference; at 5 GHz it would have counted for 58 years."""
@@ -103,19 +103,20 @@ def build_cells(
 ) -> Reading:
     """One reading of a file of one rank, 0 where it is not known, from the values of each kernel.
 
-    Parameters
-    ----------
-    **settings
-        As in :func:`build`, with its errors.
+    `**settings`: as in :func:`build`, with its errors.
     """
     own = 0 if rank is None else rank
     columns = columns_of(cells.values())
     return build(path, list(cells), [own] * len(cells), columns, configuration={}, notes=notes, **settings)
 
 
-def build_reduced(
+def build_threads(
     path: Path,
-    reduced: Reduced,
+    kernels: Sequence[str] | NDArray[np.object_],
+    ranks: ArrayLike,
+    threads: Sequence[str] | NDArray[np.object_],
+    columns: Mapping[str, Array],
+    how: Mapping[str, str],
     *,
     notes: Sequence[str] = (),
     tables: Mapping[str, pd.DataFrame] | None = None,
@@ -125,21 +126,32 @@ def build_reduced(
 
     Parameters
     ----------
-    notes : sequence of str
-        Before those of the reduction.
-    tables : mapping of str to DataFrame, optional
-        Further tables of the reading.
-    **settings
+    kernels, threads, columns : sequences, shape (m,)
+        A thread stands once for a kernel on a rank.
+    ranks : array_like, shape (m,) or ()
+    how : mapping of str to {"max", "mean"}
+        Columns that are not added: time passes for all threads at once, so a rank's is its slowest thread's.
+    notes, tables, **settings
         As in :func:`build`, with its errors.
     """
-    apart = {} if reduced.threads is None else {"threads": reduced.threads}
+    names = np.asarray(kernels, dtype=object)
+    owners = np.broadcast_to(np.asarray(ranks, dtype=np.int64), names.shape)
+    if len(set(zip(names.tolist(), owners.tolist(), strict=True))) == len(names):
+        return build(path, list(names), owners, columns, notes=notes, tables=tables, **settings)
+    apart = pd.DataFrame({"kernel": names, "rank": owners, "thread": np.asarray(threads, dtype=object), **columns})
+    grouped = apart.groupby(["kernel", "rank"], sort=False, observed=True)
+    single = {
+        name: getattr(grouped[name], how[name])() if name in how else grouped[name].sum(min_count=1) for name in columns
+    }
+    index = grouped.size().index
+    note = "ranks have several threads: counts are added over them, time is that of the slowest"
     return build(
         path,
-        list(reduced.kernels),
-        reduced.ranks,
-        reduced.columns,
-        notes=(*notes, *reduced.notes),
-        tables={**apart, **(tables or {})},
+        index.get_level_values("kernel").tolist(),
+        index.get_level_values("rank").to_numpy(),
+        {name: series.to_numpy(dtype=np.float64) for name, series in single.items()},
+        notes=(*notes, note),
+        tables={"threads": apart, **(tables or {})},
         **settings,
     )
 

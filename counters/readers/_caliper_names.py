@@ -31,30 +31,14 @@ _REPORT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
+    """One column."""
 
-    Attributes
-    ----------
-    name : str
-        As in the file.
-    quantity : str
-        The metric, or the quantity under its own name.
-    inclusive : bool or None
-        None where the name leaves it open.
-    across : str
-        How it was reduced over processes (``sum``, ``avg``, ``min``, ``max``), empty where it was not.
-    adds : bool
-        Whether it is a total of its process, not the extreme or mean of single visits.
-    scale : float or None
-        Factor to SI; None where the unit has to be guessed from the values.
-    """
-
-    name: str
-    quantity: str
-    inclusive: bool | None
-    across: str
-    adds: bool
-    scale: float | None
+    name: str  # as in the file
+    quantity: str  # the metric, or the quantity under its own name
+    inclusive: bool | None  # none where the name leaves it open
+    across: str  # how it was reduced over processes (``sum``, ``avg``, ``min``, ``max``), empty where it was not
+    adds: bool  # whether it is a total of its process, not the extreme or mean of single visits
+    scale: float | None  # factor to SI; None where the unit has to be guessed from the values
 
 
 def column(name: str, unit: str | None) -> Column:

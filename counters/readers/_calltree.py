@@ -85,17 +85,10 @@ class CallPaths:
 
 @dataclass(slots=True)
 class Records:
-    """Rows as a source gives them: one a call path x rank x thread (x further columns of the source).
-
-    Attributes
-    ----------
-    paths : list of int
-        The number of each row's call path; ``CallPaths.ROOT`` of the whole program.
-    ranks, threads, columns : as in :class:`Tree`
-    """
+    """Rows as a source gives them: one a call path x rank x thread (x further columns of the source)."""
 
     calls: CallPaths
-    paths: list[int]
+    paths: list[int]  # the number of each row's call path; ``CallPaths.ROOT`` of the whole program
     ranks: list[int]
     threads: list[str]
     columns: dict[str, Array]
@@ -103,20 +96,14 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One row a call path x rank x thread, values of equal rows added.
-
-    Attributes
-    ----------
-    columns : dict of str to ndarray, shape (n,)
-    parents : ndarray of int, shape (n,)
-        Row of the nearest caller that has one on the same rank and thread, or -1.
-    """
+    """One row a call path x rank x thread, values of equal rows added."""
 
     kernels: list[str]
     ranks: list[int]
     threads: list[str]
-    columns: dict[str, Array]
+    columns: dict[str, Array]  # dict of str to ndarray, shape (n,)
     parents: Ints
+    """ndarray of int, shape (n,): row of the nearest caller that has one on the same rank and thread, or -1."""
 
 
 def tree(records: Records) -> Tree:

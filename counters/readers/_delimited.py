@@ -38,8 +38,6 @@ PIECE = 1 << 20
 """Bytes decoded at a time."""
 ROWS = 200
 """Rows put into columns at a time: few enough to be gone before the collector of garbage looks at them twice."""
-BLOCK = 1 << 16
-"""Characters of text that are parsed at a time."""
 DISTINCT = 50_000
 """Texts of a column that are held once however often they stand there; a column with more is hardly one of names."""
 _BLANK = tuple(bytes([code]) for code in range(128) if chr(code).isspace() and chr(code) not in "\r\n")
@@ -89,30 +87,15 @@ class Texts(Sequence[str]):
 
 @dataclass(frozen=True, slots=True)
 class Delimited:
-    """A table of texts.
+    """A table of texts."""
 
-    Attributes
-    ----------
-    columns : dict of str to sequence of str
-        The columns that were asked for: :class:`Texts` where the table is plain.
-    lines : sequence of int
-        Line of the file on which each row starts.
-    delimiter : str
-        What separates the fields.
-    notes : tuple of str
-        What was done to be able to read it.
-    header : tuple of str
-        Names of all columns.
-    called : mapping of str to str
-        Columns that were called otherwise in the file, with a unit in the name.
-    """
-
-    columns: Mapping[str, Sequence[str]]
-    lines: Sequence[int]
-    delimiter: str
-    notes: tuple[str, ...]
-    header: tuple[str, ...]
+    columns: Mapping[str, Sequence[str]]  # the columns that were asked for: :class:`Texts` where the table is plain
+    lines: Sequence[int]  # line of the file on which each row starts
+    delimiter: str  # what separates the fields
+    notes: tuple[str, ...]  # what was done to be able to read it
+    header: tuple[str, ...]  # names of all columns
     called: Mapping[str, str] = field(default_factory=dict)
+    """Columns that were called otherwise in the file, with a unit in the name."""
 
 
 def decode(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -139,23 +122,13 @@ def _text(path: Path, encoding: str, newline: str | None = None) -> io.TextIOWra
 
 @dataclass(slots=True)
 class _Scanned:
-    """What a look at all of a file, a piece at a time, shows.
-
-    Attributes
-    ----------
-    plain : bool
-        Whether a line is a row: none is empty, or holds quotes or ends of lines of its own.
-    comment : int
-        Byte behind the last ``#``.
-    trim : bool
-        Whether there may be blanks around texts.
-    """
+    """What a look at all of a file, a piece at a time, shows."""
 
     encoding: str = ""
     notes: tuple[str, ...] = ()
-    plain: bool = True
-    comment: int = 0
-    trim: bool = False
+    plain: bool = True  # whether a line is a row: none is empty, or holds quotes or ends of lines of its own
+    comment: int = 0  # byte behind the last ``#``
+    trim: bool = False  # whether there may be blanks around texts
 
 
 def _unpacked_most(path: Path) -> int:
@@ -307,17 +280,19 @@ def read_delimited(path: Path, wanted: Sequence[str], delimiter: str | None = No
     columns: list[list[str]] = [[] for _ in wanted]
     same: list[dict[str, str]] = [{} for _ in wanted]
     lines = array("q")
-    for numbers, rows in _blocks(path, encoding, found, skip, len(names)):
-        lines.extend(numbers)
-        if len(lines) > limits.TABLE_ROWS:
-            raise InputError(f"{path} holds more than {limits.TABLE_ROWS} rows", "give it in parts")
-        fields = list(zip(*rows, strict=True))
-        for column, known, place in zip(columns, same, places, strict=True):
-            texts: Iterable[str] = map(str.strip, fields[place])
-            if len(known) < DISTINCT:
-                texts = tuple(texts)
-                texts = map(known.setdefault, texts, texts)
-            column += texts
+    with _text(path, encoding) as stream:
+        numbered = _rows(path, itertools.islice(stream, skip, None), found, skip)
+        while some := list(itertools.islice(numbered, ROWS)):
+            lines.extend(line for line, _ in some)
+            if len(lines) > limits.TABLE_ROWS:
+                raise InputError(f"{path} holds more than {limits.TABLE_ROWS} rows", "give it in parts")
+            fields = list(zip(*(_fitting(path, line, row, len(names)) for line, row in some), strict=True))
+            for column, known, place in zip(columns, same, places, strict=True):
+                texts: Iterable[str] = map(str.strip, fields[place])
+                if len(known) < DISTINCT:
+                    texts = tuple(texts)
+                    texts = map(known.setdefault, texts, texts)
+                column += texts
     if not lines:
         raise InputError(f"{path} has a header but no rows")
     return Delimited(dict(zip(wanted, columns, strict=True)), lines, found, notes, tuple(names))
@@ -359,38 +334,6 @@ def _plain_table(
     if scanned.trim:
         columns = [pc.utf8_trim_whitespace(column) for column in columns]
     return range(skip + 1, skip + 1 + rows), list(map(Texts, columns))
-
-
-def _blocks(
-    path: Path, encoding: str, delimiter: str, skip: int, width: int
-) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
-    """The rows behind the first `skip` lines, so many fields each, some at a time, and the lines that they begin on."""
-    with _text(path, encoding) as stream:
-        for _ in itertools.islice(stream, skip):
-            pass
-        while block := stream.readlines(BLOCK):
-            rows = _plain(block, delimiter, width)
-            if rows is None:  # quotes, which may hold ends of lines, comments, blank lines, rows that do not fit
-                numbered = _rows(path, itertools.chain(block, stream), delimiter, skip)
-                while some := list(itertools.islice(numbered, ROWS)):
-                    yield [line for line, _ in some], [_fitting(path, line, row, width) for line, row in some]
-                return
-            yield range(skip + 1, skip + 1 + len(block)), rows
-            skip += len(block)
-
-
-def _plain(block: list[str], delimiter: str, width: int) -> list[list[str]] | None:
-    """The rows of lines that each are one of `width` fields; None where some are not."""
-    text = "".join(block)
-    if '"' in text or "#" in text:
-        return None
-    try:
-        rows = list(_fields(block, delimiter, strict=True))
-    except csv.Error:
-        return None
-    # A line of blanks is a row of one field.
-    blank = width == 1 and not all(row and row[0].strip() for row in rows)
-    return rows if len(rows) == len(block) and set(map(len, rows)) == {width} and not blank else None
 
 
 def _fitting(path: Path, line: int, row: list[str], width: int) -> list[str]:

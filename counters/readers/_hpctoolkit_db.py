@@ -36,18 +36,12 @@ _CLOSE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What a database holds.
-
-    Attributes
-    ----------
-    rows : list of (rank, thread)
-    columns : dict of str to ndarray, shape (rows, kernels)
-        Metric as named in the database -> exclusive values.
-    """
+    """What a database holds."""
 
     kernels: list[str]
-    rows: list[tuple[int, str]]
+    rows: list[tuple[int, str]]  # list of (rank, thread)
     columns: dict[str, Array]
+    """dict of str to ndarray, shape (rows, kernels): metric as named in the database -> exclusive values."""
 
 
 class _File:

@@ -22,20 +22,14 @@ _UNIT = re.compile(r"[\[(]\s*(?P<unit>[^\s\[\]()]{1,12})\s*[\])]\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a table is to be made tidy.
-
-    Attributes
-    ----------
-    melt : mapping of str to tuple of str
-        At most one name of a new column, and the columns that it stands for, which may be patterns (``t_*``): each row
-        becomes one a column, which holds the column's name in the new one and its cell in :data:`CELLS`.
-    pivot : mapping of str to str
-        At most one column that names the content of another: rows that agree in all columns that are read become one
-        row with a column for each of the names.
-    """
+    """How a table is to be made tidy."""
 
     melt: Mapping[str, tuple[str, ...]]
+    """At most one name of a new column, and the columns that it stands for, which may be patterns (``t_*``): each row
+    becomes one a column, which holds the column's name in the new one and its cell in :data:`CELLS`."""
     pivot: Mapping[str, str]
+    """At most one column that names the content of another: rows that agree in all columns that are read become one row
+    with a column for each of the names."""
 
     def read(self, path: Path, wanted: Sequence[str], delimiter: str | None) -> Delimited:
         """The columns `wanted` of the table at `path`, tidy.

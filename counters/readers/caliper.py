@@ -24,7 +24,6 @@ from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble, _caliper_names, _calltree
 from ranksight.counters.readers._calltree import CallPaths
-from ranksight.counters.readers._threads import reduce_threads
 
 _RANKS = ("mpi.rank", "mpirank", "rank")
 _THREADS = ("omp.thread.id", "pthread.id", "thread", "cali.thread.id")
@@ -48,25 +47,13 @@ _SPLIT = re.compile(r'^\s*\{\s*"(?:data"\s*:\s*\[\s*[\[\]]|columns"\s*:\s*\[.{0,
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What any form of file gives.
+    """What any form of file gives."""
 
-    Attributes
-    ----------
-    records : sequence of mapping
-        Values by attribute; the number of the call path under ``path``.
-    units : mapping of str to str
-        Of attributes that hold numbers, empty where the file does not say.
-    globals : mapping of str to str
-        What is known of the run.
-    inclusive : collection of str
-        Attributes that hold their callees, whatever their names say.
-    """
-
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[Mapping[str, Any]]  # values by attribute; the number of the call path under ``path``
     calls: CallPaths
-    units: Mapping[str, str]
-    globals: Mapping[str, str]
-    inclusive: Collection[str] = ()
+    units: Mapping[str, str]  # of attributes that hold numbers, empty where the file does not say
+    globals: Mapping[str, str]  # what is known of the run
+    inclusive: Collection[str] = ()  # attributes that hold their callees, whatever their names say
 
 
 class Caliper:
@@ -289,17 +276,14 @@ def reading(path: Path, source: Source) -> Reading:
     if reduced:
         notes.append(f"Caliper reduced the profile over its {world} ranks: values are of the mean rank")
     bare = _bare(rows, values.get("time"))
-    reduction = reduce_threads(
-        np.array([bare if kernel == WHOLE else kernel for kernel in rows.kernels], dtype=object),
-        np.array(rows.ranks, dtype=np.int64),
-        np.array(rows.threads, dtype=object),
+    size = _ranks(path, rows, world) if ranked else world
+    return _assemble.build_threads(
+        path,
+        [bare if kernel == WHOLE else kernel for kernel in rows.kernels],
+        rows.ranks,
+        rows.threads,
         values,
         {name: "max" for name in values if name.startswith("time") or "#" in name},
-    )
-    size = _ranks(path, rows, world) if ranked else world
-    return _assemble.build_reduced(
-        path,
-        reduction,
         origin=origin,
         configuration={} if size is None else {"ranks": float(size)},
         notes=notes,

@@ -33,35 +33,22 @@ LARGE, MANY = 200_000, 1000
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of a table mean.
+    """What the columns of a table mean."""
 
-    Attributes
-    ----------
-    parameters, metrics : mapping of str to str
-        Name in the experiment to name of the column.
-    kernel, rank, repetition : str, optional
-        Columns that name the kernel, the rank and the repetition; without `kernel` a row speaks of the whole program,
-        without `rank` of all ranks together, without `repetition` rows that agree in all else are repetitions.
-    where : mapping of str to tuple of str
-        Rows are kept whose column holds one of the values.
-    total : str, optional
-        The kernel that is the whole program.
-    delimiter, decimal : str, optional
-        Where the table leaves them open.
-    shape : Shape
-        What makes the table tidy; the other columns are those that it has then.
-    """
-
-    parameters: Mapping[str, str]
+    parameters: Mapping[str, str]  # name in the experiment to name of the column
     metrics: Mapping[str, str]
     kernel: str | None = None
     rank: str | None = None
     repetition: str | None = None
+    """Columns that name the kernel, the rank and the repetition; without `kernel` a row speaks of the whole program,
+    without `rank` of all ranks together, without `repetition` rows that agree in all else are repetitions."""
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    total: str | None = None
-    delimiter: str | None = None
+    """Rows are kept whose column holds one of the values."""
+    total: str | None = None  # the kernel that is the whole program
+    delimiter: str | None = None  # where the table leaves them open
     decimal: str | None = None
     shape: Shape = field(default_factory=lambda: Shape({}, {}))
+    """What makes the table tidy; the other columns are those that it has then."""
 
     def names(self) -> list[str]:
         """All columns that are read, each once."""

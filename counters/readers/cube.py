@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
-from ranksight.core.cube import opened
+from ranksight.core.cube import locations, opened
 from ranksight.core.errors import InputError
 from ranksight.core.files import regular_file
 from ranksight.core.places import tables_of
@@ -30,7 +30,6 @@ from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import CallPaths
-from ranksight.counters.readers._threads import reduce_threads
 
 _MEMBER = re.compile(rb"(?:\./)?(?:anchor\.xml|remapping\.spec|\d+\.(?:data|index)|[\w./-]+)\0")
 _ADDABLE = re.compile(
@@ -40,27 +39,13 @@ _ADDABLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """Call paths in file order.
+    """Call paths in file order."""
 
-    Attributes
-    ----------
-    paths : list of str
-        Names; a region called from two places of its caller is one.
-    kernel : ndarray
-        For each node of the file its path's place among `paths`.
-    parents : ndarray
-        For each node its caller's place; -1 at the root.
-    place : dict
-        Where each node's id stands.
-    defined : dict of str to DataFrame
-        The table of places that the regions are defined in.
-    """
-
-    paths: list[str]
-    kernel: Ints
-    parents: Ints
-    place: dict[int, int]
-    defined: dict[str, pd.DataFrame]
+    paths: list[str]  # names; a region called from two places of its caller is one
+    kernel: Ints  # for each node of the file its path's place among `paths`
+    parents: Ints  # for each node its caller's place; -1 at the root
+    place: dict[int, int]  # where each node's id stands
+    defined: dict[str, pd.DataFrame]  # the table of places that the regions are defined in
 
 
 class Cube:
@@ -128,8 +113,10 @@ def _read(path: Path, cube: Any) -> Reading:
         kernels = pd.Series(tree.paths).array.repeat(width)
         return _assemble.build(path, kernels, flat, columns, notes=notes, tables=tree.defined, distinct=True)
     names = np.repeat(np.array(tree.paths, dtype=object), width)
-    reduced = reduce_threads(names, flat, np.tile(locations, len(tree.paths)), columns, {"time": "max"})
-    return _assemble.build_reduced(path, reduced, notes=notes, tables=tree.defined)
+    threads = np.tile(locations, len(tree.paths))
+    return _assemble.build_threads(
+        path, names, flat, threads, columns, {"time": "max"}, notes=notes, tables=tree.defined
+    )
 
 
 def _tree(path: Path, cube: Any) -> _Tree:
@@ -161,16 +148,8 @@ def _tree(path: Path, cube: Any) -> _Tree:
 
 def _locations(path: Path, cube: Any) -> tuple[NDArray[np.object_], Ints]:
     """Name and rank of every location, in the order of the values."""
-    found: dict[int, tuple[str, int]] = {}
-    for root in cube._anchor_result.system_tree_nodes:
-        for group in root.all_location_groups():
-            for location in group.all_locations():
-                found[int(location.id)] = (f"{location.name} {location.rank}", int(group.rank))
-    if sorted(found) != list(range(len(found))) or not found:
-        raise InputError(f"{path}: the locations are not numbered from 0", "the file is damaged")
-    ordered = [found[at] for at in range(len(found))]
-    names = np.array([f"{name} ({at})" for at, (name, _) in enumerate(ordered)], dtype=object)
-    return names, np.array([rank for _, rank in ordered], dtype=np.int64)
+    names, ranks = zip(*locations(path, cube), strict=True)
+    return np.array([f"{name} ({at})" for at, name in enumerate(names)], dtype=object), np.array(ranks, dtype=np.int64)
 
 
 def _exclusive(metric: Any, stored: Any, tree: _Tree, width: int, notes: list[str]) -> Array:

@@ -14,13 +14,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._gptl_summary import is_summary, summary
-from ranksight.counters.readers._threads import reduce_threads
 
 _FILE = re.compile(r"(?:\w+_)?timing\.(\d{1,7})$")
 _THREAD = re.compile(r"^\s*Stats for thread (\d+):")
@@ -94,17 +91,13 @@ def _read(path: Path, rank: int | None) -> Reading:
             rows.append(values)
     if not rows:
         raise InputError(f"{path} holds no timer", "was GPTLpr called, and the file written to its end?")
-    own = 0 if rank is None else rank
-    reduced = reduce_threads(
-        np.array(kernels, dtype=object),
-        np.full(len(kernels), own, dtype=np.int64),
-        np.array(threads, dtype=object),
+    return _assemble.build_threads(
+        path,
+        kernels,
+        rank or 0,
+        threads,
         _assemble.columns_of(rows),
         {"time": "max", "time_inclusive": "max"},
-    )
-    return _assemble.build_reduced(
-        path,
-        reduced,
         origin={"time": "derived from wall time of the timer and of those it calls"},
         configuration={},
         notes=said,

@@ -28,7 +28,6 @@ from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import CallPaths
 from ranksight.counters.readers._hpctoolkit_db import read_store
-from ranksight.counters.readers._threads import reduce_threads
 
 _FILE = re.compile(r"-(\d{1,9})-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
 _MAGIC = b"HPCPROF-metricdb__"
@@ -96,14 +95,15 @@ def _from_store(folder: Path) -> Reading:
         name, scale = _metric(_named(full))
         columns[name] = values.ravel() * scale
         origin[name] = f"sampled ({full})"
-    reduced = reduce_threads(
+    return _assemble.build_threads(
+        folder,
         np.tile(np.array(store.kernels, dtype=object), threads),
         np.repeat([rank for rank, _ in store.rows], count),
         np.repeat(np.array([thread for _, thread in store.rows], dtype=object), count),
         columns,
         {"time": "max"},
+        origin=origin,
     )
-    return _assemble.build_reduced(folder, reduced, origin=origin)
 
 
 def _parse(file: Path) -> _Tree:
@@ -198,16 +198,14 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
             name, scale = _metric(given)
             added = np.bincount(kernel, weights=values[nodes - 1, place], minlength=count) * scale
             columns.setdefault(name, []).append(np.asarray(added, dtype=np.float64))
-    kernels = np.tile(np.array(tree.kernels, dtype=object), len(stores))
-    reduced = reduce_threads(
-        kernels,
+    return _assemble.build_threads(
+        file,
+        np.tile(np.array(tree.kernels, dtype=object), len(stores)),
         np.repeat([rank for rank, _, _ in stores], count),
         np.repeat(np.array([thread for _, thread, _ in stores], dtype=object), count),
         {name: np.concatenate(parts) for name, parts in columns.items()},
         {"time": "max"},
-    )
-    return _assemble.build_reduced(
-        file, reduced, origin={_metric(given)[0]: f"sampled ({given[0]})" for given in own.values()}
+        origin={_metric(given)[0]: f"sampled ({given[0]})" for given in own.values()},
     )
 
 

@@ -29,7 +29,6 @@ from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import metric_name, unit_scale
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._likwid_tables import STATISTICS, Block, Output, runs, tables
-from ranksight.counters.readers._threads import reduce_threads
 
 _MARKS = re.compile(
     r"^(?:TABLE,(?:Group \d|Region )|STRUCT,Info,3|CPU type:\t|DEBUG: Process \d+ measures with event set|"
@@ -172,16 +171,19 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
     values = {name: column[measured] for name, column in values.items()}
     flat_kernels, flat_ranks = flat_kernels[measured], flat_ranks[measured]
     threads = np.tile(np.array([columns[column].thread for column in place], dtype=object), len(kernels))[measured]
-    reduced = reduce_threads(flat_kernels, flat_ranks, threads, values, _REDUCED)
     if by == "threads" and len(columns) > 1:
         said.append("columns are hardware threads: each is taken as a rank, in the order of the columns")
     if kernels != [WHOLE]:
         said.append("regions that lie inside one another are counted in both: LIKWID does not report which do")
     if any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows):
         said.append("uncore events are recorded by one core of a socket for the whole socket; other ranks show 0")
-    return _assemble.build_reduced(
+    return _assemble.build_threads(
         path,
-        reduced,
+        flat_kernels,
+        flat_ranks,
+        threads,
+        values,
+        _REDUCED,
         origin={
             "time": "measured (RDTSC)",
             "visits": "measured (marker API)",
@@ -195,7 +197,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         command=_command(lines),
         environment=_environment(lines, blocks),
         tables=_hosts(columns.values()),
-        wall_time=_wall_time(kernels, reduced.columns),
+        wall_time=_wall_time(kernels, values),
     )
 
 

@@ -15,14 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import CallPaths
-from ranksight.counters.readers._threads import reduce_threads
 
 _MARK = re.compile(r'^\s*\{\s*"(?:papi_version|cpu in mhz|cpu_info|event_definitions)"\s*:')
 _KNOWN = {"cycles": "reference_cycles", "real_time_nsec": "time", "region_count": "visits"}
@@ -52,28 +49,31 @@ def _read(path: Path, rank: int | None) -> Reading:
         raise InputError(f"{path} is not valid JSON that can be read: {error}", "the file is damaged") from error
     threads = _threads(path, content)
     instant = _instantaneous(content)
-    keys: list[tuple[str, str]] = []
+    kernels: list[str] = []
+    names: list[str] = []
     rows: list[dict[str, float]] = []
     for thread, regions in threads.items():
         for kernel, values in _exclusive(path, regions, instant).items():
-            keys.append((kernel, thread))
+            kernels.append(kernel)
+            names.append(thread)
             rows.append(values)
     if not rows:
         raise InputError(f"{path} holds no region", "are PAPI_hl_region_begin and _end called?")
-    own = 0 if rank is None else rank
-    reduced = reduce_threads(
-        np.array([kernel for kernel, _ in keys], dtype=object),
-        np.full(len(keys), own, dtype=np.int64),
-        np.array([thread for _, thread in keys], dtype=object),
-        _assemble.columns_of(rows),
-        {"real_time_nsec": "max", "cycles": "max"},
-    )
     notes = list(said)
     if instant:
         notes.append(f"instantaneous values do not add and are left out: {', '.join(sorted(instant))}")
     environment = {key: str(content[key]) for key in ("papi_version", "cpu_info", "max_cpu_rate_mhz") if key in content}
-    return _assemble.build_reduced(
-        path, reduced, aliases=_KNOWN, configuration={}, notes=notes, environment=environment
+    return _assemble.build_threads(
+        path,
+        kernels,
+        rank or 0,
+        names,
+        _assemble.columns_of(rows),
+        {"real_time_nsec": "max", "cycles": "max"},
+        aliases=_KNOWN,
+        configuration={},
+        notes=notes,
+        environment=environment,
     )
 
 

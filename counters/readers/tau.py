@@ -15,13 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers import _assemble
 from ranksight.counters.readers._calltree import SEPARATOR
-from ranksight.counters.readers._threads import reduce_threads
 
 _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$")
 _HEAD = re.compile(r"(\d{1,9}) templated_functions(?:_MULTI_(\S+))?\s*$")
@@ -121,17 +118,14 @@ def _reading(path: Path, files: list[tuple[tuple[int, str], Path]]) -> Reading:
         if present != everyone:
             rank, thread = min(everyone - present)
             raise InputError(f"{path}: {metric} of node {rank}, thread {thread} is missing", "give all profiles")
-    keys = list(cells)
-    reduced = reduce_threads(
-        np.array([key[0] for key in keys], dtype=object),
-        np.array([key[1] for key in keys], dtype=np.int64),
-        np.array([key[2] for key in keys], dtype=object),
+    functions, ranks, threads = zip(*cells, strict=True) if cells else ((), (), ())
+    return _assemble.build_threads(
+        path,
+        functions,
+        ranks,
+        threads,
         _assemble.columns_of(cells.values()),
         {"time": "max"},
-    )
-    return _assemble.build_reduced(
-        path,
-        reduced,
         origin=origin,
         configuration=None if path.is_dir() else {},
         notes=[f"{events} user events of a profile are left out"] if events else (),

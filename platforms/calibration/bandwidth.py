@@ -25,21 +25,13 @@ _EVADED = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Bandwidths:
-    """Bandwidths in B/s, bytes as the program counts them.
-
-    Attributes
-    ----------
-    caches : tuple of (Samples or None)
-        Reading from each cache by one core; None where no working set fits between two levels.
-    shared : tuple of tuple of (int, Samples)
-        Of each cache: numbers of cores of an instance and what they read together; empty where no cores share one.
-    memory : mapping of str to tuple of (int, Samples)
-        By kernel: number of cores and what they reach together.
-    """
+    """Bandwidths in B/s, bytes as the program counts them."""
 
     caches: tuple[Samples | None, ...]
+    """Reading from each cache by one core; None where no working set fits between two levels."""
     shared: tuple[tuple[tuple[int, Samples], ...], ...]
-    memory: dict[str, tuple[tuple[int, Samples], ...]]
+    """Of each cache: numbers of cores of an instance and what they read together; empty where no cores share one."""
+    memory: dict[str, tuple[tuple[int, Samples], ...]]  # by kernel: number of cores and what they reach together
 
     def evades_write_allocate(self) -> bool:
         """True when one core writes nearly as fast as it reads, which it cannot if each written line is read first."""

@@ -39,22 +39,12 @@ QUARTILES = 0.25, 0.75
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The end of the last cache.
+    """The end of the last cache."""
 
-    Attributes
-    ----------
-    size : float
-        Effective size in bytes.
-    low, high : float
-        Working sets between which the cache serves a part of the loads.
-    doubt : str
-        Why the curve does not show the end; `size` is then the one that the system names.
-    """
-
-    size: float
-    low: float
+    size: float  # effective size in bytes
+    low: float  # working sets between which the cache serves a part of the loads
     high: float
-    doubt: str = ""
+    doubt: str = ""  # why the curve does not show the end; `size` is then the one that the system names
 
     @property
     def sure(self) -> bool:

@@ -196,14 +196,8 @@ def reconciled(
     from the reference, or where that does not lie between its neighbours either, from their geometric mean. Sources and
     a warning mark it.
 
-    Parameters
-    ----------
-    caches : sequence of Cache
-        Level 1 first; a latency that could not be measured is NaN.
-    frequency : float
-        Clock under load in Hz, at which the latency of memory counts.
-    reference : Platform
-        Description of the nearest machine.
+    `caches`: level 1 first; a latency that could not be measured is NaN. `frequency`: clock under load in Hz, at which
+    the latency of memory counts. `reference`: description of the nearest machine.
     """
     keys = [f"caches.{cache.name}" for cache in caches] + ["memory"]
     measured = np.array([*(cache.latency for cache in caches), memory.latency * frequency])

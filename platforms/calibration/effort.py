@@ -7,27 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Extent of a calibration.
+    """Extent of a calibration."""
 
-    Attributes
-    ----------
-    seconds : float
-        Least time of a sample.
-    samples : int
-        Samples of a process, after its warm-up.
-    processes : int
-        Processes of a measurement; each has its own pages and its own order of accesses.
-    per_octave : int
-        Working sets of the latency curve in every doubling.
-    core_counts : int
-        Points, at most, of the bandwidth over the number of cores.
-    """
-
-    seconds: float
-    samples: int
-    processes: int
-    per_octave: int
-    core_counts: int
+    seconds: float  # least time of a sample
+    samples: int  # samples of a process, after its warm-up
+    processes: int  # processes of a measurement; each has its own pages and its own order of accesses
+    per_octave: int  # working sets of the latency curve in every doubling
+    core_counts: int  # points, at most, of the bandwidth over the number of cores
 
 
 CAREFUL = Effort(seconds=0.02, samples=5, processes=3, per_octave=4, core_counts=12)

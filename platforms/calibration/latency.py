@@ -21,28 +21,15 @@ _LARGE = 1 << 30  # a working set that takes seconds to set up
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Latency over the working set.
+    """Latency over the working set."""
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        Working sets in bytes, rising.
-    samples : tuple of Samples
-        Seconds per load at each.
-    plateaus : tuple of Plateau
-        All that were found.
-    levels : tuple of (Plateau or None)
-        That of each cache and, last, of memory.
-    edges : tuple of (Boundary or None)
-        Where each cache ends, where the curve shows it, which is at the last one; empty where the system names no
-        caches.
-    """
-
-    sizes: tuple[int, ...]
-    samples: tuple[Samples, ...]
-    plateaus: tuple[Plateau, ...]
-    levels: tuple[Plateau | None, ...]
+    sizes: tuple[int, ...]  # working sets in bytes, rising
+    samples: tuple[Samples, ...]  # seconds per load at each
+    plateaus: tuple[Plateau, ...]  # all that were found
+    levels: tuple[Plateau | None, ...]  # that of each cache and, last, of memory
     edges: tuple[Boundary | None, ...] = ()
+    """Where each cache ends, where the curve shows it, which is at the last one; empty where the system names no
+    caches."""
 
     @property
     def memory(self) -> Plateau | None:

@@ -48,21 +48,10 @@ def calibrate(
     Latencies that contradict each other are replaced by those of the nearest machine that is described, marked as
     estimates and with a warning.
 
-    Parameters
-    ----------
-    name : str
-        Name of the platform.
-    say : callable
-        Called with lines about the progress.
-    root : path
-        Where sysfs and procfs are.
+    `name`: name of the platform. `say`: called with lines about the progress. `root`: where sysfs and procfs are.
 
-    Raises
-    ------
-    InputError
-        No sysfs to read the topology from.
-    ToolError
-        No C compiler, or a measuring program failed.
+    Raises InputError without a sysfs to read the topology from; ToolError without a C compiler, or when a measuring
+    program failed.
     """
     topology = read_topology(root)
     warnings = list(surroundings(topology, Path(root)))

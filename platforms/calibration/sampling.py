@@ -42,24 +42,13 @@ WHOLE = 0.98
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Samples of one measurement.
+    """Samples of one measurement."""
 
-    Attributes
-    ----------
-    label : str
-        What was measured.
-    pairs : tuple of (float, float)
-        Work done (loads, bytes, additions) and seconds taken, of every sample.
-    warmup : tuple of (float, float)
-        That of the warm-up, which does not count.
-    disturbed : float
-        Share of the samples in which a thread had to give its processor away, if those had to be used.
-    """
-
-    label: str
-    pairs: tuple[tuple[float, float], ...]
-    warmup: tuple[float, float] = (0.0, 0.0)
+    label: str  # what was measured
+    pairs: tuple[tuple[float, float], ...]  # work done (loads, bytes, additions) and seconds taken, of every sample
+    warmup: tuple[float, float] = (0.0, 0.0)  # that of the warm-up, which does not count
     disturbed: float = 0.0
+    """Share of the samples in which a thread had to give its processor away, if those had to be used."""
 
     def __post_init__(self) -> None:
         if not self.pairs or min(min(pair) for pair in self.pairs) <= 0:

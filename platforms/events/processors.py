@@ -15,25 +15,15 @@ _KEYS = ("vendor", "family", "models", "steppings", "implementer", "parts", "cpu
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor as ``/proc/cpuinfo`` names it; missing numbers are -1.
+    """A processor as ``/proc/cpuinfo`` names it; missing numbers are -1."""
 
-    Attributes
-    ----------
-    vendor, family, model, stepping
-        On x86.
-    implementer, part
-        On Arm.
-    cpu : str
-        On POWER, the first word: ``POWER9``.
-    """
-
-    vendor: str = ""
+    vendor: str = ""  # on x86
     family: int = -1
     model: int = -1
     stepping: int = -1
-    implementer: int = -1
+    implementer: int = -1  # on Arm
     part: int = -1
-    cpu: str = ""
+    cpu: str = ""  # on POWER, the first word: ``POWER9``
 
 
 def this_processor(root: Path = Path("/")) -> Processor:

@@ -30,27 +30,15 @@ _CODES = {"event": 1 << 60, "umask": 1 << 16, "cmask": 1 << 8}
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A hardware event.
+    """A hardware event."""
 
-    Attributes
-    ----------
-    name : str
-        As the processor's maker writes it, in small letters.
-    event, umask, cmask : int
-        Its code; `event` is -1 where perf is given a name.
-    alias : str
-        The name that perf is given where there is no code and it is not `name`.
-    precise : bool
-        Whether a sample can name the very instruction.
-    """
-
-    name: str
-    event: int = -1
+    name: str  # as the processor's maker writes it, in small letters
+    event: int = -1  # its code; `event` is -1 where perf is given a name
     umask: int = 0
     cmask: int = 0
-    precise: bool = False
+    precise: bool = False  # whether a sample can name the very instruction
     note: str = ""
-    alias: str = ""
+    alias: str = ""  # the name that perf is given where there is no code and it is not `name`
 
     def perf(self, device: str, modifiers: str = "", period: int = 0) -> str:
         """The event as perf takes it, named so that perf writes this name back.
@@ -85,28 +73,20 @@ class Metric:
 
 @dataclass(frozen=True)
 class EventTable:
-    """The events of one processor.
-
-    Attributes
-    ----------
-    counters : int
-        Events that can be counted at once in addition to cycles and instructions.
-    processors : tuple of mapping
-        Conditions on :class:`ranksight.platforms.events.Processor`, any of which is enough.
-    peak : mapping of str to float
-        Instructions and flops in double precision that a core does in a cycle at most; empty where that is not known.
-    """
+    """The events of one processor."""
 
     name: str
     title: str
     vendor: str
     source: str
     note: str
-    counters: int
+    counters: int  # events that can be counted at once in addition to cycles and instructions
     processors: tuple[Mapping[str, Any], ...]
+    """Conditions on :class:`ranksight.platforms.events.Processor`, any of which is enough."""
     events: Mapping[str, Event]
     metrics: Mapping[str, Metric]
     peak: Mapping[str, float] = field(default_factory=dict)
+    """Instructions and flops in double precision that a core does in a cycle at most; empty where that is not known."""
 
     def needed(self, metrics: Iterable[str]) -> tuple[str, ...]:
         """Names of the events that `metrics` are formed from, each once, in order.
@@ -133,10 +113,7 @@ def names() -> tuple[str, ...]:
 def load(name_or_path: str | os.PathLike[str]) -> EventTable:
     """An event table by name, or from a file (anything that ends in ``.toml`` or holds a path separator).
 
-    Raises
-    ------
-    InputError
-        Unknown name, unreadable file, or an entry that makes no sense; with file and key.
+    Raises InputError, naming file and key, for an unknown name, an unreadable file, or an entry that makes no sense.
     """
     text = os.fspath(name_or_path)
     if isinstance(name_or_path, str) and not text.endswith(".toml") and os.sep not in text:

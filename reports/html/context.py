@@ -35,33 +35,19 @@ MOST_SERIES = 12_000
 
 @dataclass(frozen=True)
 class Context:
-    """Model, what was measured, and the question that the report answers.
-
-    Attributes
-    ----------
-    sweep : Sweep
-        From what was measured to the target.
-    experiments : sequence of Experiment
-        Fitted to, and held against.
-    study : Study or None
-        What is expected; held against the first experiment.
-    commands : callable or None
-        Gives the command lines that measure some configurations so many times.
-    threshold : float
-        Least efficiency, ideal time over predicted time, of the recommended rank count.
-    origin : mapping of str to str
-        Where the report comes from, by a word: who wrote it and when, what command was measured.
-    """
+    """Model, what was measured, and the question that the report answers."""
 
     model: Model
-    sweep: Sweep
-    experiments: Sequence[Experiment] = ()
+    sweep: Sweep  # from what was measured to the target
+    experiments: Sequence[Experiment] = ()  # fitted to, and held against
     platform: Platform | None = None
     model_file: Path | None = None
-    study: Study | None = None
+    study: Study | None = None  # what is expected; held against the first experiment
     commands: Callable[[Sequence[Mapping[str, float]], int], list[str]] | None = None
-    threshold: float = THRESHOLD
+    """Gives the command lines that measure some configurations so many times."""
+    threshold: float = THRESHOLD  # least efficiency, ideal time over predicted time, of the recommended rank count
     origin: Mapping[str, str] = field(default_factory=dict)
+    """Where the report comes from, by a word: who wrote it and when, what command was measured."""
 
     @cached_property
     def measured(self) -> Measured | None:

@@ -52,25 +52,16 @@ _FONT = re.compile(r"^(?:(?:normal|italic|bold|[0-9]{3})\s+)*([0-9.]+)px\s")
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of the page.
-
-    Attributes
-    ----------
-    narrow : str
-        The same for a narrow screen, with its legend below; empty where the one figure is for all.
-    alternative : str
-        What it shows, for who cannot see it.
-    hover : mapping
-        What the script shows at a value of the horizontal axis: ``x`` (positions in the SVG), ``heads`` and ``rows``
-        (label and a text for each position), ``narrow`` with the positions in the narrow one; empty where there is
-        nothing to show.
-    """
+    """One figure of the page."""
 
     id: str
     svg: str
-    alternative: str
+    alternative: str  # what it shows, for who cannot see it
     hover: dict[str, Any] = field(default_factory=dict)
-    narrow: str = ""
+    """What the script shows at a value of the horizontal axis: ``x`` (positions in the SVG), ``heads`` and ``rows``
+    (label and a text for each position), ``narrow`` with the positions in the narrow one; empty where there is nothing
+    to show."""
+    narrow: str = ""  # the same for a narrow screen, with its legend below; empty where the one figure is for all
 
 
 def draw(

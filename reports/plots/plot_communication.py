@@ -22,9 +22,7 @@ MOST_LINES = 8
 def plot_traffic(sweep: Sweep, traffic: Traffic, quantity: str = "bytes", ax: Axes | None = None) -> Any:
     """Bytes, messages or seconds per rank of the operations that hold most, over ranks; returns the axes.
 
-    Parameters
-    ----------
-    quantity : {"bytes", "messages", "seconds"}
+    `quantity` ({"bytes", "messages", "seconds"}).
     """
     ax = new_axes(ax)
     values = {"bytes": traffic.bytes, "messages": traffic.messages, "seconds": traffic.seconds}[quantity]

@@ -10,9 +10,8 @@ import pytest
 
 from ranksight.cli.main import main
 from ranksight.counters.doctor import examine
-from ranksight.counters.doctor.findings import Machine
+from ranksight.counters.doctor.findings import Machine, say, version
 from ranksight.counters.doctor.mpi import flavour
-from ranksight.counters.doctor.running import say, version
 
 NODE = {
     "proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Xeon\nflags\t\t: fpu avx512f pdpe1gb\n\n",
@@ -112,7 +111,7 @@ def test_missing_tools_come_with_the_line_that_installs_them(tmp_path, monkeypat
 
 
 def test_a_tool_that_hangs_or_is_none_says_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("ranksight.counters.doctor.running._PATIENCE", 0.2)
+    monkeypatch.setattr("ranksight.counters.doctor.findings._PATIENCE", 0.2)
     assert say(("sleep", "30")) is None
     assert say(("no-such-tool-anywhere",)) is None
 

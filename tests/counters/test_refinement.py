@@ -66,22 +66,11 @@ def test_loops(tmp_path, block):
     assert parts.loc["relax@a.c", ["visits", "Ir"]].tolist() == [1, 2]
 
 
-def test_lines(tmp_path):
-    parts = split(refined(tmp_path), ["relax"], by="lines").set_index("kernel")
-    assert parts["Ir"].to_dict() == {
-        "relax@a.c:10": 1,
-        "relax@a.c:11": 2 + 7 + 2,
-        "relax@a.c:12": 14,
-        "relax@a.c:13": 1,
-    }
-
-
 def test_a_profile_without_addresses_has_lines_only(tmp_path):
     text = "events: Ir\nob=(1) /bin/app\nfl=(1) a.c\nfn=(1) relax\n5 10\n+2 20\n-1 30\n"
-    for by in ("loops", "lines"):
-        parts = split(refined(tmp_path, text), ["relax"], by=by).set_index("kernel")
-        assert parts["Ir"].to_dict() == {"relax@a.c:5": 10, "relax@a.c:6": 30, "relax@a.c:7": 20}
-        assert parts["visits"].isna().all()
+    parts = split(refined(tmp_path, text), ["relax"]).set_index("kernel")
+    assert parts["Ir"].to_dict() == {"relax@a.c:5": 10, "relax@a.c:6": 30, "relax@a.c:7": 20}
+    assert parts["visits"].isna().all()
 
 
 def test_what_cannot_be_refined(tmp_path):

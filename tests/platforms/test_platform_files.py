@@ -300,17 +300,15 @@ def test_loading_needs_the_standard_library_only() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-@pytest.mark.parametrize("active", [1, 7, 64])
-def test_simulated_caches_are_what_valgrind_accepts(name: str, active: int) -> None:
+def test_simulated_caches_are_what_valgrind_accepts(name: str) -> None:
     platform = load(name)
-    levels = simulated_caches(platform, active)
+    levels = simulated_caches(platform)
     for cache, real in zip(levels, platform.caches, strict=True):
         sets = cache.size // (cache.ways * cache.line)
         assert sets * cache.ways * cache.line == cache.size
         assert sets & (sets - 1) == 0
         assert cache.line & (cache.line - 1) == 0
-        share = real.size // min(active, real.shared_by)
-        assert abs(math.log(cache.size / max(share, levels[cache.level - 2].size if cache.level > 1 else 0))) < 0.1
+        assert abs(math.log(cache.size / max(real.size, levels[cache.level - 2].size if cache.level > 1 else 0))) < 0.1
         assert bool(cache.note) == ((cache.size, cache.ways, cache.line) != (real.size, real.ways, real.line))
 
 
@@ -319,8 +317,6 @@ def test_simulated_caches_say_what_they_change() -> None:
     assert haswell[0].option == "32768,8,64"
     assert haswell[2].size == 30 << 20  # 30 MiB and 20 ways are 24,576 sets: fewer ways keep the capacity
     assert "ways instead of 20" in haswell[2].note
-    with pytest.raises(InputError, match="active"):
-        simulated_caches(load("zen4"), 0)
 
 
 @pytest.mark.valgrind
