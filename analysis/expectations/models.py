@@ -11,7 +11,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.search.growth import Growth, leading
+from ranksight.model.search.growth import NONE, Growth, leading
 from ranksight.model.search.terms import values as values_of
 from ranksight.model.series.noise import locate
 from ranksight.model.series.reducing import Series
@@ -206,7 +206,9 @@ def fit_models(
     groups: dict[tuple[Growth, tuple[str, ...]], list[Key]] = {}
     falls = _falls(series, over_repetitions)
     for key, growth in around.items():
-        along = tuple(name for name, yes in zip(series.parameters, falls[rows[key]], strict=True) if yes)
+        falling = zip(series.parameters, falls[rows[key]], strict=True)
+        # A ruler of what is expected to fall has the terms already, and the user's own is the user's.
+        along = tuple(name for name, yes in falling if yes and growth[name] >= NONE and name not in rulers)
         groups.setdefault((growth, along), []).append(key)
     found: dict[Key, Model] = {}
     for (growth, along), keys in groups.items():

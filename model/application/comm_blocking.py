@@ -27,7 +27,7 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
 from ranksight.core import special
-from ranksight.core.arrays import Array, Mask, log
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_SCATTER, CONTINUED, REPEATED, UNSEEN
@@ -157,7 +157,8 @@ def fit_blocking(
         ways = {way: share for way, share in prior(kind).items() if (kind, way) in cost}
         if STATED not in ways:
             continue
-        ratio = np.array([took - log(cost[kind, way]) for way in ways])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.array([took - np.log(cost[kind, way]) for way in ways])
         known = np.isfinite(ratio).all(axis=0)
         if not known.any():
             continue

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, log, ratio
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model import priors
 from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.plaindata import Stored
@@ -146,7 +146,8 @@ def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
     found = np.full(len(kernels), np.nan)
     mine = places(law.kernels, kernels)
     centre, down, up = (part[mine] for part in (law.spread.centre, law.spread.down, law.spread.up))
-    apart = log(truth) - centre
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.log(truth) - centre
     down, up = np.hypot(down, priors.REPEATED), np.hypot(up, priors.REPEATED)
     t = apart / np.where(apart < 0, down, up)
     nu = priors.FREEDOM

@@ -51,7 +51,8 @@ class Seen(Stored):
         share = np.where(known & where[None, :], self.belief[:, None], 0.0)
         found = [given[0]]
         for rate, (middle, *before) in zip(rates, given[1:], strict=True):
-            apart = log_ratio(work * rate, middle)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                apart = np.log(work * rate / middle)
             apart = np.where(np.isfinite(apart), apart, 0.0)
             between = share * (1 - share) * (z * apart) ** 2
             below, above = (
@@ -66,7 +67,8 @@ class Seen(Stored):
 
         `work` (K, k): per rank. `active` (k,): ranks in the fullest domain.
         """
-        apart = log(self.work)[:, :, None] - log(work)[:, None, :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = np.log(self.work)[:, :, None] - np.log(work)[:, None, :]
         same = (self.active[:, None] == active[None, :]) & np.isfinite(apart)
         less, more = (np.where(same & side, np.abs(apart), np.inf) for side in (apart <= 0, apart >= 0))
         first, second = less.argmin(axis=1), more.argmin(axis=1)

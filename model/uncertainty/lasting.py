@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask, log
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.search.screening import Found
@@ -94,7 +94,8 @@ class Lasting(Stored):
         """Correlation (s, k, n) of the residuals at `points` with those known."""
         found = np.zeros((len(self.part), len(points), len(self.points)))
         for axis in np.unique(self.axis):
-            apart = np.abs(log(points[:, axis, None]) - log(self.points[:, axis]))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                apart = np.abs(np.log(points[:, axis, None]) - np.log(self.points[:, axis]))
             apart = np.where(np.isfinite(apart), apart, np.inf)
             rows = self.axis == axis
             each = priors.CORRELATED * np.exp(-apart / priors.CORRELATION_LENGTH)
