@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,6 +37,18 @@ def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int,
     ``count`` where they are known. One operation, of all kernels or of one, whose pairs are those of a grid is enough:
     a program may send other messages besides. Of several the grids are those that fit most of them.
     """
+    ids = tuple(run.id for run in experiment.runs)
+    if experiment not in _FOUND or _FOUND[experiment][0] != ids:
+        _FOUND[experiment] = ids, _search(experiment)
+    found: tuple[dict[Cartesian, float], tuple[int, ...]] = _FOUND[experiment][1]
+    return found
+
+
+_FOUND: WeakKeyDictionary[Experiment, tuple[tuple[str, ...], Any]] = WeakKeyDictionary()
+"""Identifiers of the runs of experiments, and the grids found for them, which several parts of a fit ask for."""
+
+
+def _search(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int, ...]]:
     talks: dict[int, dict[tuple[str, ...], dict[tuple[int, int], float]]] = {}
     for run in experiment.runs:
         ranks = int(run.configuration["ranks"])
