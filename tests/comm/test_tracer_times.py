@@ -15,8 +15,10 @@ pytestmark = pytest.mark.mpi
 P = 6
 
 
-@pytest.mark.parametrize("mode", ["adaptive", "exact"])
-def test_processor_time_of_computation_is_the_program_s_own(tracing, tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "off"), [("adaptive", 0.4), ("exact", 0.1)])
+def test_processor_time_of_computation_is_the_program_s_own(tracing, tmp_path: Path, mode: str, off: float) -> None:
+    """The adaptive mode reads the processor's clock now and then: what ran between is estimated, the worse the more the
+    cores are shared."""
     launch = tracing.launch(tracing.compile("compute.c"), P)
     done = tracing.run(launch, tmp_path, RANKSIGHT_CPU_TIME=mode)
     assert done.returncode == 0, done.stderr
@@ -26,7 +28,7 @@ def test_processor_time_of_computation_is_the_program_s_own(tracing, tmp_path: P
     found = tables.ranks.set_index("rank")
     for rank in range(P):
         own = float(said[str(rank)])
-        assert found.loc[rank, "compute_cpu_time"] == pytest.approx(own, rel=0.1, abs=2e-3)
+        assert found.loc[rank, "compute_cpu_time"] == pytest.approx(own, rel=off, abs=2e-3)
         assert found.loc[rank, "compute_time"] >= 0.98 * own
         assert found.loc[rank, "cpu_time"] >= 0.98 * own
     # The stretches add up to the whole, in wall time and in processor time.
