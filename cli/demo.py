@@ -2,7 +2,7 @@
 
   ranksight demo --example       # with measurements that come with it: under a minute, nothing is run
   ranksight demo                 # about four minutes on two cores
-  ranksight demo --quick         # about one
+  ranksight demo --quick         # about two
   ranksight demo --bug           # with a scalability bug planted, which the ranking has to name
 
 A 3-D heat conduction solver is measured at 1, 2, 4 and 8 ranks and several sizes, with what the machine offers:
