@@ -73,9 +73,11 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
     chance = (1 - (measured / (measured + out)) ** (priors.SLOPE_CHANGES + fitted.turned[rows][:, None])) * seldom
     fallen, grown = priors.SLOPE_AFTER["node" if node else "divided"], priors.SLOPE_AFTER["growth"]
     mean, deviation = (np.where(falls, fallen[at], grown[at]) for at in (0, 1))
-    # Functions meet a domain that fills up to a percent or two, and work with a serial part exactly.
+    # Functions meet a domain that fills up to a percent or two, and work with a serial part up to its scatter.
     misfit = fitted.pace[rows] * priors.DISCREPANCY - STEADIEST
     missed = np.clip(misfit / (priors.REPEATED - STEADIEST), 0.0, 1.0)[:, None]
+    if fitted.lasting is not None:
+        missed *= fitted.lasting.part[rows, None]
     filling = max(high, fitted.filling)
     full, kept = _full_domain(logs, last, (low, high, filling), points[:, axis])
     likely = (priors.FULL_NODE if fitted.filling else filled(low, high)) * shows(low, fitted.metrics)

@@ -114,6 +114,24 @@ def test_a_node_measured_from_one_rank_on_may_be_full(
     assert answer.lower[0, 0] < kept(law(16.0), 4.0) < answer.upper[0, 0]
 
 
+def test_scatter_of_repetitions_is_no_sign_of_a_full_domain() -> None:
+    """Work with a serial part whose repetitions differ by as much as its function misses them: the function goes on."""
+    ranks, noise = np.array([1.0, 2, 4, 8, 16]), np.random.default_rng(3)
+    times = (95 / ranks + 5)[None, :, None] * np.exp(0.02 * noise.standard_normal((24, 5, 5)))
+    kernels, at = tuple(f"k{number}" for number in range(24)), np.array([[64.0]])
+    once, repeated = (
+        fit_series(Series(("ranks",), ranks[:, None], some, kernels, ("time",) * 24))
+        for some in (times[:, :, :1], times)
+    )
+    unknown, known = changes(once, at), changes(repeated, at)
+    assert unknown is not None
+    np.testing.assert_allclose(unknown.share[0, :, 0], priors.FULL_NODE)
+    assert known is None or known.share[0, :, 0].mean() < 0.2
+    answer, truth = repeated.predict(at, level=0.9), 95 / 64 + 5
+    assert ((answer.lower < truth) & (truth < answer.upper)).mean() > 0.85
+    np.testing.assert_allclose(np.median(answer.value), truth, rtol=0.05)
+
+
 def test_a_described_domain_is_full_with_as_many_ranks_as_it_has_cores() -> None:
     ranks = np.array([2.0, 4, 8, 16])
     fitted = replace(_fitted_times(ranks, 10 / ranks + 3), filling=32, pace=np.ones(1))
