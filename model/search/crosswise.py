@@ -7,7 +7,8 @@
 3. To the best of them one product of the whole dictionary is added that explains most of what is left, so that terms
    with other factors (work n^3/p and communication log p) are found: orthogonal least squares (Chen, Billings and Luo
    1989, *International Journal of Control* 50, 1873).
-4. Of two parameters, where all of this leaves more than scatter explains, all pairs of natural terms are tried.
+4. Of two parameters pairs of terms are tried: of all natural ones where all of this leaves more than scatter explains,
+   elsewhere of divided work, lines, faces and volumes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ranksight.model.search.chosen import best_of, everywhere, solve, together
 from ranksight.model.search.composite import screen_composites
 from ranksight.model.search.gridforms import borne, on_grid
 from ranksight.model.search.offer import Offer
-from ranksight.model.search.pairs import NATURAL, best_pairs
+from ranksight.model.search.pairs import LIKELY, NATURAL, best_pairs
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened
 from ranksight.model.search.terms import ONE, Factor
@@ -38,6 +39,10 @@ BEST = {1: 12, 2: 8, 3: 4, 4: 3}
 """Factors kept an axis, by the number of parameters."""
 BASES = 3
 """Hypotheses that are completed."""
+FEW = 16
+"""Pairs of plain terms that are solved of a series that other forms explain."""
+PLAIN: tuple[Factor, ...] = tuple((float(n), 0.0, 0.0) for n in (-1, 1, 2, 3))
+"""Factors of work that is divided, and of what is done once a line, a face and a volume."""
 LINE: Factor = (1.0, 0.0, 0.0)
 """What grows with iterations, on their axis."""
 
@@ -106,19 +111,23 @@ def screen(
         tried = rest > (least if problem.exact or scatter is None else np.maximum(scatter, least))
         # Next to a term of a process grid another of it may be what looks constant at few numbers of ranks.
         tried |= on_grid(problem.basis, bases[:, 0]).any(axis=1)
-        rows = np.flatnonzero(tried)
-        if len(rows):
-            found += _pairs(space, problem, rows)
+        # Where values scatter, a power between two of these hides their sum, as n^(5/2) does that of n^3 / p and n^2.
+        hidden = ~tried & (not problem.exact)
+        for rows, factors in ((np.flatnonzero(tried), (*NATURAL, *space.grids)), (np.flatnonzero(hidden), PLAIN)):
+            if len(rows):
+                found += _pairs(space, problem, rows, factors)
     return together(found)
 
 
-def _pairs(space: Crossed, problem: Problem, rows: Index) -> list[Screened]:
-    """Pairs of natural terms, the best of them completed, on some series; impossible on the others."""
-    dictionary = _dictionary(space, problem, tuple(f for f in (*NATURAL, *space.grids) if f in space.factors))
-    again, bases = best_pairs(problem, rows, dictionary)
+def _pairs(space: Crossed, problem: Problem, rows: Index, factors: tuple[Factor, ...]) -> list[Screened]:
+    """Pairs of products of `factors`, the best of them completed, on some series; impossible on the others."""
+    dictionary = _dictionary(space, problem, tuple(f for f in factors if f in space.factors))
+    odds, most = (priors.FORMS["plain pair"], FEW) if factors is PLAIN else (0.0, LIKELY)
+    again, bases = best_pairs(problem, rows, dictionary, most)
     mine = problem.part(rows)
     completed = borne(mine, solve(mine, *complete(mine, bases[:, :BASES], dictionary)))
-    return [again, everywhere(completed, rows, len(problem.weights))]
+    both = again, everywhere(completed, rows, len(problem.weights))
+    return [replace(part, offset=part.offset + odds, prior=part.prior + odds) for part in both]
 
 
 def lines(points: Array, axis: int) -> Iterator[Index]:

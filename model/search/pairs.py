@@ -33,9 +33,10 @@ NATURAL: tuple[Factor, ...] = (
 """Factors of shares of volumes and surfaces, of trees and of what is repeated."""
 
 
-def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screened, Index]:
+def best_pairs(problem: Problem, rows: Index, dictionary: Index, most: int = LIKELY) -> tuple[Screened, Index]:
     """The best pairs of terms of a dictionary, with and without a constant (term 0), on the series `rows`: solved over
-    all series, impossible on others, and the pairs (rows, pairs, 2)."""
+    all series, impossible on others, and the pairs (rows, pairs, 2). `most` of them are solved before the best are
+    chosen."""
     mine = problem.part(rows)
     terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
     # A program has one process grid, and the other term of a pair with one of its terms is natural.
@@ -48,7 +49,7 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
     both |= np.outer(plain, plain)
     both[0] = False  # the constant is there or not in addition
     local = np.stack(np.nonzero(np.triu(both, 1)), axis=1)
-    likely = _paired(mine, terms[_likely(mine, terms, local)])
+    likely = _paired(mine, terms[_likely(mine, terms, local, most)])
     best = best_of(mine, borne(mine, likely), KEPT, smallest=2)
     size = (best >= 0).sum(axis=2)
     last = np.take_along_axis(best, np.maximum(size - 1, 0)[:, :, None], axis=2)
@@ -57,11 +58,11 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index) -> tuple[Screen
     return everywhere(borne(mine, _paired(mine, bases)), rows, len(problem.weights)), bases
 
 
-def _likely(problem: Problem, terms: Index, pairs: Index) -> Index:
-    """Of the pairs (p, 2), first below second, of some terms the :data:`LIKELY` (s, l, 2) of each series that leave
-    least, by their BIC, whether they are possible or not."""
+def _likely(problem: Problem, terms: Index, pairs: Index, most: int) -> Index:
+    """Of the pairs (p, 2), first below second, of some terms the `most` (s, l, 2) of each series that leave least, by
+    their BIC, whether they are possible or not."""
     shape = problem.basis.shape(terms)
-    kept = min(LIKELY, len(pairs))
+    kept = min(most, len(pairs))
     found = np.empty((len(problem.weights), kept), dtype=np.intp)
     step = max(1, SOLVED // len(terms) ** 2)
     block = max(1, CACHED // max(1, min(step, len(found)) * len(terms)))

@@ -37,13 +37,12 @@ def admissible(problem: Problem, coefficients: Array, terms: Index, unseen: Arra
         differs = ((grows[..., 0, :] != 0) & (grows[..., 0, :] != grows[..., 1, :])).any(axis=-1)
         same = (grows[..., 0, :] == grows[..., 1, :]).all(axis=-1) & (problem.basis.order(terms[..., 0]) > 0)
         allowed &= ~(problem.parts[:, None] & negative[:, :, 0] & (differs | same))
-    # A parameter of n values distinguishes at most n - 2 ways of growth, and one is always considered; where values are
-    # exact, as many for each way of the other parameters, which distinguish terms as well.
+    # A parameter of n values distinguishes at most n - 2 ways of growth for each way of the other parameters, which
+    # distinguish terms as well (n^3 / p and n^2); one is always considered.
     factors = problem.basis.factors_of(terms)
     for axis, count in enumerate(problem.levels):
         if size > max(1, count - 2):
-            ways = _per_others(factors, axis) if problem.exact else _distinct(factors[..., axis])
-            allowed = allowed & (ways <= max(1, count - 2))
+            allowed = allowed & (_per_others(factors, axis) <= max(1, count - 2))
     doubt = priors.GROWTH_UNSEEN * len(problem.levels) * max(size - 1, 1)
     return allowed, priors.NEGATIVE * negative.sum(axis=2) + doubt * unseen
 

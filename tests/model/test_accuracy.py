@@ -53,6 +53,21 @@ def test_several_parameters(parameters: int, count: int) -> None:
     assert ((answer.lower <= ahead) & (ahead <= answer.upper)).mean() >= 0.85
 
 
+@pytest.mark.parametrize(("noise", "repeated"), [(0.001, 1), (0.001, 3), (0.01, 1), (0.01, 3), (0.03, 3)])
+def test_divided_volumes_and_whole_faces_are_told_apart_by_three_sizes(noise: float, repeated: int) -> None:
+    """One power between them is as near to the values within the runs, and a third off at twice the size."""
+    points = np.array(list(itertools.product((1.0, 2.0, 4.0, 8.0, 16.0), (40.0, 60.0, 80.0))))
+    p, n = points.T
+    scatter = np.exp(noise * np.random.default_rng(3).standard_normal((12, len(points), repeated)))
+    exact = 1e-4 * (n**3 / p + 2 * n**2)
+    series = Series(
+        ("ranks", "size"), points, exact[None, :, None] * scatter, tuple(f"k{i}" for i in range(12)), ("time",) * 12
+    )
+    answer, truth = fit_series(series).predict(np.array([[64.0, 160.0]])), 1e-4 * (160**3 / 64 + 2 * 160**2)
+    assert np.median(np.abs(answer.value / truth - 1)) < 0.05
+    assert ((answer.lower <= truth) & (truth <= answer.upper)).mean() > 0.85
+
+
 def test_sum_of_work_and_communication_is_found_on_a_grid() -> None:
     points = np.array(list(itertools.product((1.0, 2.0, 4.0, 8.0, 16.0), (16.0, 32.0, 48.0, 64.0))))
     p, n = points.T
