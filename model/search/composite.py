@@ -17,7 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
-from ranksight.model.search.basis import Basis, Listing, Products
+from ranksight.model.search.basis import Basis
 from ranksight.model.search.problem import pose
 from ranksight.model.search.screening import Screened, screen
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
@@ -31,13 +31,8 @@ FEWEST = 3
 
 
 def composite(basis: Basis, terms: Index) -> Mask:
-    """Terms (...) that are a power of work per rank, ``(x^d / p)^e``, of a basis of products; none of any other."""
-    if not isinstance(basis, Products):
-        return np.zeros(terms.shape, dtype=bool)
-    every = np.array(basis.factors, dtype=np.float64)
-    plain = (every[:, 1:] == 0).all(axis=1)
-    power = np.where(plain, every[:, 0], np.nan)
-    powers = np.stack([power[d] for d in basis.digits(terms)], axis=-1)
+    """Terms (...) that are a power of work per rank, ``(x^d / p)^e``."""
+    powers = basis.powers(terms)
     with np.errstate(invalid="ignore", divide="ignore"):
         falling, growing = np.fmin.reduce(powers, axis=-1), np.fmax.reduce(powers, axis=-1)
         dimension = -growing / falling
@@ -49,7 +44,7 @@ def composite(basis: Basis, terms: Index) -> Mask:
 
 
 def screen_composites(
-    basis: Products, points: Array, location: Location, positive: Mask, kind: Kind
+    basis: Basis, points: Array, location: Location, positive: Mask, kind: Kind
 ) -> Iterator[Screened]:
     """Functions of work per rank, solved on all series and judged as functions of that one argument.
 
@@ -71,7 +66,7 @@ def screen_composites(
         if len(np.unique(x)) < FEWEST or not numbers:
             continue
         offered = _forms(exponents)
-        listing = Listing.of(offered.terms, x[:, None])
+        listing = Basis.listed(offered.terms, x[:, None])
         solved = screen(offered, pose(listing, x[:, None], location, positive, kind))
         place = {ONE: 0} | {(e, 0.0, 0.0): number for e, number in zip(exponents, numbers, strict=True)}
         choice = np.array([place[tuple(term[0].tolist())] for term in offered.terms], dtype=np.intp)
@@ -94,10 +89,11 @@ def _divisions(parameters: int, divisor: int | None) -> list[tuple[float, ...]]:
     return list(found)
 
 
-def _numbers(basis: Products, powers: tuple[float, ...]) -> tuple[list[int], tuple[float, ...]]:
+def _numbers(basis: Basis, powers: tuple[float, ...]) -> tuple[list[int], tuple[float, ...]]:
     """Numbers of the terms x^e that the basis has, and e."""
-    place = {round(f[0], 9): at for at, f in enumerate(basis.factors) if f[1:] == (0.0, 0.0)}
-    radix = len(basis.factors)
+    factors = basis.axes[0].exponents[:, 0].tolist()
+    place = {round(power, 9): at for at, (power, *rest) in enumerate(factors) if rest == [0.0, 0.0]}
+    radix = len(factors)
     numbers, exponents = [], []
     for e in SHARES:
         digits = [place.get(round(e * power, 9)) for power in powers]

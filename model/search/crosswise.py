@@ -24,7 +24,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
-from ranksight.model.search.basis import Products
+from ranksight.model.search.basis import Basis
 from ranksight.model.search.chosen import best_of, everywhere, solve, together
 from ranksight.model.search.composite import screen_composites
 from ranksight.model.search.gridforms import borne, on_grid
@@ -70,7 +70,7 @@ class Crossed(Offer):
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve the hypotheses that suit each series."""
         space = replace(self, factors=(*self.factors, *self.grids))
-        basis = Products.of((ONE, *space.factors), points, self.divisor, kind == "requirement")
+        basis = Basis.products((ONE, *space.factors), points, self.divisor, kind == "requirement")
         problem = pose(basis, points, location, positive, kind)
         if self.line is not None:
             # What every iteration takes grows on beyond those seen, however little that was.
@@ -251,7 +251,7 @@ ADDED = 6
 
 def complete(problem: Problem, bases: Index, dictionary: Index) -> tuple[Index, Index, Array]:
     """Terms that explain most of what bases (s, b, 2) leave: a choice of terms, hypotheses over it, their priors."""
-    single = (problem.basis.axes(dictionary) == 1).astype(bool)
+    single = np.count_nonzero(problem.basis.factors_of(dictionary), axis=-1) == 1
     root = np.sqrt(problem.weights)
     table = problem.basis.shape(dictionary)
     norm = problem.weights @ (table**2).T

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.metrics import Kind
-from ranksight.model.search.basis import Listing
+from ranksight.model.search.basis import Basis
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import Screened, screen
 from ranksight.model.search.terms import Hypotheses
@@ -53,5 +53,5 @@ class Listed(Offer):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""
-        problem = pose(Listing.of(self.hypotheses.terms, points), points, location, positive, kind)
+        problem = pose(Basis.listed(self.hypotheses.terms, points), points, location, positive, kind)
         return problem, screen(self.hypotheses, problem)

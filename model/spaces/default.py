@@ -15,7 +15,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
-from ranksight.model.search.basis import Listing
+from ranksight.model.search.basis import Basis
 from ranksight.model.search.chosen import together
 from ranksight.model.search.crosswise import Crossed
 from ranksight.model.search.gridforms import borne
@@ -109,7 +109,7 @@ class Single(Listed):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Solve all hypotheses on all series."""
-        problem = pose(Listing.of(self.hypotheses.terms, points), points, location, positive, kind)
+        problem = pose(Basis.listed(self.hypotheses.terms, points), points, location, positive, kind)
         listed = borne(problem, screen(self.counted if kind == "requirement" else self.hypotheses, problem))
         if kind != "requirement" or len(points) < ENOUGH:
             return problem, listed

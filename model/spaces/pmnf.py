@@ -21,7 +21,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.metrics import Kind
 from ranksight.model.search import leastsquares
-from ranksight.model.search.basis import Listing
+from ranksight.model.search.basis import Basis
 from ranksight.model.search.crosswise import Crossed
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.problem import Problem, pose
@@ -55,7 +55,7 @@ class Pmnf(Offer):
 
     def screen(self, points: Array, location: Location, positive: Mask, kind: Kind) -> tuple[Problem, Screened]:
         """Choose one hypothesis for each series by the paper's procedure."""
-        basis = Listing.of(np.array([[ONE], *([factor] for factor in self.factors)]), points)
+        basis = Basis.listed(np.array([[ONE], *([factor] for factor in self.factors)]), points)
         problem = pose(basis, points, location, positive, kind)
         plain = (problem.weights > 0).astype(np.float64)
         folds = _interleaved(points[:, 0], plain > 0, self.folds)
@@ -89,7 +89,7 @@ def _interleaved(x: Array, present: Mask, folds: int) -> Array:
 
 
 def _best(
-    basis: Listing, problem: Problem, plain: Array, folds: Array, tried: list[tuple[int, ...]]
+    basis: Basis, problem: Problem, plain: Array, folds: Array, tried: list[tuple[int, ...]]
 ) -> tuple[Index, Array]:
     """The hypothesis (s, k) of least cross-validation error, and its adjusted R2."""
     members = np.array(tried, dtype=np.intp)

@@ -76,7 +76,7 @@ def quantiles(
     used = np.flatnonzero(count)
     answer = np.full((len(probabilities), len(count)), np.nan)
     if len(used):
-        mixtures = _Mixtures(*(part[live] for part in flat), count[used])
+        mixtures = _Mixtures(count[used], *(part[live] for part in flat))
         for row, probability in enumerate(probabilities):
             first = None if start is None else start[row].reshape(-1)[used]
             answer[row, used] = mixtures.quantile(probability, first)
@@ -87,11 +87,11 @@ def quantiles(
 class _Mixtures:
     """Components (l,) of n mixtures, one mixture after the other; `count` (n,) is how many each has."""
 
+    count: Index
     weight: Array
     centre: Array
     spread: Array
     freedom: Array
-    count: Index
 
     def quantile(self, probability: float, first: Array | None) -> Array:
         """The quantiles (n,) at a probability, looked for from `first` on."""
@@ -134,7 +134,7 @@ class _Mixtures:
             return self
         live = np.repeat(some, self.count)
         held = (part[live] for part in (self.weight, self.centre, self.spread, self.freedom))
-        return _Mixtures(*held, self.count[some])
+        return _Mixtures(self.count[some], *held)
 
     def _reach(self, probability: float) -> Array:
         """Distance (l,) of each component's quantile from its centre."""
