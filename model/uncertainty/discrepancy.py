@@ -82,9 +82,10 @@ def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> 
     use = np.isfinite(top) & (freedom > 0)
     ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, 1.0)
     # The best of many forms fits by chance: the least of h chi-squared variables of nu degrees is smaller by about
-    # h^(2/nu).
-    chosen = np.where(guessed & use, CHOICES ** (2 / np.maximum(freedom, 1.0)), 1.0)
-    return ratio * chosen, np.where(use, freedom, 0.0)
+    # h^(2/nu). Repetitions show by themselves what noise is, but not where the choice takes all the freedom.
+    chosen = use & (guessed | (freedom <= priors.DISCREPANCY_CHOSEN))
+    forms = np.where(chosen, CHOICES ** (2 / np.maximum(freedom, 1.0)), 1.0)
+    return ratio * forms, np.where(use, freedom, 0.0)
 
 
 def alone(problem: Problem, screened: Screened, noise: Array, known: Array) -> tuple[Array, Array]:
