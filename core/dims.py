@@ -58,6 +58,12 @@ def least_surfaces(ranks: int, edges: Array, rising: bool = False) -> Ints:
     return np.asarray(ways[(cost <= cost.min(axis=1, keepdims=True) * (1 + EQUAL)).argmax(axis=1)])
 
 
+@lru_cache(maxsize=4096)
+def largest_prime(number: int) -> int:
+    """The largest prime factor of a whole number from 1 on; 1 of 1."""
+    return max(_primes(number), default=1)
+
+
 def _primes(number: int) -> list[int]:
     found = []
     divisor = 2

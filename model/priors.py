@@ -200,6 +200,10 @@ runs fill it rises evenly in the logarithm from one rank on, that of lying withi
 :data:`WHOLE_NODES`. Domains of the machines described have 8 to 64 cores."""
 WHOLE_NODES = 128.0
 """Smallest number of ranks from which on runs are taken for runs of whole nodes, where no platform says it."""
+UNEVEN = 0.15
+"""Standard deviation of the logarithm of a time, upwards, on a number of ranks or nodes with a larger prime factor than
+any measured, 1: domains and process grids are cut less evenly there. Chosen by the interval score of the second splits
+(0, 0.1, 0.15, 0.2)."""
 HIDDEN_DIVIDED = 0.03
 """Standard deviation of the exponent of a hidden parameter in the part of a time that is divided work, 1."""
 HIDDEN_UNDIVIDED = 1 / 3

@@ -65,6 +65,7 @@ class PlainColumns(Stored):
     repetitions: Array
     noisy: Mask
     samples: Array | None = None  # None where no value is made of samples
+    primes: Index | None = None
     hidden: Array | None = None
     ties: Array | None = None
     unaffected: Mask | None = None
@@ -105,7 +106,7 @@ class PlainColumns(Stored):
         shapes |= dict.fromkeys(("members", "coefficients"), (int(size.sum()),))
         shapes |= {"root": (int((size * (size + 1) // 2).sum()),), "terms": (len(self.terms), m, 3), "seen": (s, 2)}
         shapes |= {"trained": (s, m, 2), "drift": (s, m, 2), "unaffected": (s, m)}
-        shapes |= {"hidden": (_rows(self.hidden), 2), "ties": (_rows(self.ties), 1 + m)}
+        shapes |= {"primes": (m,), "hidden": (_rows(self.hidden), 2), "ties": (_rows(self.ties), 1 + m)}
         return {name: shape for name, shape in shapes.items() if getattr(self, name) is not None}
 
     def _fits(self) -> bool:
@@ -125,6 +126,7 @@ class PlainColumns(Stored):
             and bool((self.weight > 0).all())
             and all(_within(column, 0) for column in (self.variance, self.drift, self.count))
             and _within(self.freedom, 1)
+            and (self.primes is None or _within(self.primes, 1))
             and _within(self.members, 0, max(len(self.terms) - 1, 0))
             and _within(self.status, 0, NO_DATA)
             and (self.samples is None or not (self.samples < 0).any())
@@ -212,7 +214,7 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     term, corner = _stretches(size, form), _stretches(size.astype(np.intp) * (size + 1) // 2, form)
     which = {"weight": form, "variance": form, "freedom": form, "size": form}
     which |= {"members": term, "coefficients": term, "root": corner}
-    whole = ("parameters", "space", "terms", "ties", "hidden", "filling", "iterations", "lasting",
+    whole = ("parameters", "space", "terms", "ties", "hidden", "primes", "filling", "iterations", "lasting",
              "breaks")  # fmt: skip
     found: dict[str, Any] = {name: content[name] for name in whole if name in content}
     for name in content.keys() - found.keys():

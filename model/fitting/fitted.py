@@ -24,6 +24,7 @@ from ranksight.model.series.noise import behaviours
 from ranksight.model.uncertainty.drift import beyond, spreads
 from ranksight.model.uncertainty.forecast import Forecast, components, mixture_forecast
 from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.model.uncertainty.slope import EVEN, primes_of
 
 BATCH = 120_000
 """Components x points worked on at once."""
@@ -69,6 +70,9 @@ class Fitted(Keyed):
     (:class:`ranksight.model.series.noise.Quality`)."""
     samples: Array  # (s,)
     """Samples behind the value of a configuration, in the mean; infinite where values are not made of samples."""
+    primes: Index | None = None  # (m,)
+    """Largest prime factor among the values measured of parameters that divide work
+    (:func:`ranksight.model.uncertainty.slope.primes_of`); None where it is not known."""
     hidden: Array | None = None  # (h, 2)
     """Smallest and largest value of each hidden parameter (:class:`ranksight.model.series.reducing.Series`)."""
     breaks: Array | None = None  # (s, m)
@@ -112,6 +116,7 @@ class Fitted(Keyed):
             status, reason = abstain(self, points, (value, low, high), form, alone)
             return Forecast(value, low, high, status, reason, form, level)
         turns = changes(self, points)
+        uneven = self._uneven(points)
         at = values(self.terms, points)
         lasting = self.lasting
         before = None if lasting is None else values(self.terms, lasting.points)
@@ -127,9 +132,9 @@ class Fitted(Keyed):
                 positive=self.positive[rows],
                 carried=None if lasting is None or before is None else lasting.select(rows).carried(before, points),
             )
-            even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all()
+            even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
-            up = down if even else np.hypot(self.strayed(points, rows, 1), rise[rows])
+            up = down if even else np.hypot(self.strayed(points, rows, 1), np.hypot(rise[rows], uneven[rows]))
             value[rows], low[rows], high[rows], form[rows], alone[rows] = mixture_forecast(
                 held, (down, up), self.positive[rows], level, None if turns is None else turns.of(rows)
             )
@@ -212,6 +217,15 @@ class Fitted(Keyed):
             far = out * np.maximum(out / priors.FAR, 1.0)
             total += (self.drift[part, axis, side, None] * far) ** 2
         return np.asarray(np.sqrt(total))
+
+    def _uneven(self, points: Array) -> Array:
+        """Relative standard deviation (s, k), upwards, of times on numbers of ranks that divide worse than those
+        measured."""
+        times = behaviours(self.metrics, self.samples) == "time"
+        if self.primes is None:
+            return np.zeros((len(self), len(points)))
+        worse = np.asarray((primes_of(points, self.parameters) > np.maximum(self.primes, EVEN)).any(axis=1))
+        return np.where(times[:, None] & worse, priors.UNEVEN, 0.0)
 
     def logs(self, rows: Index, points: Array) -> Array:
         """Logarithm of the leading hypotheses of some series, NaN where they are not positive."""

@@ -16,6 +16,7 @@ from ranksight.model.series.noise import Location, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.lasting import Lasting
+from ranksight.model.uncertainty.slope import primes_of
 
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
@@ -106,6 +107,7 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
         repetitions=quality.repetitions,
         noisy=quality.noisy,
         samples=location.samples,
+        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
         hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
         lasting=searched.lasting,
     )

@@ -22,6 +22,7 @@ from ranksight.model.fitting.parallel import join, pick
 from ranksight.model.fitting.ties import independent
 from ranksight.model.series.computation import apart_from_ranks
 from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty.slope import primes_of
 
 
 def fit_varied(series: Series, **settings: Any) -> Fitted:
@@ -170,6 +171,7 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         fitted,
         parameters=series.parameters,
         terms=terms,
+        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
         drift=drift,
         trained=trained,
         below=below,

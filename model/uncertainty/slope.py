@@ -16,15 +16,17 @@ along, the work per rank stays within what was measured, and functions are as go
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.dims import largest_prime
 from ranksight.core.metrics import Kind
 from ranksight.model import priors
 from ranksight.model.search import leastsquares
+from ranksight.model.search.gridterms import MOST_RANKS
 from ranksight.model.series.noise import Location
 from ranksight.model.uncertainty.mixture import Components
 
@@ -34,6 +36,19 @@ NORMAL = 100.0
 """Degrees of freedom from which Student's law is normal."""
 DIVIDING = ("ranks", "nodes", "p", "processes")
 """Parameters that divide work and add neighbours."""
+EVEN = 7
+"""Prime factors up to which numbers of ranks divide domains evenly, as libraries for Fourier transforms have it."""
+
+
+def primes_of(points: Array, parameters: Sequence[str]) -> Index:
+    """Largest prime factor (k, m) of whole numbers of ranks or nodes among `points` (k, m), which divide work the less
+    evenly the larger it is; 1 for all else."""
+    found = np.ones(points.shape, dtype=np.intp)
+    for axis, name in enumerate(parameters):
+        x = points[:, axis]
+        if name in DIVIDING and ((x >= 1) & (x == np.round(x)) & (x < MOST_RANKS)).all():
+            found[:, axis] = [largest_prime(int(each)) for each in x.tolist()]
+    return found
 
 
 def shows(low: float, metrics: Collection[str]) -> bool:

@@ -14,6 +14,7 @@ from ranksight.model.fitting.changing import changes
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.slope import Change, filled, turned, with_changes
 
 RANKS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
@@ -175,3 +176,23 @@ def test_mixtures_keep_their_total_with_changes() -> None:
     np.testing.assert_allclose(share.ravel(), [0.35, 0.35, 0.1, 0.1, 0.1])
     np.testing.assert_allclose(spread.ravel()[2:], np.sqrt(1 + 0.01))
     assert centre.shape == freedom.shape == (5, 1, 1)
+
+
+def test_numbers_of_nodes_that_divide_worse_than_those_measured_have_room_upwards() -> None:
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    series = Series(("nodes",), x[:, None], (10 / x + 1)[None, :, None], ("k",), ("time",))
+    fitted = Fitted.from_dict(fit_series(series).to_dict())
+    even, uneven = fitted.predict(np.array([[16.0]])), fitted.predict(np.array([[17.0]]))
+
+    def reach(of: Forecast, end: str) -> float:
+        return abs(float(np.log(getattr(of, end) / of.value)[0, 0]))
+
+    assert reach(uneven, "upper") > reach(even, "upper") + 0.05
+    assert reach(uneven, "lower") == pytest.approx(reach(even, "lower"), rel=0.1)
+    instructions = fit_series(replace(series, metrics=("instructions",))).predict(np.array([[17.0]]))
+    assert reach(instructions, "upper") < 0.01
+    # Runs on 13 nodes show what 26 take, and threes divide as well as twos.
+    x = np.array([1.0, 2.0, 4.0, 13.0])
+    known = fit_series(replace(series, points=x[:, None], values=(10 / x + 1)[None, :, None]))
+    assert reach(known.predict(np.array([[26.0]])), "upper") < reach(uneven, "upper")
+    assert reach(fitted.predict(np.array([[18.0]])), "upper") < reach(even, "upper") + 0.02
