@@ -26,6 +26,10 @@ they leave, of one parameter or of several; pairs of products, completed or not,
 scatter, which are as many again; a decay faster than the division of work, which needs caches that take in
 more with every rank; a term of a process grid of several dimensions, and of one of its sides; and any function of the
 work per rank. Chosen by ``python -m benchmarks choices``."""
+EXCHANGED_FORMS = 4.0
+"""Logarithm of the odds, 1, by which forms with a part that falls and one that grows with the ranks are likelier for
+the times of a program's messages than for others: surfaces of divided domains become smaller, and trees of collectives
+deeper. It makes up for ``more`` of :data:`FORMS`."""
 GROWTH_UNSEEN = 1.0
 """Logarithm of the odds, 1, against an e-fold of growth ahead that nothing within the points has shown, for each
 parameter and each term besides the first: with every one of them there are as many times more forms that show it by

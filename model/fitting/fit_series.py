@@ -25,6 +25,7 @@ from ranksight.model.search.regimes import without_first
 from ranksight.model.search.screening import Screened, evidence, keep
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
+from ranksight.model.series.computation import exchanging
 from ranksight.model.series.noise import Location
 from ranksight.model.series.reducing import Series
 from ranksight.model.spaces import SPACES
@@ -34,6 +35,8 @@ from ranksight.model.uncertainty.lasting import Lasting
 
 BATCH = 250_000
 """Hypotheses x series in memory at once."""
+TIMES = ("time", "mpi_time")
+"""Metrics of how long messages take."""
 MANY = 40_000
 """Series from which they are fitted share by share, which bounds memory and lets processes work at once."""
 
@@ -101,7 +104,8 @@ def fit_series(
     positive = is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
-    task = _Task(offered, series.points, groups, positive, intervals, segments and line != 0, line, grid)
+    exchanges = _exchanges(series)
+    task = _Task(offered, series.points, groups, positive, exchanges, intervals, segments and line != 0, line, grid)
     searched = task.search(location)
     if guide:
         searched = replace(searched, found=prefer(searched.found, series.kernels, series.metrics))
@@ -141,7 +145,13 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
         side = (series.points[:, 0][None, :] < breaks[rows][:, None]) == left
         mine = location.part(rows)
         mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
-        part = replace(task, groups=_groups(some.metrics, sampled), positive=positive, segments=False)
+        part = replace(
+            task,
+            groups=_groups(some.metrics, sampled),
+            positive=positive,
+            exchanges=task.exchanges[rows],
+            segments=False,
+        )
         sides.append((mine, part.search(mine)))
     (below_location, low), (above_location, high) = sides
     below = fitted_from(some, label, below_location, positive, low)
@@ -151,6 +161,16 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
     location.repeats[rows] = above_location.repeats
     fitted = fitted_from(series, label, location, task.positive, both)
     return replace(fitted, breaks=breaks[:, None], below=below, below_rows=rows)
+
+
+def _exchanges(series: Series) -> Mask:
+    """Series (s,) of the times of all messages of a program, along its ranks; single operations have their own laws."""
+    if series.parameters != ("ranks",):
+        return np.zeros(len(series), dtype=bool)
+    kernels = exchanging(series)
+    return np.array(
+        [name in TIMES and kernel in kernels and not kernel.startswith("MPI_") for kernel, name in series.keys]
+    )
 
 
 def _along(offered: Offer, line: int) -> Offer:
@@ -174,13 +194,17 @@ def _groups(metrics: tuple[str, ...], sampled: Mask) -> dict[Group, Index]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Series of one metric that are fitted at once; `base` (s,) is the variance of a configuration's value."""
+    """Series of one metric that are fitted at once.
+
+    `base` (s,) is the variance of a configuration's value, `exchanges` (s,) says which are times of messages.
+    """
 
     group: Group
     kind: Kind
     location: Location
     positive: Mask
     base: Array
+    exchanges: Mask
 
 
 @dataclass(frozen=True)
@@ -191,6 +215,7 @@ class _Task:
     points: Array
     groups: Mapping[Group, Index]
     positive: Mask
+    exchanges: Mask
     intervals: bool
     segments: bool
     line: int | None = None
@@ -215,7 +240,8 @@ class _Task:
         parts = []
         for start in range(0, len(base), step):
             batch = order[start : start + step]
-            parts.append(self._batch(_Batch(group, kind, location.part(batch), positive[batch], base[batch])))
+            mine = location.part(batch), positive[batch], base[batch], self.exchanges[rows][batch]
+            parts.append(self._batch(_Batch(group, kind, *mine)))
             progress(f"functions of {name}", start + len(batch), len(base))
         return joined(parts, np.argsort(order))
 
@@ -230,6 +256,10 @@ class _Task:
             self.learned[batch.group] = _Learned(common, every)
         else:
             shift = self.learned[batch.group].shift
+        if batch.exchanges.any():
+            shift = shift + priors.EXCHANGED_FORMS * np.outer(
+                batch.exchanges, shrinkage.falls_and_grows(problem, screened)
+            )
         score = shrinkage.shifted(score, shift)
         score = score + shrinkage.on_one_grid(problem, screened, score, self.grid)
         found = keep(problem, screened, score, v0, d0)

@@ -150,3 +150,20 @@ def test_a_sum_of_a_constant_work_and_communication_is_found(spread: float) -> N
     assert far.value[:, 0] == pytest.approx(truth, rel=10 * spread)
     # What grows sevenfold beyond the runs may have stopped growing, unless it keeps closely to its function.
     assert (far.status[: 2 if spread < 0.01 else 1] == 0).all()
+
+
+def test_growth_of_messages_behind_their_fall_is_not_ruled_out() -> None:
+    """Halos become smaller and trees deeper: at few ranks a power and a constant are as near to the sum."""
+    p = np.array([1.0, 2.0, 4.0, 8.0, 12.0, 24.0, 48.0])
+
+    def messages(ranks: np.ndarray) -> np.ndarray:
+        return np.where(ranks > 1, 6.5e-3 + 1.62e-2 * ranks ** (-0.75) + 3.7e-4 * np.log2(ranks), 0.0)
+
+    generator = np.random.default_rng(2)
+    times = np.stack([10 / p, messages(p)])[:, :, None] * np.exp(0.008 * generator.normal(size=(2, 7, 3)))
+    counts = np.broadcast_to((1e9 / p)[None, :, None], (1, 7, 3))
+    names = ("solve", "mpi", "solve"), ("time", "time", "instructions")
+    fitted = fit_series(Series(("ranks",), p[:, None], np.concatenate([times, counts]), *names))
+    asked = np.array([96.0, 192.0, 384.0, 768.0])
+    answer, truth = fitted.predict(asked[:, None]), messages(asked)
+    assert ((answer.lower[1] <= truth) & (truth <= answer.upper[1])).all()
