@@ -218,7 +218,7 @@ def gather(
         ),
         loads=np.stack([count(name) for name in LEVELS]),
         stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
-        stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
+        stalled=topdown.bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
         cpi=np.where(np.isfinite(terms.cpi), terms.cpi, _cpi(each["execution"], instructions, ceilings)),
         minimum_wait=terms.minimum_wait,
         factor=terms.factor,
