@@ -8,14 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.analysis.diagnosis.causes import CAUSES, VERDICTS
+from ranksight.analysis.diagnosis.causes import CAUSES, VERDICTS, causes_of
 from ranksight.analysis.diagnosis.ceilings import Ceilings
-from ranksight.analysis.diagnosis.diagnosing import causes_of
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.few import PLACES, Samples, draws
 from ranksight.analysis.diagnosis.roofline import table
+from ranksight.analysis.diagnosis.verdicts import CHANGES, savings
 from ranksight.analysis.diagnosis.verdicts import table as verdicts_table
-from ranksight.analysis.diagnosis.whatif import CHANGES, savings
 from ranksight.core.errors import InputError
 
 Make = Callable[..., Evidence]

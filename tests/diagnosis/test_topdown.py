@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.analysis.diagnosis.causes import VERDICTS
-from ranksight.analysis.diagnosis.diagnosing import causes_of
+from ranksight.analysis.diagnosis.causes import VERDICTS, causes_of
 from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.topdown import FIRST, LEVELS, SECOND, THIRD, bound
 
