@@ -73,14 +73,8 @@ def status_quo(
     keys = [key for key in before.keys if key in there and key not in taken]
     if not keys and not taken:
         raise InputError(f"{earlier.path} shares no function and metric with the experiment checked")
-    models = fit_models(
-        before,
-        dict.fromkeys(keys, Growth()),
-        rulers={**status_quo_rulers(now.parameters), **study.rulers},
-        depth=study.depth,
-        ahead=ahead,
-        over_repetitions=study.over_repetitions or "auto",
-    )
+    around = dict.fromkeys(keys, Growth())
+    models = fit_models(before, around, study, ahead, status_quo_rulers(now.parameters))
     found: dict[Key, Expectation] = {}
     missing: dict[Key, str] = {}
     for key, model in models.items():

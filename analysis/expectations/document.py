@@ -62,6 +62,7 @@ LEAST_R2 = 0.5
 LEAST_SETTINGS = 5
 """Values of a parameter that a verdict needs (Shudler et al. 2015, section 2.3)."""
 TABLES = ("parameters", "hold", "measurement", "search", "expect", "rules", "litmus")
+WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
 Name = Annotated[str, Meta(min_length=1)]
 MEASUREMENT = {"ranks": Name, "repetitions": Name}
 SEARCH = {
@@ -115,6 +116,11 @@ class Study:
     upper: bool = False  # only growth beyond the deviation limit violates an expectation; slower growth is accepted
     symbols: Mapping[str, str] = field(default_factory=dict)  # short name to parameter
     source: str = ""  # the file
+
+    @property
+    def how(self) -> str:
+        """How repetitions become one value."""
+        return self.over_repetitions or "auto"
 
     @property
     def short(self) -> dict[str, str]:
@@ -261,8 +267,17 @@ class _Document:
     def known(self, entries: Iterable[str], names: tuple[str, ...], what: str) -> None:
         for name in entries:
             if name not in names:
-                near = difflib.get_close_matches(name, names, n=3) or names
-                raise InputError(f"{self.source}: no {what} is named {name!r}", f"nearest: {', '.join(near)}")
+                raise InputError(f"{self.source}: no {what} is named {name!r}", nearest(name, names))
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """What to offer in place of an unknown name."""
+    listed = tuple(dict.fromkeys(known))
+    folded = {other.casefold(): other for other in listed}
+    near = [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    if near:
+        return f"nearest: {', '.join(near)}"
+    return f"known: {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else otherwise
 
 
 def locate(text: str, table: str, key: str, value: str, offset: int = 0) -> tuple[int, int]:
