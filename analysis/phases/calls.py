@@ -23,6 +23,7 @@ from ranksight.core.tables import open_table
 from ranksight.counters.collectors.callgrind_intervals import INTERVALS
 from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING
 
+Workload = tuple[tuple[str, float], ...]
 EVENTS = "events"
 LOADS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 COUNTED = ("instructions", "flops", *LOADS)
@@ -48,6 +49,11 @@ class Calls:
     def ranks(self) -> int:
         """Number of ranks."""
         return int(self.configuration["ranks"])
+
+    @property
+    def workload(self) -> Workload:
+        """The parameters other than the ranks."""
+        return tuple((name, float(value)) for name, value in self.configuration.items() if name != "ranks")
 
     def has(self, name: str) -> bool:
         """Whether `name` is known of every stretch."""
