@@ -65,18 +65,16 @@ def phase_messages(
         _point(experiment, calls.configuration): _counts(table)
         for calls, table in zip(given, related.labelled, strict=True)
     }
-    names = sorted({kernel for table in tables.values() for kernel in table["kernel"]})
-    if not names:
+    both = zip(given, tables.values(), strict=True)
+    each = [table.groupby("kernel")[list(_METRICS)].sum() / calls.ranks for calls, table in both]
+    sums = pd.concat(dict(enumerate(each)), names=["at"]).unstack("at")
+    if sums.empty:
         return None
-    values = np.full((len(_METRICS) * len(names), len(tables), 1), np.nan)
-    for at, (calls, table) in enumerate(zip(given, tables.values(), strict=True)):
-        sums = table.groupby("kernel")[list(_METRICS)].sum() / calls.ranks
-        for row, metric in enumerate(_METRICS):
-            mine = sums[metric].reindex(names).to_numpy(dtype=float)
-            values[row * len(names) : (row + 1) * len(names), at, 0] = mine
+    sums = sums.reindex(columns=pd.MultiIndex.from_product([_METRICS, range(len(each))]))
+    values = sums.to_numpy(dtype=float).reshape(len(sums), len(_METRICS), -1).swapaxes(0, 1)
+    kernels, metrics = tuple(sums.index) * len(_METRICS), np.repeat(_METRICS, len(sums)).tolist()
     points = np.array(list(tables), dtype=np.float64)
-    kernels = tuple(names) * len(_METRICS)
-    series = Series(experiment.parameters, points, values, kernels, tuple(np.repeat(_METRICS, len(names)).tolist()))
+    series = Series(experiment.parameters, points, values.reshape(-1, len(points), 1), kernels, tuple(metrics))
     first = {point: runs[0].id for point, runs in traced(experiment).items()}
 
     def table_of(run: Run) -> pd.DataFrame | None:
