@@ -213,21 +213,23 @@ class _Document:
                 yield Rule(metric, rule, self.place("rules", metric, text))
 
     def ruler(self, name: str, entries: Mapping[str, Any]) -> Ruler:
-        """The terms of [search.terms.PARAMETER], each a list of exponents: numbers, or fractions as text."""
-        table, found = f"search.terms.{name}", []
-        self.known(entries, ("powers", "logs", "rates"), f"entry of [{table}]")
-        for key in ("powers", "logs", "rates"):
-            try:
-                given = (Fraction(str(item)).limit_denominator(840) for item in entries.get(key, [0]))
-                values = tuple(given)
-            except (TypeError, ValueError, ZeroDivisionError):
-                values = ()
-            if not 0 < len(values) <= 200 or any(abs(value) > grammar.LARGEST for value in values):
-                raise InputError(
-                    f"{self.at(table, key)}: {key} is not a list of exponents", 'write it like ["0", "1/4", "1/3", 0.5]'
-                )
-            found.append(values)
-        return Ruler(*found)
+        """The terms of [search.terms.PARAMETER]."""
+        table, keys = f"search.terms.{name}", ("powers", "logs", "rates")
+        self.known(entries, keys, f"entry of [{table}]")
+        powers, logs, rates = (self.exponents(entries.get(key, [0]), table, key) for key in keys)
+        return Ruler(powers, logs, rates)
+
+    def exponents(self, given: Any, table: str, key: str) -> tuple[Fraction, ...]:
+        """A list of exponents, numbers or fractions as text."""
+        try:
+            values = tuple(Fraction(str(item)).limit_denominator(840) for item in given)
+        except (TypeError, ValueError, ZeroDivisionError):
+            values = ()
+        if not 0 < len(values) <= 200 or any(abs(value) > grammar.LARGEST for value in values):
+            raise InputError(
+                f"{self.at(table, key)}: {key} is not a list of exponents", 'write it like ["0", "1/4", "1/3", 0.5]'
+            )
+        return values
 
     def table(self, name: str, kinds: Any) -> dict[str, Any]:
         """The entries of a table: of one kind, or those known with the kind of each."""

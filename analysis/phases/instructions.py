@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ranksight.analysis.phases.weights import Weight, displacement, line
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, ratio
 
 CONSTANT = 0.05
 """Largest spread of totals that still counts as constant: similarity within 95 % holds for groups and totals."""
@@ -104,7 +104,7 @@ class InstructionTable:
     def at(self, ranks: ArrayLike) -> Array:
         """Instructions of one rank in one occurrence, ``P_i``; infinite where the phase does not occur."""
         shared = self.group_size(ranks) * self.weight.at(ranks)
-        return np.divide(self.total, shared, out=np.full(shared.shape, np.inf), where=shared > 0)
+        return ratio(self.total, shared, np.inf)
 
     def frame(self, targets: ArrayLike) -> pd.DataFrame:
         """Measured rows, then predicted ones at `targets`.

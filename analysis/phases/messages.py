@@ -67,7 +67,7 @@ def phase_messages(
     }
     both = zip(given, tables.values(), strict=True)
     each = [table.groupby("kernel")[list(_METRICS)].sum() / calls.ranks for calls, table in both]
-    sums = pd.concat(dict(enumerate(each)), names=["at"]).unstack("at")
+    sums = pd.DataFrame(pd.concat(dict(enumerate(each)), names=["at"]).unstack("at"))
     if sums.empty:
         return None
     sums = sums.reindex(columns=pd.MultiIndex.from_product([_METRICS, range(len(each))]))
