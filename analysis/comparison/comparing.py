@@ -122,16 +122,10 @@ def compare(
 
     Raises InputError when the two have other parameters, no metric or no configuration in common.
 
-    Parameters
-    ----------
-    points : (k, m), optional
-        Where they are compared; without, at the configurations that both were measured at.
-    scatter : float
-        Relative standard deviation of measured times between jobs.
-    level : float
-        Probability of intervals; ``1 - level`` is the accepted share of false ones among the changes reported.
-    names : mapping of str to str, optional
-        What kernels of the first are called in the second, where it is not the same.
+    `points` (k, m): where they are compared; without, at the configurations that both were measured at. `scatter`:
+    relative standard deviation of measured times between jobs. `level`: probability of intervals; ``1 - level`` is the
+    accepted share of false ones among the changes reported. `names`: what kernels of the first are called in the
+    second, where it is not the same.
     """
     _check_parameters(before, after)
     common = common_points(before.model.training, after.model.training)

@@ -70,29 +70,15 @@ def _table(make: Make) -> Make:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong with a program at some configurations, and on the way there.
-
-    Attributes
-    ----------
-    evidence : Evidence
-        What the model knows at the configurations asked for.
-    causes : Causes
-        Shares and verdicts there.
-    level : float
-        Probability of intervals.
-    only : tuple of str
-        Kernels whose verdicts are reported; all where empty.
-    given : Evidence, optional
-        The line to the target (:attr:`line`), where it is at hand.
-    """
+    """What is wrong with a program at some configurations, and on the way there."""
 
     application: str
-    evidence: Evidence
-    causes: Causes
+    evidence: Evidence  # what the model knows at the configurations asked for
+    causes: Causes  # shares and verdicts there
     model: Model
-    level: float
-    only: tuple[str, ...] = ()
-    given: Evidence | None = None
+    level: float  # probability of intervals
+    only: tuple[str, ...] = ()  # kernels whose verdicts are reported; all where empty
+    given: Evidence | None = None  # the line to the target (:attr:`line`), where it is at hand
 
     def __repr__(self) -> str:
         asked = counted(self.evidence.points.shape[0], "configuration")
@@ -285,13 +271,7 @@ def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequen
     Raises InputError when the model has no kernel's time or not the kernels named, or a configuration has no whole
     number of ranks from 1 on.
 
-    Parameters
-    ----------
-    points : (k, m)
-    level : float
-        Probability of intervals.
-    kernels : sequence of str, optional
-        Kernels whose verdicts are reported; all when not given.
+    `level`: probability of intervals. `kernels`: those whose verdicts are reported; all when not given.
     """
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
     if "time" not in model.fitted.metrics:

@@ -74,16 +74,8 @@ def better(
 ) -> tuple[str, float] | None:
     """The layout that saves most, in words, and the seconds of a rank that it saves; None where none does.
 
-    Parameters
-    ----------
-    found : DataFrame
-        Of :func:`layouts`.
-    point : (m,)
-        Configuration.
-    choice : str, Selector or mapping
-        Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
-    surface : float
-        Seconds of a rank in kernels that follow the surface.
+    `found`: of :func:`layouts`. `point` (m,): configuration. `choice`: of collective algorithms; see
+    :func:`ranksight.comm.costs.cost.cost`. `surface`: seconds of a rank in kernels that follow the surface.
     """
     mine = found[found["default"]]
     if mine.empty:

@@ -60,15 +60,9 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     ``by`` (``time``, or ``instructions`` where the data suffice for these and not for the time: the kernel is then
     taken to keep its time per instruction); the largest first.
 
-    Parameters
-    ----------
-    strong : bool
-        See :func:`is_strong`.
-    node : int
-        Ranks of a node: messages first grow by the step from links inside a node to those between nodes.
-    since : (K,), optional
-        The fewest ranks that each kernel was seen at: with fewer there is none, and nothing to have grown from;
-        infinite where it was seen at one number of ranks, which does not determine others.
+    `strong`: see :func:`is_strong`. `node`: ranks of a node: messages first grow by the step from links inside a node
+    to those between nodes. `since` (K,): the fewest ranks that each kernel was seen at: with fewer there is none, and
+    nothing to have grown from; infinite where it was seen at one number of ranks, which does not determine others.
     """
     times, ranks, by = _curves(line)
     count, k = times.shape

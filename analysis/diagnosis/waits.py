@@ -179,14 +179,8 @@ def _order(seconds: np.ndarray[Any, np.dtype[np.float64]]) -> float:
 
 
 def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
-    """Waiting at the measured configurations, most ranks and most waiting first.
-
-    Returns
-    -------
-    DataFrame
-        The entries of :func:`observe_waits` with ``state``: ``serialisation``, ``late arrival``,
-        ``undetermined`` (ranks shared cores) or empty where nothing is waited for.
-    """
+    """The entries of :func:`observe_waits`, most ranks and most waiting first, with ``state``: ``serialisation``,
+    ``late arrival``, ``undetermined`` (ranks shared cores) or empty where nothing is waited for."""
     frame = pd.DataFrame([dict(row) for row in observed])
     if frame.empty:
         return pd.DataFrame(columns=[*COLUMNS, "state"])

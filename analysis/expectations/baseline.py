@@ -46,16 +46,8 @@ def status_quo(
 
     Raises InputError when the experiments share no function, or vary other parameters.
 
-    Parameters
-    ----------
-    study : Study
-        What is held and how values are reduced; its own expectations come first.
-    now : Series
-        What is checked.
-    taken : mapping of (function, metric) to Expectation
-        Those that the study states.
-    ahead : (k, m)
-        Configurations that are asked for.
+    `study`: what is held and how values are reduced. `now`: what is checked. `taken`: expectations that the study
+    states, which come first. `ahead` (k, m): configurations that are asked for.
     """
     names = [name for name in dict.fromkeys(now.metrics) if name in earlier.metrics()]
     if not names:

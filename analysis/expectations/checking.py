@@ -70,16 +70,10 @@ def check(
 
     Raises InputError for unknown functions, metrics or parameters, and contradictions.
 
-    Parameters
-    ----------
-    study : Study
-        See :mod:`ranksight.analysis.expectations.document`; with a baseline it may state nothing.
-    targets : mapping of str to sequence of float, optional
-        Values of parameters at which costs are computed, all combinations; parameters not named stay at their largest.
-    baseline : Experiment, optional
-        The status quo, for functions without an expectation.
-    metrics : sequence of str, optional
-        Only these; with a baseline all time and requirement metrics when not given.
+    `study`: see :mod:`ranksight.analysis.expectations.document`; with a baseline it may state nothing. `targets`:
+    values of parameters at which costs are computed, all combinations; parameters not named stay at their largest.
+    `baseline`: the status quo, for functions without an expectation. `metrics`: only these; with a baseline all time
+    and requirement metrics when not given.
     """
     if "p" not in (*study.symbols, *experiment.parameters) and "ranks" in experiment.parameters:
         study = study.with_symbol("p", "ranks")

@@ -36,30 +36,16 @@ CERTAIN = 0.975
 
 @dataclass(frozen=True)
 class Model:
-    """The model of one function and metric: a row of a fit.
-
-    Attributes
-    ----------
-    space : tuple of Growth
-        Terms that were searched.
-    widened : bool
-        Whether the generated space had to be widened, its upper boundary being the best of it.
-    points, values : (n, m), (n, r)
-        What was measured; NaN where missing.
-    how : str
-        How repetitions become one value.
-    ahead : (k, m)
-        Configurations that are asked for.
-    """
+    """The model of one function and metric: a row of a fit."""
 
     fitted: Fitted
     row: int
-    space: tuple[Growth, ...]
-    widened: bool
-    points: Array
-    values: Array
-    how: str
-    ahead: Array
+    space: tuple[Growth, ...]  # terms that were searched
+    widened: bool  # whether the generated space had to be widened, its upper boundary being the best of it
+    points: Array  # (n, m): what was measured
+    values: Array  # (n, r): NaN where missing
+    how: str  # how repetitions become one value
+    ahead: Array  # (k, m): configurations that are asked for
 
     @property
     def formula(self) -> str:

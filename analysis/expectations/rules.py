@@ -84,16 +84,7 @@ def holds_in_the_limit(smaller: Sequence[Growth], larger: Sequence[Growth]) -> b
 
 
 def check_rule(rule: Rule, models: Mapping[Key, Model], targets: Array, study: Study) -> RuleFinding:
-    """Check one rule.
-
-    Parameters
-    ----------
-    models : mapping of (function, metric) to Model
-    targets : (k, m)
-        Configurations at which the models are held against each other.
-    study : Study
-        What evidence has to be.
-    """
+    """Check one rule; models are held against each other at `targets` (k, m), `study` says what evidence has to be."""
     sides = rule.inequality.smaller, rule.inequality.larger
     used = {name: models[name, rule.metric] for name in rule.inequality.functions}
     at, measured = _measured(sides, used, study.how)

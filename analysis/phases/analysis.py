@@ -93,21 +93,11 @@ def analyse(
     event traces, with one rank count, where nothing repeats, one phase is all there is, or phases of different rank
     counts are not those of one program.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        With a parameter ``ranks``, and runs of the collector ``pmpi-events`` at two rank counts or more.
-    platform : Platform
-        Whose clock and latencies turn counts into cycles, and whose network messages go over.
-    workload : mapping of str to float, optional
-        The original workload; that which computes most where not given.
-    small : mapping of str to float, optional
-        The workload that distant points come from; of the others, that with most rank counts where not given.
-    clock : {"measured", "simulated"}, optional
-        Which time of computation is taken. When not given, measured time where every rank had a core, and simulated
-        time where not and loads were simulated between calls.
-    rule : str, optional
-        Rank counts that the program admits, of :data:`ranksight.analysis.phases.weights.RULES`.
+    `experiment`: with a parameter ``ranks``, and runs of the collector ``pmpi-events`` at two rank counts or more.
+    `platform`: whose clock and latencies turn counts into cycles, and whose network messages go over. `workload`: the
+    original one; that which computes most where not given. `small`: the workload that distant points come from; of the
+    others, that with most rank counts where not given. `clock`: which time of computation is taken; see :func:`_clock`
+    where not given. `rule`: rank counts that the program admits, of :data:`ranksight.analysis.phases.weights.RULES`.
     """
     by = _calls(experiment)
     chosen = _original(by, workload)

@@ -94,12 +94,8 @@ def distant_point(
     """Choose among runs of the smaller workload, and look up what it stands for.
 
     `ranks`, `instructions`, `times`, `cpi` (m,): of each run, in the order of growing rank counts; instructions and
-    seconds of one rank in one occurrence. `table`: of the original workload.
-
-    Raises
-    ------
-    InsufficientError
-        See :func:`least` and :func:`stands_for`.
+    seconds of one rank in one occurrence. `table`: of the original workload. Raises InsufficientError as :func:`least`
+    and :func:`stands_for` do.
     """
     p, i, t, c = (np.asarray(given, dtype=np.float64) for given in (ranks, instructions, times, cpi))
     at = least(c)

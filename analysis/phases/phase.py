@@ -85,16 +85,8 @@ def build_phase(
 
     Raises InsufficientError when the phase was seen at one number of ranks only.
 
-    Parameters
-    ----------
-    number, body, share
-        See :class:`Phase`.
-    rows : DataFrame
-        Of this phase, with the original workload.
-    small : DataFrame
-        Of this phase, with a smaller workload; empty without one.
-    rule : str, optional
-        Rank counts that the program admits.
+    `rows`, `small`: of this phase, with the original workload and with a smaller one, empty without. `rule`: rank
+    counts that the program admits. The others are as in :class:`Phase`.
     """
     ranks = np.sort(rows["ranks"].unique())
     weights = rows.groupby("ranks")["weight"].median().to_numpy()

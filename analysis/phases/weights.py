@@ -105,13 +105,9 @@ def fit_weight(ranks: ArrayLike, weights: ArrayLike, rule: str | None = None) ->
     Raises InsufficientError with fewer than two rank counts; InputError when `rule` does not admit a rank count
     measured.
 
-    Parameters
-    ----------
-    ranks, weights : (m,)
-        Rank counts measured, and how often the phase occurred.
-    rule : str, optional
-        Which rank counts the program admits. When not given, the plain line is taken where it is exact, and else the
-        line with the largest R2 among the rules that admit every rank count measured.
+    `ranks`, `weights` (m,): rank counts measured, and how often the phase occurred. `rule`: which rank counts the
+    program admits; when not given, the plain line is taken where it is exact, and else the line with the largest R2
+    among the rules that admit every rank count measured.
     """
     p, y = np.asarray(ranks, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     if len(np.unique(p)) < 2:
