@@ -63,7 +63,7 @@ def table(
         if layout is not None and layout[1] >= HEAVY * total:
             rows.append(("decomposition", "", layout[1] / total, layout[0]))
     found = pd.DataFrame(rows, columns=COLUMNS)
-    return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
+    return found.sort_values("saves", ascending=False, kind="stable", ignore_index=True)
 
 
 def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:

@@ -52,7 +52,7 @@ def layouts(grid: Cartesian, ranks: int, cubic: bool = True) -> pd.DataFrame:
         volume = 2 * float(planes @ cuts) / ranks
         rows.append((extents, default, sum(n > 1 for n in extents), 2 * pairs / ranks, volume))
     found = pd.DataFrame(rows, columns=["layout", "default", "directions", "messages", "volume"])
-    return found.sort_values(["messages", "volume"], kind="stable").reset_index(drop=True)
+    return found.sort_values(["messages", "volume"], kind="stable", ignore_index=True)
 
 
 def _factorisations(ranks: int, dimensions: int) -> list[tuple[int, ...]]:

@@ -193,4 +193,4 @@ def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
     late = heavy & ~chain & (frame["waiting"] > frame["least"]) & (frame["late"] >= 0) & (frame["calls"] >= OFTEN)
     state = np.where(frame["shared"], "undetermined", "late arrival")
     frame["state"] = np.where(chain, "serialisation", np.where(late, state, ""))
-    return frame.sort_values(["ranks", "part"], ascending=False, kind="stable").reset_index(drop=True)
+    return frame.sort_values(["ranks", "part"], ascending=False, kind="stable", ignore_index=True)

@@ -207,7 +207,7 @@ def _with_counts(
         counts = experiment.table(run, INTERVALS)
         if counts is None:
             continue
-        counts = counts.sort_values(["rank", "number"], kind="stable").reset_index(drop=True)
+        counts = counts.sort_values(["rank", "number"], kind="stable", ignore_index=True)
         if len(counts) != len(table) or not (
             (counts["rank"].to_numpy() == table["rank"].to_numpy()).all()
             and (counts["operation"].astype(str).to_numpy() == table["operation"].to_numpy()).all()
