@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.analysis.diagnosis.balance import observe_balance
+from ranksight.analysis.diagnosis.balance import observe_balance, observe_teams
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.evidence import served
-from ranksight.analysis.diagnosis.teams import observe_teams
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
@@ -31,7 +30,7 @@ def observe(
     an instruction that its loads and stores may wait where they would least), ``counted``
     (:class:`ranksight.analysis.diagnosis.counted.Counted`), ``balance``
     (:func:`ranksight.analysis.diagnosis.balance.observe_balance`), ``teams``
-    (:func:`ranksight.analysis.diagnosis.teams.observe_teams`), ``waits``
+    (:func:`ranksight.analysis.diagnosis.balance.observe_teams`), ``waits``
     (:func:`ranksight.analysis.diagnosis.waits.observe_waits`), ``exchanges``
     (:func:`ranksight.analysis.diagnosis.exchanges.observe_exchanges`); each where its evidence is there.
 

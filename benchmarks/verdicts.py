@@ -262,7 +262,7 @@ def _named(found: Diagnosis) -> list[tuple[str, str]]:
 
 
 def _rajaperf(settings: Settings) -> str:
-    from ranksight.analysis.diagnosis.topdown import FIRST, SECOND, THIRD, Sides
+    from ranksight.analysis.diagnosis.topdown import LEVELS, SECOND, THIRD, bound
 
     try:
         table = rajaperf.kernels(settings)
@@ -273,9 +273,10 @@ def _rajaperf(settings: Settings) -> str:
     said = np.zeros(len(table), dtype=bool)
     for kernel in np.unique(names):
         held = names == kernel
-        law = Sides.learn({name: table.loc[~held, name].to_numpy() for name in (*FIRST, *SECOND, *THIRD)})
-        memory, core = law({name: table.loc[held, name].to_numpy() for name in (*FIRST, *THIRD)})
-        said[held] = memory > core
+        known = {name: table[name].to_numpy(dtype=float) for name in LEVELS}
+        known |= {name: np.where(held, np.nan, known[name]) for name in SECOND}
+        memory, core = (bound(known, name) for name in SECOND)
+        said[held] = (memory > core)[held]
     right = said == label
     clear = (table["memory_bound"] - table["core_bound"]).abs().to_numpy() >= CLEAR
     wrong = ", ".join(sorted(set(names[~right]))) or "none"

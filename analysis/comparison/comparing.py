@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from ranksight.analysis.comparison.explain import Cause, explain
 from ranksight.analysis.comparison.sides import (
     Side,
     common_points,
+    forecast_side,
+    joined,
     measured_side,
     predicted_side,
     renamed,
@@ -119,16 +122,10 @@ def compare(
 
     Raises InputError when the two have other parameters, no metric or no configuration in common.
 
-    Parameters
-    ----------
-    points : (k, m), optional
-        Where they are compared; without, at the configurations that both were measured at.
-    scatter : float
-        Relative standard deviation of measured times between jobs.
-    level : float
-        Probability of intervals; ``1 - level`` is the accepted share of false ones among the changes reported.
-    names : mapping of str to str, optional
-        What kernels of the first are called in the second, where it is not the same.
+    `points` (k, m): where they are compared; without, at the configurations that both were measured at. `scatter`:
+    relative standard deviation of measured times between jobs. `level`: probability of intervals; ``1 - level`` is the
+    accepted share of false ones among the changes reported. `names`: what kernels of the first are called in the
+    second, where it is not the same.
     """
     _check_parameters(before, after)
     common = common_points(before.model.training, after.model.training)
@@ -150,9 +147,6 @@ def compare(
     mine, theirs = (each.model.breakdown(chosen).terms for each in (before, after))
     if mine is not None:
         mine = replace(mine, kernels=tuple(names.get(kernel, kernel) for kernel in mine.kernels))
-    scales = _Scales([], [], None, 0)
-    if timer:
-        scales = _scales(before, after, timer, chosen, names)
     return Comparison(
         before=sides[0],
         after=sides[1],
@@ -162,14 +156,11 @@ def compare(
         timer=timer or "",
         changes=found,
         causes=_causes(found, timer, sides, (mine, theirs)) if timer else {},
-        crossovers=scales.crossovers,
-        onsets=scales.onsets,
-        ranks=scales.ranks,
         level=level,
-        unpredicted=scales.unpredicted,
         renamed=same_kernels(*sides),
         work=_work(sides, timer),
         differences=differences(before.runs, after.runs) if before.runs and after.runs else (),
+        **_scales(before, after, timer, chosen, names),
     )
 
 
@@ -217,7 +208,11 @@ def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Si
         side = _timed(measured_side(subject.name, subject.series, points, scatter), subject.model)
     else:
         side = predicted_side(subject.name, subject.model, points)
-    return _with_messages(side, subject.model, points)
+    communication = subject.model.equation.communication
+    if communication is None:
+        return side
+    said, rows = communication.functions.predict(points), dict(communication.functions.rows)
+    return joined(side, forecast_side(subject.name, rows, [said]))
 
 
 def _timed(side: Side, model: Model) -> Side:
@@ -231,44 +226,13 @@ def _timed(side: Side, model: Model) -> Side:
     return replace(side, sound=sound)
 
 
-def _with_messages(side: Side, model: Model, points: Array) -> Side:
-    """The side with the messages and bytes of its operations, where they were traced."""
-    communication = model.equation.communication
-    if communication is None:
-        return side
-    said = communication.functions.predict(points)
-    rows, values, errors, sound = dict(side.rows), [side.value], [side.error], [side.sound]
-    for key, row in communication.functions.rows.items():
-        if key not in rows:
-            rows[key] = len(side.value) + len(values) - 1
-            values.append(said.value[row][None])
-            with np.errstate(all="ignore"):
-                errors.append(np.nan_to_num((said.upper - said.lower)[row] / said.value[row] / 3, posinf=1.0)[None])
-            sound.append((said.status[row] == 0)[None])
-    count = len(values) - 1
-    freedom = np.concatenate([side.freedom, np.full((count, len(points)), 1e6)])
-    return replace(
-        side,
-        rows=rows,
-        value=np.concatenate(values),
-        error=np.concatenate(errors),
-        freedom=freedom,
-        sound=np.concatenate(sound),
-    )
-
-
-@dataclass(frozen=True)
-class _Scales:
-    crossovers: list[Crossover]
-    onsets: list[Onset]
-    ranks: tuple[float, float] | None
-    unpredicted: int
-
-
-def _scales(before: Subject, after: Subject, timer: str, points: Array, names: Mapping[str, str]) -> _Scales:
-    """Crossovers and onsets over the ranks, the other parameters as at the last configuration."""
-    nothing = _Scales([], [], None, 0)
-    if "ranks" not in before.model.parameters:
+def _scales(
+    before: Subject, after: Subject, timer: str | None, points: Array, names: Mapping[str, str]
+) -> dict[str, Any]:
+    """The fields of :class:`Comparison` that are of scales: over the ranks, the other parameters as at the last
+    configuration."""
+    nothing: dict[str, Any] = {"crossovers": [], "onsets": [], "ranks": None}
+    if timer is None or "ranks" not in before.model.parameters:
         return nothing
     at = before.model.parameters.index("ranks")
     low = max(before.model.training[:, at].min(), after.model.training[:, at].min())
@@ -287,9 +251,12 @@ def _scales(before: Subject, after: Subject, timer: str, points: Array, names: M
         for (kernel, name), row in side.rows.items()
         if name == timer and kernel != WHOLE and not side.sound[row, -1]
     }
-    return _Scales(
-        crossovers(old, new, timer, values), onsets(old, new, timer, values), (float(low), high), len(unpredicted)
-    )
+    return {
+        "crossovers": crossovers(old, new, timer, values),
+        "onsets": onsets(old, new, timer, values),
+        "ranks": (float(low), high),
+        "unpredicted": len(unpredicted),
+    }
 
 
 def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:

@@ -56,11 +56,12 @@ def explain(
     if not all(np.isfinite(t) and t > 0 for t in time):
         return []
     split = [_levels(kernel, timer, side, at, own) for side, own in zip(sides, terms, strict=True)]
+    weight = log_mean(time[1], time[0]) / time[0]
     if split[0] is not None and split[1] is not None:
         causes = _by_levels(split[0], split[1], time[0])
     else:
-        causes = _by_factors(_factors(kernel, timer, sides, at, time), time)
-    weight = log_mean(time[1], time[0]) / time[0]
+        factors = _factors(kernel, timer, sides, at, time)
+        causes = [_cause(name, weight, *both) for name, both in factors.items()]
     causes = [
         replace(cause, error=_relative(kernel, _MADE_OF.get(cause.name, (timer,)), sides, at) * _share(cause, weight))
         for cause in causes
@@ -96,36 +97,37 @@ def log_mean(a: float, b: float) -> float:
 
 def _factors(kernel: str, timer: str, sides: tuple[Side, Side], at: int, time: list[float]) -> dict[str, list[float]]:
     """Factors of the time, on both sides; their product is the time."""
-    counted = {name: [float(side.of(kernel, name)[at]) for side in sides] for name in _COUNTS}
-    good = {name for name, pair in counted.items() if all(np.isfinite(x) and x > 0 for x in pair)}
-    if "instructions" in good:
-        instructions = counted["instructions"]
-        rest = CPI if timer == "cycles" else "time per instruction"
-        if timer != "cycles" and "cycles" in good:
-            cycles = counted["cycles"]
-            return {
-                "instructions": instructions,
-                CPI: [c / i for c, i in zip(cycles, instructions, strict=True)],
-                "time per cycle": [t / c for t, c in zip(time, cycles, strict=True)],
-            }
-        return {"instructions": instructions, rest: [t / i for t, i in zip(time, instructions, strict=True)]}
-    if "messages" in good:
-        messages = counted["messages"]
-        if "bytes_sent" in good:
-            size = counted["bytes_sent"]
-            return {
-                "messages": messages,
-                "bytes per message": [b / m for b, m in zip(size, messages, strict=True)],
-                "time per byte": [t / b for t, b in zip(time, size, strict=True)],
-            }
-        return {"messages": messages, "time per message": [t / m for t, m in zip(time, messages, strict=True)]}
-    if "visits" in good:
-        visits = counted["visits"]
-        return {"calls": visits, "time per call": [t / v for t, v in zip(time, visits, strict=True)]}
-    return {"time": time}
+    found, last, before = {}, "", [1.0, 1.0]
+    for chain in _CHAINS:
+        for name in chain:
+            count = [float(side.of(kernel, name)[at]) for side in sides]
+            if name != timer and all(np.isfinite(x) and x > 0 for x in count):
+                found[_FACTORS[last, name]] = [c / b for c, b in zip(count, before, strict=True)]
+                last, before = name, count
+            elif not found:
+                break  # what follows is of this count
+        if found:
+            break
+    name = CPI if (last, timer) == ("instructions", "cycles") else _FACTORS[last, "time"]
+    return {**found, name: [t / b for t, b in zip(time, before, strict=True)]}
 
 
-_COUNTS = ("instructions", "cycles", "messages", "bytes_sent", "visits")
+_CHAINS = (("instructions", "cycles"), ("messages", "bytes_sent"), ("visits",))
+"""Counts that a time is divided by, one after another, the most telling first."""
+_FACTORS = {
+    ("", "instructions"): "instructions",
+    ("instructions", "cycles"): CPI,
+    ("instructions", "time"): "time per instruction",
+    ("cycles", "time"): "time per cycle",
+    ("", "messages"): "messages",
+    ("messages", "bytes_sent"): "bytes per message",
+    ("messages", "time"): "time per message",
+    ("bytes_sent", "time"): "time per byte",
+    ("", "visits"): "calls",
+    ("visits", "time"): "time per call",
+    ("", "time"): "time",
+}
+"""What a quantity over the one before it is called."""
 _MADE_OF = {
     "instructions": ("instructions",),
     "messages": ("messages",),
@@ -136,9 +138,9 @@ _MADE_OF = {
 """Counts behind the causes that no time goes into."""
 
 
-def _by_factors(factors: dict[str, list[float]], time: list[float]) -> list[Cause]:
-    weight = log_mean(time[1], time[0]) / time[0]
-    return [Cause(name, weight * float(np.log(b / a)), b / a) for name, (a, b) in factors.items()]
+def _cause(name: str, weight: float, before: float, after: float) -> Cause:
+    """The part of one factor of a product; `weight`: logarithmic mean of the product, in units of the time before."""
+    return Cause(name, weight * float(np.log(after / before)), after / before)
 
 
 @dataclass(frozen=True)
@@ -175,21 +177,19 @@ def _by_levels(before: _Split, after: _Split, time: float) -> list[Cause]:
     weight = log_mean(after.execution, before.execution) / time
     cpi = [side.execution / side.instructions for side in (before, after)]
     causes = [
-        Cause("instructions", weight * float(np.log(after.instructions / before.instructions)),
-              after.instructions / before.instructions),
-        Cause("cycles per instruction without waiting", weight * float(np.log(cpi[1] / cpi[0])), cpi[1] / cpi[0]),
-    ]  # fmt: skip
+        _cause("instructions", weight, before.instructions, after.instructions),
+        _cause("cycles per instruction without waiting", weight, *cpi),
+    ]
     slower, ratio = 0.0, []
     for name in LEVELS:
         old, new = before.waiting.get(name, 0.0), after.waiting.get(name, 0.0)
         place = PLACES[name]
         if old > 0 and new > 0:
             share = log_mean(new, old) / time
-            loads = after.loads[name] / before.loads[name]
-            each = (new / after.loads[name]) / (old / before.loads[name])
-            causes.append(Cause(f"loads from {place}", share * float(np.log(loads)), loads))
-            slower += share * float(np.log(each))
-            ratio.append(each)
+            causes.append(_cause(f"loads from {place}", share, before.loads[name], after.loads[name]))
+            each = _cause("waiting per load", share, old / before.loads[name], new / after.loads[name])
+            slower += each.part
+            ratio.append(each.ratio)
         elif old > 0 or new > 0:
             causes.append(Cause(f"loads from {place}", (new - old) / time, np.inf if new > 0 else 0.0))
     if ratio:

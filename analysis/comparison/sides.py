@@ -22,6 +22,7 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
 
 Key = tuple[str, str]
 
@@ -137,7 +138,11 @@ def predicted_side(name: str, model: Model, points: Array) -> Side:
     ]
     wholes = model.programs(points, missing) if missing else {}
     rows |= {(WHOLE, each): at for at, each in enumerate(wholes, len(said.value))}
-    parts = [said, *wholes.values()]
+    return forecast_side(name, rows, [said, *wholes.values()])
+
+
+def forecast_side(name: str, rows: dict[Key, int], parts: Sequence[Forecast]) -> Side:
+    """What forecasts say, whose series follow each other in the order of `rows`."""
     value, low, high, status = (
         np.concatenate([getattr(part, end) for part in parts]) for end in ("value", "lower", "upper", "status")
     )
@@ -148,6 +153,19 @@ def predicted_side(name: str, model: Model, points: Array) -> Side:
     # A sum whose parts have no answer is none.
     value = np.where((status != forecast.OK) & (value == 0), np.nan, value)
     return Side(name, rows, value, np.where(np.isfinite(error), error, np.inf), np.full(value.shape, EXACT), sound)
+
+
+def joined(side: Side, other: Side) -> Side:
+    """The side with the series of another one that it lacks."""
+    rows = {key: len(side.value) + row for key, row in other.rows.items()} | side.rows
+    return Side(
+        side.name,
+        rows,
+        *(
+            np.concatenate([getattr(each, which) for each in (side, other)])
+            for which in ("value", "error", "freedom", "sound")
+        ),
+    )
 
 
 def common_points(first: Array, second: Array) -> Array:

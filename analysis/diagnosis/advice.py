@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ranksight.analysis.diagnosis import whatif
 from ranksight.analysis.diagnosis.causes import VERDICTS, Causes
 from ranksight.analysis.diagnosis.evidence import Evidence
+from ranksight.analysis.diagnosis.verdicts import CHANGED, CHANGES, savings
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import format_factor, format_si
 
@@ -63,7 +63,7 @@ def table(
         if layout is not None and layout[1] >= HEAVY * total:
             rows.append(("decomposition", "", layout[1] / total, layout[0]))
     found = pd.DataFrame(rows, columns=COLUMNS)
-    return found.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
+    return found.sort_values("saves", ascending=False, kind="stable", ignore_index=True)
 
 
 def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:
@@ -111,7 +111,7 @@ def halved(evidence: Evidence, causes: Causes, total: float) -> list[Row]:
     at the last configuration; no row where it is less than :data:`HEAVY`."""
     rows = []
     whole, ranks = evidence.whole[:, -1], int(evidence.ranks[-1])
-    saved = whatif.savings(causes, evidence.mean, evidence.whole)[:, :, -1]
+    saved = savings(causes, evidence.mean, evidence.whole)[:, :, -1]
     for at in np.argsort(-whole, kind="stable").tolist():
         if evidence.kernels[at] == WHOLE or whole[at] / 2 < HEAVY * total:
             continue
@@ -119,7 +119,7 @@ def halved(evidence: Evidence, causes: Causes, total: float) -> list[Row]:
         verdict = VERDICTS[causes.verdict[at, -1]]
         text = f"{verdict}; halving its time saves {whole[at] / total / 2:.0%} of the program's"
         if saved[which, at] > 0:
-            change, part = whatif.TEXT[whatif.CHANGES[which]], saved[which, at] * whole[at] / total
+            change, part = CHANGED[CHANGES[which]], saved[which, at] * whole[at] / total
             text += f"; {change} {part:.0%} are saved"
         rows.append(("kernel", evidence.kernels[at], float(whole[at] / total / 2), text))
     messages = float(evidence.communication[:, -1].sum()) / total

@@ -1,8 +1,9 @@
-"""Load balance: how much more the busiest rank does than the mean, kernel by kernel, as measured.
+"""Load balance: how much more the busiest rank does than the mean, kernel by kernel, as measured; likewise threads.
 
 A superstep ends with its slowest rank, so max / mean of what ranks compute, less one, is what they wait for it (load
 imbalance factor; Calotoiu et al. 2013 reduce by the maximum for the same reason). Instructions measure it without the
-scatter of times, where they were counted on every rank; cycles and times, where they were not.
+scatter of times, where they were counted on every rank; cycles and times, where they were not. A parallel region ends
+with its slowest thread in the same way.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ UNEVEN = 1.05
 """Largest over mean from which ranks are called uneven; a twentieth is what dividing a grid by the ranks may leave."""
 HEAVY = 0.01
 """Part of the program's time that must be lost before a kernel is named."""
+COLUMNS = ["kernel", "ranks", "ratio", "before", "ahead", "having", "busiest", "metric", "lost", "named"]
+TEAM_COLUMNS = ["kernel", "ranks", "threads", "ratio", "thread", "metric", "lost", "named"]
 
 
 def observe_balance(experiment: Experiment) -> dict[str, Any]:
@@ -102,10 +105,9 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    columns = ["kernel", "ranks", "ratio", "before", "ahead", "having", "busiest", "metric", "lost", "named"]
     points = np.array(observed.get("configurations", []), dtype=np.float64)
     if not len(points) or "ranks" not in evidence.parameters:
-        return pd.DataFrame(columns=columns)
+        return pd.DataFrame(columns=COLUMNS)
     count = points[:, evidence.parameters.index("ranks")]
     order = np.argsort(count, kind="stable")
     total = float(evidence.total[-1])
@@ -122,8 +124,8 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         most, metric = count[order][known[-1]], str(entry["metric"])
         having, busiest = (int(np.array(entry[name])[order][known[-1]]) for name in ("having", "busiest"))
         rows.append((kernel, int(most), last, first, ahead, having, busiest, metric, lost, named))
-    found = pd.DataFrame(rows, columns=columns)
-    return found.sort_values("lost", ascending=False, kind="stable").reset_index(drop=True)
+    found = pd.DataFrame(rows, columns=COLUMNS)
+    return found.sort_values("lost", ascending=False, kind="stable", ignore_index=True)
 
 
 def busiest_ranks(observed: Mapping[str, Any], kernels: Collection[str]) -> set[tuple[tuple[float, ...], int]]:
@@ -150,3 +152,57 @@ def _predicted(evidence: Evidence, at: int | None, measured: float, total: float
         return 1 + waiting / mean, waiting / total
     lost = (measured - 1) * mean / total
     return float("nan"), lost / (1 + lost)
+
+
+def observe_teams(experiment: Experiment) -> dict[str, Any]:
+    """Largest over mean of what the threads of a rank do, of each kernel at the run with most threads in all.
+
+    Entries: ``ranks``, ``threads``, and ``kernels``: name to ``metric``, ``ratio`` (mean over ranks) and ``thread``
+    (that does most on most ranks). Empty where no run has rows of several threads.
+    """
+    best: tuple[int, int, pd.DataFrame] | None = None
+    for run in experiment.runs:
+        rows = experiment.table(run, "threads")
+        if rows is None or not {"kernel", "rank", "thread"} <= set(rows.columns):
+            continue
+        ranks, threads = rows["rank"].nunique(), rows.groupby("rank")["thread"].nunique().max()
+        if threads > 1 and (best is None or ranks * threads > best[0] * best[1]):
+            best = int(ranks), int(threads), rows
+    if best is None:
+        return {}
+    ranks, threads, rows = best
+    kernels: dict[str, dict[str, Any]] = {}
+    for name in (name for name in MEASURES if name in rows.columns):
+        known = rows[["kernel", "rank", "thread", name]].dropna()
+        each = known.groupby(["kernel", "rank"], observed=True)[name]
+        # A thread without a row did nothing in the kernel.
+        ratio = threads * each.max() / each.sum().where(each.sum() > 0)
+        slowest = known.loc[each.idxmax(), ["kernel", "thread"]]
+        for kernel, value in ratio.groupby("kernel", observed=True).mean().dropna().items():
+            most = slowest.loc[slowest["kernel"] == kernel, "thread"].mode().iloc[0]
+            kernels.setdefault(str(kernel), {"metric": name, "ratio": round(float(value), 6), "thread": str(most)})
+    return {"ranks": ranks, "threads": threads, "kernels": kernels}
+
+
+def teams_table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
+    """Balance of the threads of each kernel, the one that costs most first.
+
+    Columns: ``kernel``, ``ranks`` and ``threads`` (of the run), ``ratio`` (largest over mean thread), ``thread`` (that
+    does most), ``metric``, ``lost`` (part of the program's predicted time at the last configuration that the others
+    wait for it), ``named`` (whether the team is uneven and costs more than :data:`HEAVY`).
+    """
+    import pandas as pd
+
+    total = float(evidence.total[-1])
+    rows = []
+    for kernel, entry in observed.get("kernels", {}).items():
+        if kernel == WHOLE or kernel not in evidence.kernels or not total > 0:
+            continue
+        ratio = float(entry["ratio"])
+        lost = (1 - 1 / max(ratio, 1.0)) * float(evidence.computing[evidence.kernels.index(kernel), -1]) / total
+        named = ratio >= UNEVEN and lost >= HEAVY
+        found = int(observed["ranks"]), int(observed["threads"]), ratio, str(entry["thread"]), str(entry["metric"])
+        rows.append((kernel, *found, float(np.nan_to_num(lost)), named))
+    return pd.DataFrame(rows, columns=TEAM_COLUMNS).sort_values(
+        "lost", ascending=False, kind="stable", ignore_index=True
+    )

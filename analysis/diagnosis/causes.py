@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.analysis.diagnosis.execution import LONGEST, Execution
+from ranksight.analysis.diagnosis.execution import LONGEST, Execution, execution
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.model.resource.contradiction import CONTRADICT
+from ranksight.model.resource.equation import LEVELS
 
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.evidence import Evidence
@@ -42,6 +44,8 @@ NETWORK = 1.3
 """Factor either way within which the time of messages is known from LogGP parameters."""
 ONE_BY_ONE = 2.0
 """Loads in flight below which a kernel waits for one load after the other."""
+MOST = 100.0
+"""Times its value that the upper end of a kernel's time is looked at, where the interval is open."""
 
 
 @dataclass(frozen=True)
@@ -61,68 +65,101 @@ class Causes:
     ahead: Array  # (K, k): probability that memory takes more of the computing time than execution, whatever else leads
 
 
-def judge(
-    known: Execution,
-    computing: Array,
-    communication: Array,
-    imbalance: Array,
-    exposed: Array,
-    used: Array,
-    slack: Array,
-    counted: Mask,
-    stalled: Mask | None = None,
-) -> Causes:
-    """Shares and verdicts.
+def causes_of(evidence: Evidence) -> Causes:
+    """Shares and verdicts of what is known.
 
-    Parameters
-    ----------
-    computing, communication, imbalance : (K, k)
-        Seconds.
-    exposed : (3, K, k)
-        Seconds that the loads served by L2, L3 and memory would wait one after another; NaN where not counted.
-    used : (3, K, k)
-        Bytes through each of these levels at its bandwidth, seconds; NaN where unknown.
-    slack : (3,)
-        Factor either way within which each level's bandwidth is known.
-    counted : (K, k) bool
-        Whether instructions or stalls determine execution at all.
-    stalled : (K, k) bool, optional
-        Whether the kernel's own stalls were counted: bytes that pass while it executes are then no part of the memory
-        stalls, unless they take most of the time.
+    Where the data are insufficient for a kernel's time, a verdict stands only if both ends of its interval give it too,
+    and none stands where the interval is no more than the value of other configurations;
+    where counts or times were sampled, only if it is sure over all that their samples may mean.
     """
-    whole = computing + communication + imbalance
-    scale = np.where(whole > 0, whole, 1.0)
-    busy = computing / scale
-    with np.errstate(invalid="ignore", divide="ignore"):
-        fill = used / np.where(computing > 0, computing, np.nan)
-    stalls = _Stalls.of(known, fill, slack, counted, stalled)
+    found = _judge(evidence)
+    if evidence.drawn:
+        found = pooled(found, [_judge(each) for each in evidence.drawn])
+    beyond = over_the_roof(evidence, found) | too_long(evidence, found)
+    found = replace(
+        found, verdict=np.where(beyond, UNDECIDED, found.verdict), chance=np.where(beyond, np.nan, found.chance)
+    )
+    if evidence.ok.all():
+        return found
+    ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
+    least, most = (_judge(replace(evidence, computing=end)) for end in ends)
+    stands = (least.verdict == found.verdict) & (most.verdict == found.verdict)
+    stands &= (evidence.low > 0) & evidence.sufficient
+    # Counters of which one must be wrong say nothing of causes either.
+    stands &= np.array([[CONTRADICT not in str(text) for text in row] for row in evidence.reason], dtype=bool)
+    return replace(found, verdict=np.where(evidence.ok | stands, found.verdict, UNDECIDED))
+
+
+def _judge(evidence: Evidence) -> Causes:
+    """Shares and verdicts of values as they are."""
+    # Without a machine any clock will do, as only parts of the time are asked for.
+    f = evidence.frequency if np.isfinite(evidence.frequency) else 1.0
+    slack = np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:]
+    held, error = _counted_stalls(evidence)
+    instructions = np.where(np.isfinite(evidence.frequency), evidence.instructions, np.nan)
+    longest, least_wait = evidence.longest * f, evidence.minimum_wait
+    known = execution(evidence.computing * f, instructions, longest, evidence.cpi, least_wait, held * f, error * f)
+    counted = (np.isfinite(held) | np.isfinite(instructions)) & (evidence.computing > 0)
+
+    computing, whole = evidence.mean, evidence.whole
+    busy = ratio(computing, whole, 0.0)
+    fill = ratio(_used(evidence) * evidence.having, computing)
+    exposed = evidence.waiting
+    # Top-down levels without loads by level: all stalls count as those of memory.
+    bare = np.isfinite(evidence.stalled) & ~np.isfinite(exposed).any(axis=0)
+    exposed[2] = np.where(bare, evidence.stalled * evidence.computing, exposed[2])
+    exposed = exposed * evidence.having
+    # Where its own stalls were counted, bytes that pass while a kernel executes stall it only if they take most of the
+    # time.
+    stalls = _Stalls.of(known, fill, slack, counted, np.isfinite(held) & evidence.counted[:, None])
     part = _levels(exposed, fill, stalls.share)
     rest = np.where(counted, np.maximum(stalls.share - part.sum(axis=0), 0.0), 1 - part.sum(axis=0))
     run = np.where(counted, 1 - stalls.share, 0.0)
 
-    share = np.stack([run * busy, *(part * busy), communication / scale, imbalance / scale, rest * busy])
+    messages, imbalance = (ratio(seconds, whole, 0.0) for seconds in (evidence.communication, evidence.lost))
+    share = np.stack([run * busy, *(part * busy), messages, imbalance, rest * busy])
     low, high = share.copy(), share.copy()
     low[0], high[0] = np.where(counted, 1 - stalls.high, 0.0) * busy, (1 - stalls.low) * busy
-    ratio = part / np.where(stalls.share > 0, stalls.share, 1.0)
-    low[1:4], high[1:4] = ratio * stalls.low * busy, ratio * stalls.high * busy
+    each = ratio(part, stalls.share, part)
+    low[1:4], high[1:4] = each * stalls.low * busy, each * stalls.high * busy
     low[4], high[4] = share[4] / NETWORK, np.minimum(share[4] * NETWORK, 1.0)
     low, high = np.minimum(low, share), np.maximum(high, share)
 
     level = np.argmax(part, axis=0)
     take = level[None]
-    flown = np.take_along_axis(exposed, take, 0)[0]
     mine = np.take_along_axis(part, take, 0)[0] * computing
-    with np.errstate(invalid="ignore", divide="ignore"):
-        flight = np.where(mine > 0, flown / np.where(mine > 0, mine, 1.0), np.nan)
+    flight = ratio(np.take_along_axis(exposed, take, 0)[0], mine)
     verdict, chance, ahead = _decide(known, stalls, share, low, high, counted, rest * busy)
     side = verdict == CACHE  # memory's side; which of its kinds is decided here
-    with np.errstate(invalid="ignore", divide="ignore"):
-        busyness = np.take_along_axis(fill, take, 0)[0] * computing / np.where(mine > 0, mine, np.nan)
-    starved = busyness * slack[level] < 0.5
-    lone = flight < ONE_BY_ONE
-    verdict = np.where(side & (level == 2), np.where(starved, LATENCY, MEMORY), verdict)
-    verdict = np.where(side & (level < 2) & lone & ~(busyness * slack[level] >= 0.5), LATENCY, verdict)
+    busyness = ratio(np.take_along_axis(fill, take, 0)[0] * computing, mine) * slack[level]
+    verdict = np.where(side & (level == 2), np.where(busyness < 0.5, LATENCY, MEMORY), verdict)
+    verdict = np.where(side & (level < 2) & (flight < ONE_BY_ONE) & ~(busyness >= 0.5), LATENCY, verdict)
     return Causes(share, low, high, verdict.astype(np.intp), level, fill, flight, chance, ahead)
+
+
+def _counted_stalls(evidence: Evidence) -> tuple[Array, Array]:
+    """Seconds of stalls and their error of kernels whose counters or top-down levels give them; NaN for the others."""
+    each = evidence.broken.each
+    memory = np.maximum(sum((each[name] for name in LEVELS[1:]), each[LEVELS[0]]), 0.0)
+    if evidence.ceilings is not None:
+        # Where another law than the equation predicts the time, that time is divided as the equation has it.
+        latency = evidence.ceilings.latency[:, None, None]
+        waiting = np.maximum(np.nan_to_num(evidence.loads * latency).sum(axis=0) * evidence.factor, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = waiting / (waiting + evidence.instructions * evidence.cpi)
+        memory = np.where((each["direct"] > 0) & np.isfinite(share), share * evidence.computing, memory)
+    stalls = np.where(evidence.counted[:, None], memory, evidence.stalled * evidence.computing)
+    return stalls, np.nan_to_num(stalls * ratio(evidence.factor_error, evidence.factor, 0.0))
+
+
+def _used(evidence: Evidence) -> Array:
+    """Seconds that the bytes through L2, L3 and memory take at the bandwidth of a rank, (3, K, k)."""
+    if evidence.ceilings is None:
+        found = np.full((3, *evidence.computing.shape), np.nan)
+    else:
+        found = evidence.traffic / evidence.ceilings.share(evidence.cores)[1:, None, :]
+    # What sharing was measured to take counts where it is more, or no bandwidth is known.
+    return np.where(evidence.shared > 0, np.fmax(found, evidence.shared), found)
 
 
 @dataclass(frozen=True)
@@ -138,14 +175,17 @@ class _Stalls:
     wide: Array  # (K, k): factor either way within which that level's bandwidth is known
 
     @classmethod
-    def of(cls, known: Execution, fill: Array, slack: Array, counted: Mask, stalled: Mask | None) -> _Stalls:
-        """From the part of the time that each level's bytes fill (3, K, k); the others as in :func:`judge`."""
+    def of(cls, known: Execution, fill: Array, slack: Array, counted: Mask, stalled: Mask) -> _Stalls:
+        """From the part of the time that each level's bytes fill (3, K, k), known to a factor `slack` (3,).
+
+        `counted` and `stalled` (K, k): whether anything determines execution, and whether its own stalls do.
+        """
         floor, least, most = (
             np.nan_to_num(np.fmax.reduce(np.minimum(fill * factor, 1.0), axis=0))
             for factor in (1.0, 1 / slack[:, None, None], slack[:, None, None])
         )
         middle, down, up = (known.quantile(p) for p in (0.5, (1 - SURE) / 2, (1 + SURE) / 2))
-        hidden = np.zeros(floor.shape, dtype=bool) if stalled is None else stalled & (floor <= 0.5)
+        hidden = stalled & (floor <= 0.5)
         share, low, high = (
             np.maximum(one, np.where(hidden, 0.0, other))
             for one, other in (

@@ -176,7 +176,6 @@ def gather(
     extras = observed(model)
     kept = counted.Counted.from_dict(extras["counted"]) if "counted" in extras else None
     answers = _Answers(said, model.functions.rows, kernels, points, kept, broken.taken)
-    of = answers.of
 
     imbalances = equation.imbalances
     having = np.ones(shape) if imbalances is None else imbalances.part(kernels, points)
@@ -188,12 +187,17 @@ def gather(
 
     each = {name: value if name in _WAITED else value / having for name, value in broken.each.items()}
     computing = _computing(each)
-    down, up = answers.ends("time")
-    status, reason = answers.state("time")
+    time = answers.of("time")
+    down, up = (np.nan_to_num(ratio(answers.end("time", end), time), nan=1.0) for end in ("lower", "upper"))
+    status = answers.end("time", "status")
     measured = (points[:, None] == model.training[None]).all(axis=2).any(axis=1)
-    terms = _equation(model, broken)
-    instructions = count("instructions")
     ceilings = None if extras.get("ceilings") is None else Ceilings.from_dict(extras["ceilings"])
+    instructions = count("instructions")
+    terms = _equation(model, broken, extras.get("minimum_wait", {}))
+    if ceilings is not None:
+        cycles = each["execution"] * ceilings.frequency
+        own = ratio(cycles, instructions, where=(cycles > 0) & (instructions > 0))
+        terms["cpi"] = _first(terms["cpi"], own)
     found = Evidence(
         kernels=kernels,
         parameters=model.parameters,
@@ -207,9 +211,9 @@ def gather(
         low=computing * np.minimum(down, 1.0),
         high=computing * np.maximum(up, 1.0),
         ok=np.isin(status, (OK, IMPUTED)),  # what is known within its interval alone still ranks among the others
-        reason=reason,
+        reason=np.where(status == OK, "", answers.end("time", "reason")).astype(object),
         sufficient=~np.isin(status, INSUFFICIENT) | measured[None],
-        counted_ok=answers.sufficient("instructions"),
+        counted_ok=answers.has("instructions") & (answers.end("instructions", "status") == OK),
         instructions=instructions,
         flops=_first(count("flops"), _sum(count("flops_dp"), count("flops_sp"))),
         # Lines that go back to a cache came from it: what passes both ways is read for a half at least.
@@ -218,16 +222,11 @@ def gather(
         ),
         loads=np.stack([count(name) for name in LEVELS]),
         stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
-        stalled=topdown.memory_bound({name: of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
-        cpi=np.where(np.isfinite(terms.cpi), terms.cpi, _cpi(each["execution"], instructions, ceilings)),
-        minimum_wait=terms.minimum_wait,
-        factor=terms.factor,
-        factor_error=terms.factor_error,
-        counted=terms.counted,
-        source=terms.source,
+        stalled=topdown.bound({name: answers.of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
         ceilings=ceilings,
         memory=_memory(said, model.functions.rows),
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
+        **terms,
     )
     return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)
 
@@ -253,43 +252,27 @@ class _Answers:
     kept: counted.Counted | None
     taken: Mapping[str, Mapping[str, Array]]
 
-    def of(self, name: str, which: str = "value") -> Array:
-        """A metric (K, k), or an end of its interval; NaN where it is not known."""
-        index = self._index(name)
-        if not len(self.said.value):
-            return np.full((len(index), len(self.points)), np.nan)
-        learned = np.where(index[:, None] >= 0, getattr(self.said, which)[index], np.nan).astype(np.float64)
-        if which == "value" and name in self.taken:
+    def of(self, name: str) -> Array:
+        """A metric (K, k); NaN where it is not known."""
+        found = self.end(name, "value")
+        if name in self.taken:
             none = np.full(len(self.points), np.nan)
             taken = np.stack([self.taken[name].get(kernel, none) for kernel in self.kernels])
-            learned = np.where(np.isfinite(taken) & (index >= 0)[:, None], taken, learned)
-        if which == "value" and self.kept is not None and name in counted.METRICS:
-            measured = self.kept.at(self.kernels, name, self.points)
-            return np.where(np.isfinite(measured), measured, learned)
-        return np.asarray(learned)
+            found = np.where(self.has(name) & np.isfinite(taken), taken, found)
+        if self.kept is None or name not in counted.METRICS:
+            return found
+        return _first(self.kept.at(self.kernels, name, self.points), found)
 
-    def ends(self, name: str) -> tuple[Array, Array]:
-        """Ends of a metric's interval over its value, each (K, k); 1 where they are not known."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            lower, upper = (self.of(name, end) / self.of(name) for end in ("lower", "upper"))
-        return np.nan_to_num(lower, nan=1.0), np.nan_to_num(upper, nan=1.0)
+    def end(self, name: str, which: str) -> NDArray[Any]:
+        """The value that was learned, an end of its interval, its status or the reason for it (K, k); NaN and OK where
+        a kernel has no such metric."""
+        known = getattr(self.said, which)
+        absent = np.full((1, len(self.points)), OK if which == "status" else np.nan, dtype=known.dtype)
+        return np.asarray(np.concatenate([known, absent])[self._index(name)])
 
-    def state(self, name: str) -> tuple[Index, NDArray[np.object_]]:
-        """Status of a metric (K, k) and the reason for it; OK where a kernel has no such metric."""
-        index = self._index(name)
-        if not len(self.said.value):
-            shape = (len(index), len(self.points))
-            return np.full(shape, OK), np.full(shape, "", dtype=object)
-        there = (index >= 0)[:, None]
-        status = np.where(there, self.said.status[index], OK)
-        return status, np.where(there & (status != OK), self.said.reason[index], "").astype(object)
-
-    def sufficient(self, name: str) -> Mask:
-        """Whether the data suffice for a metric (K, k); not where a kernel has no such metric."""
-        index = self._index(name)
-        if not len(self.said.status):
-            return np.zeros((len(index), len(self.points)), dtype=bool)
-        return np.asarray((self.said.status[index] == OK) & (index >= 0)[:, None])
+    def has(self, name: str) -> Mask:
+        """Whether a kernel has such a metric (K, 1)."""
+        return np.asarray(self._index(name) >= 0)[:, None]
 
     def _index(self, name: str) -> Index:
         """Row of each kernel's metric, -1 where it has none."""
@@ -313,15 +296,6 @@ def observed(model: Model) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else {}
 
 
-def _cpi(execution: Array, instructions: Array, ceilings: Ceilings | None) -> Array:
-    """Cycles an instruction of execution, where the equation gives it."""
-    if ceilings is None:
-        return np.full(execution.shape, np.nan)
-    cycles = execution * ceilings.frequency
-    known = (execution > 0) & (instructions > 0)
-    return ratio(cycles, instructions, where=known)
-
-
 def _shared(equation: Application, kernels: tuple[str, ...], each: Mapping[str, Array]) -> Array:
     """The time of L2, L3 or memory in the kernels that a law of its shared bandwidth predicts, (3, K, k)."""
     found = np.zeros((3, *each["contention"].shape))
@@ -343,43 +317,30 @@ def _sum(one: Array, other: Array) -> Array:
     return np.where(np.isfinite(one) | np.isfinite(other), np.nan_to_num(one) + np.nan_to_num(other), np.nan)
 
 
-@dataclass(frozen=True)
-class _EquationTerms:
-    """What the resource equation says of K kernels at k points; NaN, False or empty where it has no terms."""
+def _equation(model: Model, broken: Breakdown, smallest: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of :class:`Evidence` that are terms of the resource equation; NaN, False or empty without terms.
 
-    cpi: Array  # (K, k)
-    """Cycles per instruction without memory stalls: the equation's own, as its parts are scaled to the kernel's time
-    where another law predicts that better."""
-    minimum_wait: Array  # (K,): waiting where memory asked least
-    factor: Array  # (K, k): BF_mem
-    factor_error: Array  # (K, k): its standard error
-    counted: Mask  # (K,): whether stalls were counted
-    source: tuple[str, ...]  # where the terms come from
-
-
-def _equation(model: Model, broken: Breakdown) -> _EquationTerms:
-    """The terms of all kernels."""
+    `smallest`: waiting where memory asked least, by kernel.
+    """
     kernels, terms = broken.kernels, broken.terms
     shape = len(kernels), broken.total.value.shape[1]
-    source = ["" if (kernel, "time") not in model.functions.rows else "time alone" for kernel in kernels]
-    least, minimum_wait = np.full(shape, np.nan), np.full(shape[0], np.nan)
-    factor, error = np.full(shape, np.nan), np.full(shape, np.nan)
-    counted = np.zeros(shape[0], dtype=bool)
-    found = _EquationTerms(least, minimum_wait, factor, error, counted, tuple(source))
-    if terms is None:
-        return found
-    place = {kernel: at for at, kernel in enumerate(kernels)}
-    mine = [(at, place[kernel]) for at, kernel in enumerate(terms.kernels) if kernel in place and kernel != WHOLE]
-    if not mine:
-        return found
-    theirs, here = (np.array(column) for column in zip(*mine, strict=True))
-    factor[here] = terms.blocking.value[theirs]
-    error[here] = (terms.blocking.upper - terms.blocking.lower)[theirs] / 3.29
-    least[here] = terms.cpi.value[theirs]
-    counted[here] = terms.counted[theirs]
-    smallest = observed(model).get("minimum_wait", {})
-    for at, to in mine:
-        source[to] = terms.method[at]
-        value = smallest.get(terms.kernels[at])
+    cpi, factor, error = np.full((3, *shape), np.nan)
+    minimum_wait, counted = np.full(shape[0], np.nan), np.zeros(shape[0], dtype=bool)
+    source = ["time alone" if (kernel, "time") in model.functions.rows else "" for kernel in kernels]
+    place = {kernel: at for at, kernel in enumerate(kernels) if kernel != WHOLE}
+    for at, kernel in enumerate(() if terms is None else terms.kernels):
+        if terms is None or (to := place.get(kernel)) is None:
+            continue
+        factor[to], cpi[to], counted[to] = terms.blocking.value[at], terms.cpi.value[at], terms.counted[at]
+        error[to] = (terms.blocking.upper - terms.blocking.lower)[at] / 3.29
+        value = smallest.get(kernel)
         minimum_wait[to] = float(value) if isinstance(value, (int, float)) else np.nan
-    return replace(found, source=tuple(source))
+        source[to] = terms.method[at]
+    return {
+        "cpi": cpi,
+        "minimum_wait": minimum_wait,
+        "factor": factor,
+        "factor_error": error,
+        "counted": counted,
+        "source": tuple(source),
+    }

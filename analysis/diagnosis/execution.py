@@ -76,19 +76,10 @@ def execution(
 ) -> Execution:
     """What is known of execution's share of K kernels' time at k configurations.
 
-    Parameters
-    ----------
-    cycles, instructions : (K, k)
-    waiting : (K, k)
-        M: cycles that loads would wait one after another; infinite where loads by level were not counted.
-    minimum_cpi : (K, k)
-        CPI where memory asked least, as the model has it at each configuration; NaN where it is not known.
-    minimum_wait : (K,)
-        M per instruction there; NaN where it is not known.
-    stalls : (K, k)
-        Stall cycles by the kernel's own counters; NaN where none were counted.
-    error : (K, k)
-        Standard error of `stalls`.
+    All (K, k) but `minimum_wait` (K,), NaN where not known. `waiting`: M, cycles that loads would wait one after
+    another; infinite where loads by level were not counted. `minimum_cpi`: CPI where memory asked least, as the model
+    has it at each configuration. `minimum_wait`: M per instruction there. `stalls`, `error`: stall cycles by the
+    kernel's own counters, and their standard error.
     """
     each = np.divide(cycles, instructions, out=np.full(cycles.shape, np.nan), where=instructions > 0)
     top = np.fmin(each, minimum_cpi)

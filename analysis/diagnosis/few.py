@@ -18,7 +18,6 @@ import numpy as np
 from ranksight.analysis.diagnosis.causes import REACH
 from ranksight.analysis.diagnosis.counted import Counted
 from ranksight.analysis.diagnosis.execution import WIDTH
-from ranksight.analysis.diagnosis.places import PLACES
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.model.fitting.fitted import Fitted
@@ -27,6 +26,8 @@ from ranksight.model.resource.equation import LEVELS
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.evidence import Evidence
 
+PLACES = (np.outer(np.arange(32), 5 ** np.arange(8)) % 32 + 0.5) / 32
+"""Points (32, 8) of the unit cube at which samples are drawn: Korobov's lattice of 32 points with the generator 5."""
 STORES = ("store_misses_l1", "store_misses_l2", "store_misses_l3")
 SMALL = 0.05
 """Part of a kernel's time that memory stalls up to which its samples are not mentioned."""
@@ -75,7 +76,7 @@ class Samples:
 
 
 def draws(evidence: Evidence, samples: Samples) -> Iterator[Evidence]:
-    """The evidence at quasi-random points of the law of its samples, :data:`PLACES`."""
+    """The evidence at lattice points of the law of its samples, :data:`PLACES`."""
     empty = (evidence.loads == 0) & np.isfinite(samples.worth)
     longest = evidence.computing * np.where(np.isfinite(samples.time), _longest(samples.time), 1.0)
     for time, cycle, count, store, *each in PLACES:  # the same for all kernels, which are judged one by one

@@ -52,7 +52,7 @@ def layouts(grid: Cartesian, ranks: int, cubic: bool = True) -> pd.DataFrame:
         volume = 2 * float(planes @ cuts) / ranks
         rows.append((extents, default, sum(n > 1 for n in extents), 2 * pairs / ranks, volume))
     found = pd.DataFrame(rows, columns=["layout", "default", "directions", "messages", "volume"])
-    return found.sort_values(["messages", "volume"], kind="stable").reset_index(drop=True)
+    return found.sort_values(["messages", "volume"], kind="stable", ignore_index=True)
 
 
 def _factorisations(ranks: int, dimensions: int) -> list[tuple[int, ...]]:
@@ -74,16 +74,8 @@ def better(
 ) -> tuple[str, float] | None:
     """The layout that saves most, in words, and the seconds of a rank that it saves; None where none does.
 
-    Parameters
-    ----------
-    found : DataFrame
-        Of :func:`layouts`.
-    point : (m,)
-        Configuration.
-    choice : str, Selector or mapping
-        Of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`.
-    surface : float
-        Seconds of a rank in kernels that follow the surface.
+    `found`: of :func:`layouts`. `point` (m,): configuration. `choice`: of collective algorithms; see
+    :func:`ranksight.comm.costs.cost.cost`. `surface`: seconds of a rank in kernels that follow the surface.
     """
     mine = found[found["default"]]
     if mine.empty:

@@ -53,13 +53,6 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     mine = np.flatnonzero(similar & apart)
     a, b = first[mine], second[mine]
     names = np.array(evidence.kernels, dtype=object)
-    found = pd.DataFrame(
-        dict(
-            zip(
-                columns,
-                (names[a], names[b], cpi[a], cpi[b], factor[a], factor[b], held[a], held[b], (held[a] - held[b]) / 2),
-                strict=True,
-            )
-        )
-    )
-    return found.sort_values("gain", ascending=False, kind="stable").reset_index(drop=True)
+    both = (values[each] for values in (names, cpi, factor, held) for each in (a, b))
+    found = pd.DataFrame(dict(zip(columns, (*both, (held[a] - held[b]) / 2), strict=True)))
+    return found.sort_values("gain", ascending=False, kind="stable", ignore_index=True)

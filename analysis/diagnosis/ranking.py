@@ -93,7 +93,7 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
         top = bool(times[winner, at + 1] >= times[:, at + 1].max())
         rows.append((names[winner], names[loser], where, lower, upper, top, float(share[winner, at + 1])))
     found = pd.DataFrame(rows, columns=columns)
-    return found.sort_values(["largest", "share"], ascending=False, kind="stable").reset_index(drop=True)
+    return found.sort_values(["largest", "share"], ascending=False, kind="stable", ignore_index=True)
 
 
 def clear(crossings: pd.DataFrame) -> pd.DataFrame:

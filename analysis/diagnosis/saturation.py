@@ -60,4 +60,4 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
             name = "" if kernel == WHOLE else kernel
             rows.append((name, int(active[full[0]]), domains.cores, float(part[full[0]])))
     found = pd.DataFrame(rows, columns=COLUMNS)
-    return found.sort_values("share", ascending=False, kind="stable").reset_index(drop=True)
+    return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ranksight.analysis.diagnosis.evidence import Evidence
-from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.arrays import Array, Index, Mask, log_ratio, ratio
 from ranksight.core.experiment import WHOLE
 
 HALF = -0.5
@@ -60,15 +60,9 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     ``by`` (``time``, or ``instructions`` where the data suffice for these and not for the time: the kernel is then
     taken to keep its time per instruction); the largest first.
 
-    Parameters
-    ----------
-    strong : bool
-        See :func:`is_strong`.
-    node : int
-        Ranks of a node: messages first grow by the step from links inside a node to those between nodes.
-    since : (K,), optional
-        The fewest ranks that each kernel was seen at: with fewer there is none, and nothing to have grown from;
-        infinite where it was seen at one number of ranks, which does not determine others.
+    `strong`: see :func:`is_strong`. `node`: ranks of a node: messages first grow by the step from links inside a node
+    to those between nodes. `since` (K,): the fewest ranks that each kernel was seen at: with fewer there is none, and
+    nothing to have grown from; infinite where it was seen at one number of ranks, which does not determine others.
     """
     times, ranks, by = _curves(line)
     count, k = times.shape
@@ -77,13 +71,14 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
     begin = np.isfinite(times).argmax(axis=1)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.log(np.where(times > 0, times, np.nan))
-        slope = np.diff(logs, axis=1) / np.diff(np.log(ranks))[None, :] if k > 1 else np.zeros((count, 0))
-        slow = np.diff(np.log(steps(ranks))) / np.diff(np.log(ranks)) if k > 1 else np.zeros(0)
-        slowly = np.diff(np.log(_rounds(ranks, node))) / np.diff(np.log(ranks)) if k > 1 else np.zeros(0)
+        slope, slow, slowly = (
+            np.diff(curve) / np.diff(np.log(ranks))
+            for curve in (logs, np.log(steps(ranks)), np.log(_rounds(ranks, node)))
+        )
         sums = times.sum(axis=0) + line.others
         share = times[:, -1] / sums[-1] if sums[-1] > 0 else np.zeros(count)
     sending = (line.communication[:, -1] > line.computing[:, -1] + line.imbalance[:, -1])[:, None]
-    expected = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf)[None, :], slow[None, :])
+    expected = np.where(sending, np.where(np.isfinite(slowly), slowly, np.inf), slow)
     rising = _trailing(slope > expected + MARGIN)
     flat = _trailing(slope > HALF)
     rise = np.where(rising < k - 1, logs[:, -1] - np.take_along_axis(logs, rising[:, None], 1)[:, 0], 0.0)
@@ -121,7 +116,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         }
     )
     found = found[found["kernel"] != WHOLE] if count > 1 else found
-    return found.sort_values("last", ascending=False, kind="stable").reset_index(drop=True)
+    return found.sort_values("last", ascending=False, kind="stable", ignore_index=True)
 
 
 def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tuple[Mask, Array]:
@@ -135,18 +130,12 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tu
     low, high = line.low + waited, line.high + waited
     at = np.argmin(np.where(line.bounded, high, np.inf), axis=1)
     least = np.take_along_axis(high, at[:, None], 1)[:, 0]
-    rise = steps(line.ranks[-1:]) / steps(line.ranks[at])
-    grows = low[:, -1] > NOTICED * rise * least
-    kept = (
-        (line.ranks[-1] / line.ranks[0]) ** HALF
-        if strong
-        else float((steps(line.ranks[-1:]) / steps(line.ranks[:1]))[0])
-    )
+    rounds = steps(line.ranks)
+    grows = low[:, -1] > NOTICED * rounds[-1] / rounds[at] * least
+    kept = (line.ranks[-1] / line.ranks[0]) ** HALF if strong else rounds[-1] / rounds[0]
     scales = high[:, -1] < kept * low[:, 0]
     sure = np.where(verdict == "grows", grows, (verdict == "scales") & scales)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        factor = low[:, -1] / least
-    return np.asarray(line.bounded[:, -1] & sure.astype(bool)), factor
+    return np.asarray(line.bounded[:, -1] & sure.astype(bool)), ratio(low[:, -1], least)
 
 
 def _rounds(ranks: Array, node: int) -> Array:
@@ -156,12 +145,9 @@ def _rounds(ranks: Array, node: int) -> Array:
 
 def _proven(line: Evidence, start: Index) -> Mask:
     """Whether what was counted grows faster than the logarithm from `start` on; or messages take the time."""
-    if line.whole.shape[1] < 2:
-        return np.zeros(len(line.kernels), dtype=bool)
-    here = np.minimum(start, line.whole.shape[1] - 1)[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        grown = np.log(line.instructions[:, -1] / np.take_along_axis(line.instructions, here, 1)[:, 0])
-        logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[here[:, 0]]))
+    here = np.minimum(start, len(line.ranks) - 1)
+    grown = log_ratio(line.instructions[:, -1], np.take_along_axis(line.instructions, here[:, None], 1)[:, 0])
+    logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[here]))
     computed = line.computing[:, -1] + line.imbalance[:, -1] >= line.communication[:, -1]
     return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~computed)
 

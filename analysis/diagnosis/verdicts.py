@@ -1,4 +1,8 @@
-"""The table of verdicts: one row a kernel and configuration, with the figures behind it."""
+"""The table of verdicts: one row a kernel and configuration, with the figures behind it and what a change would give.
+
+A part of the time that a resource takes is halved with that resource twice as fast; what another resource needs at
+least is not undercut: with execution twice as fast, bytes still take their time at the bandwidth of their level.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ranksight.analysis.diagnosis import whatif
 from ranksight.analysis.diagnosis.causes import CAUSES, UNDECIDED, VERDICTS, Causes, over_the_roof, too_long
 from ranksight.analysis.diagnosis.evidence import Evidence
-from ranksight.core.arrays import Index, ratio
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import WHOLE
 
 _PERCENT = np.array([f"{percent}%" for percent in range(101)], dtype=object)
 FEW = 100.0
 """Samples below which a verdict states how many it rests on."""
+CHANGED = {
+    "execution": "with execution twice as fast",
+    "caches": "with L2 and L3 twice as fast",
+    "memory": "with memory twice as fast",
+    "network": "with messages twice as fast",
+    "balance": "with ranks in balance",
+}
+"""How the changes are described whose gain is estimated."""
+CHANGES = tuple(CHANGED)
 LEVEL_NAMES = ("L2", "L3", "memory")
 OVER = (
     "its bytes take {used:.2g} times its time at the bandwidth of {level}: the time, the bytes or the platform is wrong"
@@ -24,6 +36,19 @@ LONG = "{cpi:.2g} cycles an instruction are more than execution takes, and no lo
 """Reason of a kernel that waits for what was not counted."""
 REST_UNKNOWN = "loads by level or stalls would show the rest"
 """Reason of a kernel whose counters bound no more of its time than any level of memory may take."""
+
+
+def savings(causes: Causes, computing: Array, whole: Array) -> Array:
+    """Part of each kernel's time that each of :data:`CHANGES` saves, (5, K, k).
+
+    `computing` and `whole` (K, k): seconds of the mean rank's computing, and of all parts.
+    """
+    share = causes.share
+    busy = ratio(computing, whole, 0.0)
+    floor = np.nan_to_num(np.fmax.reduce(np.minimum(causes.used, 1.0), axis=0)) * busy
+    inner = share[[0, 1, 2, 3, 6]].sum(axis=0)
+    execution = np.minimum(share[0] / 2, np.maximum(inner - floor, 0.0))
+    return np.stack([execution, (share[1] + share[2]) / 2, share[3] / 2, share[4] / 2, share[5]])
 
 
 def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
@@ -41,8 +66,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     count, k = evidence.computing.shape
     whole = evidence.whole
     sums = evidence.total
-    saved = whatif.savings(causes, evidence.mean, whole)
-    change, most = whatif.best(saved)
+    saved = savings(causes, evidence.mean, whole)
     cycles = evidence.computing * evidence.frequency
     with np.errstate(invalid="ignore", divide="ignore"):
         cpi = np.where(evidence.instructions > 0, cycles / evidence.instructions, np.nan)
@@ -69,9 +93,9 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     columns |= {"cpi": flat(cpi), "bf_mem": flat(evidence.factor), "in_flight": flat(causes.flight)}
     level = np.where(held, causes.level, 2)
     columns["bandwidth_used"] = flat(np.take_along_axis(causes.used, level[None], 0)[0])
-    columns["change"] = np.array(whatif.CHANGES, dtype=object)[flat(change)]
-    columns["saves"] = flat(most)
-    columns |= {f"saves_{name}": flat(saved[at]) for at, name in enumerate(whatif.CHANGES)}
+    columns["change"] = np.array(CHANGES, dtype=object)[flat(saved.argmax(axis=0))]
+    columns["saves"] = flat(saved.max(axis=0))
+    columns |= {f"saves_{name}": flat(saved[at]) for at, name in enumerate(CHANGES)}
     columns["reason"] = flat(_reasons(evidence, causes, verdict))
     columns["evidence"] = flat(_sources(evidence))
     found = pd.DataFrame(columns)

@@ -179,14 +179,8 @@ def _order(seconds: np.ndarray[Any, np.dtype[np.float64]]) -> float:
 
 
 def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
-    """Waiting at the measured configurations, most ranks and most waiting first.
-
-    Returns
-    -------
-    DataFrame
-        The entries of :func:`observe_waits` with ``state``: ``serialisation``, ``late arrival``,
-        ``undetermined`` (ranks shared cores) or empty where nothing is waited for.
-    """
+    """The entries of :func:`observe_waits`, most ranks and most waiting first, with ``state``: ``serialisation``,
+    ``late arrival``, ``undetermined`` (ranks shared cores) or empty where nothing is waited for."""
     frame = pd.DataFrame([dict(row) for row in observed])
     if frame.empty:
         return pd.DataFrame(columns=[*COLUMNS, "state"])
@@ -199,4 +193,4 @@ def table(observed: list[Mapping[str, Any]]) -> pd.DataFrame:
     late = heavy & ~chain & (frame["waiting"] > frame["least"]) & (frame["late"] >= 0) & (frame["calls"] >= OFTEN)
     state = np.where(frame["shared"], "undetermined", "late arrival")
     frame["state"] = np.where(chain, "serialisation", np.where(late, state, ""))
-    return frame.sort_values(["ranks", "part"], ascending=False, kind="stable").reset_index(drop=True)
+    return frame.sort_values(["ranks", "part"], ascending=False, kind="stable", ignore_index=True)

@@ -46,16 +46,8 @@ def status_quo(
 
     Raises InputError when the experiments share no function, or vary other parameters.
 
-    Parameters
-    ----------
-    study : Study
-        What is held and how values are reduced; its own expectations come first.
-    now : Series
-        What is checked.
-    taken : mapping of (function, metric) to Expectation
-        Those that the study states.
-    ahead : (k, m)
-        Configurations that are asked for.
+    `study`: what is held and how values are reduced. `now`: what is checked. `taken`: expectations that the study
+    states, which come first. `ahead` (k, m): configurations that are asked for.
     """
     names = [name for name in dict.fromkeys(now.metrics) if name in earlier.metrics()]
     if not names:
@@ -73,14 +65,8 @@ def status_quo(
     keys = [key for key in before.keys if key in there and key not in taken]
     if not keys and not taken:
         raise InputError(f"{earlier.path} shares no function and metric with the experiment checked")
-    models = fit_models(
-        before,
-        dict.fromkeys(keys, Growth()),
-        rulers={**status_quo_rulers(now.parameters), **study.rulers},
-        depth=study.depth,
-        ahead=ahead,
-        over_repetitions=study.over_repetitions or "auto",
-    )
+    around = dict.fromkeys(keys, Growth())
+    models = fit_models(before, around, study, ahead, status_quo_rulers(now.parameters))
     found: dict[Key, Expectation] = {}
     missing: dict[Key, str] = {}
     for key, model in models.items():

@@ -14,9 +14,9 @@ import numpy as np
 
 from ranksight.analysis.expectations.baseline import status_quo, status_quo_rulers
 from ranksight.analysis.expectations.deviation import costs, doubled, fit_expected, forecasts, usual_targets
-from ranksight.analysis.expectations.document import Expectation, Study
+from ranksight.analysis.expectations.document import Expectation, Study, nearest
 from ranksight.analysis.expectations.judging import Finding, judge
-from ranksight.analysis.expectations.measured import functions_of, measured, nearest, resolve
+from ranksight.analysis.expectations.measured import check_functions, measured, resolve
 from ranksight.analysis.expectations.models import Key, Model, fit_models
 from ranksight.analysis.expectations.rules import RuleFinding, check_rule
 from ranksight.core.arrays import Array
@@ -70,16 +70,10 @@ def check(
 
     Raises InputError for unknown functions, metrics or parameters, and contradictions.
 
-    Parameters
-    ----------
-    study : Study
-        See :mod:`ranksight.analysis.expectations.document`; with a baseline it may state nothing.
-    targets : mapping of str to sequence of float, optional
-        Values of parameters at which costs are computed, all combinations; parameters not named stay at their largest.
-    baseline : Experiment, optional
-        The status quo, for functions without an expectation.
-    metrics : sequence of str, optional
-        Only these; with a baseline all time and requirement metrics when not given.
+    `study`: see :mod:`ranksight.analysis.expectations.document`; with a baseline it may state nothing. `targets`:
+    values of parameters at which costs are computed, all combinations; parameters not named stay at their largest.
+    `baseline`: the status quo, for functions without an expectation. `metrics`: only these; with a baseline all time
+    and requirement metrics when not given.
     """
     if "p" not in (*study.symbols, *experiment.parameters) and "ranks" in experiment.parameters:
         study = study.with_symbol("p", "ranks")
@@ -91,24 +85,19 @@ def check(
     if baseline is not None:
         at = _targets(series, targets, [each.growth for each in expected.values()])
         of_baseline, missing = status_quo(wanted, baseline, series, expected, at)
-    functions_of(
-        {name: _functions(wanted, name) for name in {rule.metric for rule in wanted.rules}},
-        series,
-        {name: rule.place for rule in wanted.rules for name in rule.inequality.functions},
-    )
-    how = wanted.over_repetitions or "auto"
+    check_functions(wanted.rules, series)
     both = expected | of_baseline
     at = _targets(series, targets, [each.growth for each in both.values()])
-    models = _models(wanted, series, expected, of_baseline, how, at)
+    models = _models(wanted, series, expected, of_baseline, at)
     findings = [judge(*key, each, models[key], wanted) for key, each in both.items()]
-    findings = _priced(findings, models, series, at, how)
+    findings = _priced(findings, models, series, at, wanted.how)
     for key, reason in missing.items():
         place = Expectation(key[0], key[1], Growth())
         findings.append(Finding(key[0], key[1], place, None, status="insufficient", reason=reason))
     order = series.rows
     if not wanted.expectations:
         findings.sort(key=lambda each: order[each.function, each.metric])
-    rules = tuple(check_rule(rule, models, at, how, wanted) for rule in wanted.rules)
+    rules = tuple(check_rule(rule, models, at, wanted) for rule in wanted.rules)
     return Result(
         experiment.application, series.parameters, series.points, at, with_litmus(findings, wanted), rules, wanted.short
     )
@@ -140,40 +129,21 @@ def _metrics(
     return list(dict.fromkeys(spoken))
 
 
-def _functions(study: Study, name: str) -> list[str]:
-    return [function for rule in study.rules if rule.metric == name for function in rule.inequality.functions]
-
-
 def _models(
     study: Study,
     series: Series,
     expected: Mapping[Key, Expectation],
     of_baseline: Mapping[Key, Expectation],
-    how: str,
     ahead: Array,
 ) -> dict[Key, Model]:
     """Models of all that is spoken of: in the space around the expectation, of the status quo, or of the paper."""
-    models = fit_models(
-        series,
-        {key: each.growth for key, each in expected.items()},
-        rulers=study.rulers,
-        depth=study.depth,
-        ahead=ahead,
-        over_repetitions=how,
-    )
-    models |= fit_models(
-        series,
-        {key: each.growth for key, each in of_baseline.items()},
-        rulers={**status_quo_rulers(series.parameters), **study.rulers},
-        depth=study.depth,
-        ahead=ahead,
-        over_repetitions=how,
-    )
-    free = {(name, rule.metric): Growth() for rule in study.rules for name in rule.inequality.functions}
-    rest = {key: growth for key, growth in free.items() if key not in models}
-    few = MPI if len(series.parameters) == 1 else Ruler(MPI.powers[::2], (UNIT - UNIT, UNIT))
-    rulers = {**dict.fromkeys(series.parameters, few), **study.rulers}
-    return models | fit_models(series, rest, rulers=rulers, depth=study.depth, ahead=ahead, over_repetitions=how)
+    names = series.parameters
+    quo, own = ({key: each.growth for key, each in given.items()} for given in (of_baseline, expected))
+    models = fit_models(series, own, study, ahead) | fit_models(series, quo, study, ahead, status_quo_rulers(names))
+    spoken = [(name, rule.metric) for rule in study.rules for name in rule.inequality.functions]
+    rest = dict.fromkeys((key for key in spoken if key not in models), Growth())
+    few = MPI if len(names) == 1 else Ruler(MPI.powers[::2], (UNIT - UNIT, UNIT))
+    return models | fit_models(series, rest, study, ahead, dict.fromkeys(names, few))
 
 
 def _targets(series: Series, asked: Mapping[str, Sequence[float]] | None, growths: Sequence[Growth]) -> Array:

@@ -38,11 +38,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from ranksight.analysis.expectations import grammar
 from ranksight.analysis.expectations.inequality import Inequality, inequality
@@ -59,6 +62,18 @@ LEAST_R2 = 0.5
 LEAST_SETTINGS = 5
 """Values of a parameter that a verdict needs (Shudler et al. 2015, section 2.3)."""
 TABLES = ("parameters", "hold", "measurement", "search", "expect", "rules", "litmus")
+WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+Name = Annotated[str, Meta(min_length=1)]
+MEASUREMENT = {"ranks": Name, "repetitions": Name}
+SEARCH = {
+    "deviation": str,
+    "depth": Annotated[int, Meta(ge=0, le=5)],
+    "least_r2": Annotated[float, Meta(ge=0.0, le=1.0)],
+    "least_settings": Annotated[int, Meta(ge=3, le=100)],
+    "upper": bool,
+    "terms": dict[str, dict[str, Any]],
+}
+"""Entries of [measurement] and [search], and what each has to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +118,11 @@ class Study:
     source: str = ""  # the file
 
     @property
+    def how(self) -> str:
+        """How repetitions become one value."""
+        return self.over_repetitions or "auto"
+
+    @property
     def short(self) -> dict[str, str]:
         """Parameter to its short name."""
         return {parameter: symbol for symbol, parameter in self.symbols.items()}
@@ -131,43 +151,28 @@ def read_study(path: Path) -> Study:
 
 
 class _Document:
-    """A parsed file on its way into a study."""
+    """A parsed file on its way into a study, checked as far as the file alone allows."""
 
     def __init__(self, text: str, source: str, content: Mapping[str, Any]) -> None:
         self.text, self.source, self.content = text, source, content
         self.known(content, TABLES, "table")
-        for name in content:
-            self.mapping(content, name)
-        symbols = self.mapping(content, "parameters")
-        self.symbols = {name: self.string(symbols, name, "parameters") for name in symbols}
+        self.symbols = self.table("parameters", Name)
 
     def study(self) -> Study:
-        """Everything, checked as far as the file alone allows."""
-        search, measurement = (self.mapping(self.content, name) for name in ("search", "measurement"))
-        self.known(search, ("deviation", "depth", "least_r2", "least_settings", "upper", "terms"), "entry of [search]")
-        self.known(measurement, ("ranks", "repetitions"), "entry of [measurement]")
-        limit = self.growth(search, "deviation", "search") if "deviation" in search else None
-        if limit is not None:
-            self.rising(limit, self.place("search", "deviation", search["deviation"]))
-        rules = self.mapping(self.content, "rules")
-        litmus = self.mapping(self.content, "litmus")
+        search, measurement = self.table("search", SEARCH), self.table("measurement", MEASUREMENT)
+        limit = self.limit(search["deviation"], "search", "deviation") if "deviation" in search else None
+        terms = search.get("terms", {})
         study = Study(
-            tuple(self.expectations(limit)),
-            tuple(rule for metric in rules for rule in self.rules(rules, metric)),
-            {metric: self.string(litmus, metric, "litmus") for metric in litmus},
-            {name: self.number(self.mapping(self.content, "hold"), name) for name in self.content.get("hold", ())},
-            self.string(measurement, "ranks", "measurement") if "ranks" in measurement else None,
-            self.string(measurement, "repetitions", "measurement") if "repetitions" in measurement else None,
-            {
-                self.symbols.get(name, name): found
-                for name, found in self.rulers(self.mapping(search, "terms", "search."))
-            },
-            int(self.between(search, "depth", DEPTH, 0, 5)),
-            self.between(search, "least_r2", LEAST_R2, 0.0, 1.0),
-            int(self.between(search, "least_settings", LEAST_SETTINGS, 3, 100)),
-            self.truth(search, "upper"),
-            self.symbols,
-            self.source,
+            expectations=tuple(self.expectations(limit)),
+            rules=tuple(self.rules()),
+            litmus=self.table("litmus", Name),
+            hold=self.table("hold", float),
+            over_ranks=measurement.get("ranks"),
+            over_repetitions=measurement.get("repetitions"),
+            rulers={self.symbols.get(name, name): self.ruler(name, terms[name]) for name in terms},
+            symbols=self.symbols,
+            source=self.source,
+            **{name: value for name, value in search.items() if name not in ("deviation", "terms")},
         )
         if not study.expectations and not study.rules:
             raise InputError(
@@ -175,74 +180,76 @@ class _Document:
             )
         return study
 
-    def expectations(self, limit: Growth | None) -> list[Expectation]:
-        """The tables [expect.METRIC]."""
-        found = []
-        expect = self.mapping(self.content, "expect")
-        for metric in expect:
-            entries = self.mapping(expect, metric, "expect.")
+    def expectations(self, limit: Growth | None) -> Iterator[Expectation]:
+        """The tables [expect.METRIC]; `limit` where an entry states none."""
+        for metric, entries in self.table("expect", dict[str, Any]).items():
             table = f"expect.{metric}"
             for function, value in entries.items():
-                if isinstance(value, dict):
-                    self.known(value, ("growth", "deviation"), f"entry of {function}")
-                    if "growth" not in value:
-                        raise InputError(f"{self.at(table, function)}: {function} states no growth")
-                    growth, text = self.growth(value, "growth", table, function), str(value["growth"])
-                    own = self.growth(value, "deviation", table, function) if "deviation" in value else limit
-                    if "deviation" in value and own is not None:
-                        self.rising(own, self.place(table, function, value["deviation"]))
-                else:
-                    growth, own, text = self.growth(entries, function, table), limit, str(value)
-                found.append(Expectation(function, metric, growth, own, self.place(table, function, text)))
+                given = value if isinstance(value, dict) else {"growth": value}
+                self.known(given, ("growth", "deviation"), f"entry of {function}")
+                text = given.get("growth")
+                if not isinstance(text, str):
+                    raise InputError(
+                        f"{self.at(table, function)}: {value!r} is not an expectation", 'write it like "O(p^0.5 log p)"'
+                    )
+                growth = self.parsed(grammar.growth, text, table, function).renamed(self.symbols)
+                own = self.limit(given["deviation"], table, function) if "deviation" in given else limit
+                yield Expectation(function, metric, growth, own, self.place(table, function, text))
+
+    def limit(self, given: Any, table: str, key: str) -> Growth:
+        """A deviation limit."""
+        text = self.read(given, str, table, key)
+        found = self.parsed(grammar.growth, text, table, key).renamed(self.symbols)
+        if any(order < NONE for _, order in found.orders):
+            place = self.place(table, key, text)
+            raise InputError(f"{place}: the deviation limit {found} falls", "a limit is O(1) or grows")
         return found
 
-    def rules(self, entries: Mapping[str, Any], metric: str) -> list[Rule]:
-        """The rules of one metric."""
-        given = entries[metric]
-        texts = [given] if isinstance(given, str) else given
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise InputError(f"{self.at('rules', metric)}: rules are a list of texts", 'write ["A <= B + C"]')
-        return [
-            Rule(metric, self.parsed(inequality, text, "rules", metric), self.place("rules", metric, text))
-            for text in texts
-        ]
+    def rules(self) -> Iterator[Rule]:
+        """The rules of every metric."""
+        for metric, given in self.table("rules", str | list[str]).items():
+            for text in [given] if isinstance(given, str) else given:
+                rule = self.parsed(inequality, text, "rules", metric)
+                yield Rule(metric, rule, self.place("rules", metric, text))
 
-    def rulers(self, terms: Mapping[str, Any]) -> list[tuple[str, Ruler]]:
-        """The tables [search.terms.PARAMETER]."""
-        found = []
-        for name in terms:
-            entries = self.mapping(terms, name, "search.terms.")
-            table = f"search.terms.{name}"
-            self.known(entries, ("powers", "logs", "rates"), f"entry of [{table}]")
-            none = (Fraction(0),)
-            powers, logs, rates = (
-                self.fractions(entries[key], table, key) if key in entries else none
-                for key in ("powers", "logs", "rates")
-            )
-            found.append((name, Ruler(powers, logs, rates)))
-        return found
+    def ruler(self, name: str, entries: Mapping[str, Any]) -> Ruler:
+        """The terms of [search.terms.PARAMETER]."""
+        table, keys = f"search.terms.{name}", ("powers", "logs", "rates")
+        self.known(entries, keys, f"entry of [{table}]")
+        powers, logs, rates = (self.exponents(entries.get(key, [0]), table, key) for key in keys)
+        return Ruler(powers, logs, rates)
 
-    def fractions(self, given: Any, table: str, key: str) -> tuple[Fraction, ...]:
+    def exponents(self, given: Any, table: str, key: str) -> tuple[Fraction, ...]:
         """A list of exponents, numbers or fractions as text."""
         try:
             values = tuple(Fraction(str(item)).limit_denominator(840) for item in given)
         except (TypeError, ValueError, ZeroDivisionError):
             values = ()
-        if not values or len(values) > 200 or any(abs(value) > grammar.LARGEST for value in values):
+        if not 0 < len(values) <= 200 or any(abs(value) > grammar.LARGEST for value in values):
             raise InputError(
                 f"{self.at(table, key)}: {key} is not a list of exponents", 'write it like ["0", "1/4", "1/3", 0.5]'
             )
         return values
 
-    # ---- values -----------------------------------------------------------------------------------------------------
+    def table(self, name: str, kinds: Any) -> dict[str, Any]:
+        """The entries of a table: of one kind, or those known with the kind of each."""
+        entries = self.content.get(name, {})
+        if not isinstance(entries, dict):
+            raise InputError(f"{self.source}: {name} is not a table", f"write [{name}] above its entries")
+        if isinstance(kinds, dict):
+            self.known(entries, tuple(kinds), f"entry of [{name}]")
+        kind_of = kinds.get if isinstance(kinds, dict) else lambda key: kinds
+        return {key: self.read(value, kind_of(key), name, key) for key, value in entries.items()}
 
-    def growth(self, entries: Mapping[str, Any], key: str, table: str, owner: str | None = None) -> Growth:
-        text = entries[key]
-        if not isinstance(text, str):
+    def read(self, value: Any, kind: Any, table: str, key: str) -> Any:
+        """A value as what it has to be."""
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            wanted = str(error).replace("`", "").partition(" - at ")[0]
             raise InputError(
-                f"{self.at(table, owner or key)}: {text!r} is not an expectation", 'write it like "O(p^0.5 log p)"'
-            )
-        return self.parsed(grammar.growth, text, table, owner or key).renamed(self.symbols)
+                f"{self.at(table, key)}: {key} is {value!r:.80}", wanted[:1].lower() + wanted[1:]
+            ) from error
 
     def parsed(self, read: Callable[[str], T], text: str, table: str, key: str) -> T:
         try:
@@ -250,10 +257,6 @@ class _Document:
         except FormulaError as error:
             line, column = locate(self.text, table, key, text, error.at)
             raise InputError(f"{self.source}:{line}:{column}: {error.plain}", error.remedy) from error
-
-    def rising(self, limit: Growth, place: str) -> None:
-        if any(order < NONE for _, order in limit.orders):
-            raise InputError(f"{place}: the deviation limit {limit} falls", "a limit is O(1) or grows")
 
     def place(self, table: str, key: str, value: Any) -> str:
         line, column = locate(self.text, table, key, str(value))
@@ -263,41 +266,20 @@ class _Document:
         line, _ = locate(self.text, table, key, "\0")
         return f"{self.source}:{line}"
 
-    def mapping(self, entries: Mapping[str, Any], name: str, inside: str = "") -> Mapping[str, Any]:
-        found = entries.get(name, {})
-        if not isinstance(found, dict):
-            remedy = f"write [{inside}{name}] above its entries"
-            raise InputError(f"{self.source}: {inside}{name} is not a table", remedy)
-        return found
-
-    def string(self, entries: Mapping[str, Any], key: str, table: str) -> str:
-        if not isinstance(entries[key], str) or not entries[key]:
-            raise InputError(f"{self.at(table, key)}: {key} is not text", f'write {key} = "..."')
-        return str(entries[key])
-
-    def number(self, entries: Mapping[str, Any], key: str) -> float:
-        value = entries[key]
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0:
-            raise InputError(f"{self.at('hold', key)}: {key} is not a number", f"write {key} = 32")
-        return float(value)
-
-    def between(self, entries: Mapping[str, Any], key: str, default: float, low: float, high: float) -> float:
-        value = entries.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-            raise InputError(f"{self.at('search', key)}: {key} is {value!r}", f"give {low:g} to {high:g}")
-        return float(value)
-
-    def truth(self, entries: Mapping[str, Any], key: str) -> bool:
-        value = entries.get(key, False)
-        if not isinstance(value, bool):
-            raise InputError(f"{self.at('search', key)}: {key} is {value!r}", "give true or false")
-        return value
-
     def known(self, entries: Iterable[str], names: tuple[str, ...], what: str) -> None:
         for name in entries:
             if name not in names:
-                near = difflib.get_close_matches(name, names, n=3) or names
-                raise InputError(f"{self.source}: no {what} is named {name!r}", f"nearest: {', '.join(near)}")
+                raise InputError(f"{self.source}: no {what} is named {name!r}", nearest(name, names))
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """What to offer in place of an unknown name."""
+    listed = tuple(dict.fromkeys(known))
+    folded = {other.casefold(): other for other in listed}
+    near = [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    if near:
+        return f"nearest: {', '.join(near)}"
+    return f"known: {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else otherwise
 
 
 def locate(text: str, table: str, key: str, value: str, offset: int = 0) -> tuple[int, int]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ranksight.analysis.expectations.document import Expectation, Study
+from ranksight.analysis.expectations.document import Expectation, Rule, Study, nearest
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import REDUCTIONS, Reduction
@@ -90,16 +89,6 @@ def _held(series: Series, study: Study, experiment: Experiment) -> Series:
     )
 
 
-def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """What to offer in place of an unknown name."""
-    listed = tuple(dict.fromkeys(known))
-    folded = {other.casefold(): other for other in listed}
-    near = [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
-    if near:
-        return f"nearest: {', '.join(near)}"
-    return f"known: {', '.join(listed[:12])}{', ...' if len(listed) > 12 else ''}" if listed else otherwise
-
-
 def resolve(study: Study, series: Series) -> dict[tuple[str, str], Expectation]:
     """The expectation of every function and metric that has one; names before patterns.
 
@@ -134,13 +123,12 @@ def resolve(study: Study, series: Series) -> dict[tuple[str, str], Expectation]:
     return by_pattern | found
 
 
-def functions_of(rules: Mapping[str, Sequence[str]], series: Series, places: Mapping[str, str]) -> None:
-    """Check that functions of rules (by metric) were measured. Raises InputError, naming the nearest functions."""
-    for metric, names in rules.items():
-        there = [k for k, m in series.keys if m == metric]
-        for name in names:
+def check_functions(rules: Iterable[Rule], series: Series) -> None:
+    """Check that the functions of rules were measured. Raises InputError, naming the nearest functions."""
+    for rule in rules:
+        there = [kernel for kernel, name in series.keys if name == rule.metric]
+        for name in rule.inequality.functions:
             if name not in there:
                 raise InputError(
-                    f"{places.get(name, '')}: no function {name!r} was measured in {metric}".removeprefix(": "),
-                    nearest(name, there),
+                    f"{rule.place}: no function {name!r} was measured in {rule.metric}", nearest(name, there)
                 )

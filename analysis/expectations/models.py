@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ranksight.analysis.expectations.document import Study
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.model.fitting.fit_series import fit_series
@@ -35,30 +36,16 @@ CERTAIN = 0.975
 
 @dataclass(frozen=True)
 class Model:
-    """The model of one function and metric: a row of a fit.
-
-    Attributes
-    ----------
-    space : tuple of Growth
-        Terms that were searched.
-    widened : bool
-        Whether the generated space had to be widened, its upper boundary being the best of it.
-    points, values : (n, m), (n, r)
-        What was measured; NaN where missing.
-    how : str
-        How repetitions become one value.
-    ahead : (k, m)
-        Configurations that are asked for.
-    """
+    """The model of one function and metric: a row of a fit."""
 
     fitted: Fitted
     row: int
-    space: tuple[Growth, ...]
-    widened: bool
-    points: Array
-    values: Array
-    how: str
-    ahead: Array
+    space: tuple[Growth, ...]  # terms that were searched
+    widened: bool  # whether the generated space had to be widened, its upper boundary being the best of it
+    points: Array  # (n, m): what was measured
+    values: Array  # (n, r): NaN where missing
+    how: str  # how repetitions become one value
+    ahead: Array  # (k, m): configurations that are asked for
 
     @property
     def formula(self) -> str:
@@ -174,13 +161,7 @@ def one(fitted: Fitted, row: int) -> Fitted:
 
 
 def fit_models(
-    series: Series,
-    around: Mapping[Key, Growth],
-    *,
-    rulers: Mapping[str, Ruler],
-    depth: int,
-    ahead: Array,
-    over_repetitions: str = "auto",
+    series: Series, around: Mapping[Key, Growth], study: Study, ahead: Array, rulers: Mapping[str, Ruler] | None = None
 ) -> dict[Key, Model]:
     """Fit functions, each in the space around a growth.
 
@@ -189,22 +170,12 @@ def fit_models(
     taken for it. Where values fall along a parameter, generated spaces hold what falls. A wider space is believed where
     it finds something outside of the narrower one that predicts better.
 
-    Parameters
-    ----------
-    around : mapping of (function, metric) to Growth
-        What the spaces are generated around.
-    rulers : mapping of str to Ruler
-        Terms of parameters that the user chose.
-    depth : int
-        Of generated rulers.
-    ahead : (k, m)
-        Configurations that are asked for.
-    over_repetitions : str
-        How repetitions become one value.
+    `around`: what the spaces are generated around. `ahead` (k, m): configurations that are asked for. `rulers`: terms
+    of parameters for which the study has none.
     """
-    rows = series.rows
+    rulers, rows = {**(rulers or {}), **study.rulers}, series.rows
     groups: dict[tuple[Growth, tuple[str, ...]], list[Key]] = {}
-    falls = _falls(series, over_repetitions)
+    falls = _falls(series, study.how)
     for key, growth in around.items():
         falling = zip(series.parameters, falls[rows[key]], strict=True)
         # A ruler of what is expected to fall has the terms already, and the user's own is the user's.
@@ -212,16 +183,16 @@ def fit_models(
         groups.setdefault((growth, along), []).append(key)
     found: dict[Key, Model] = {}
     for (growth, along), keys in groups.items():
-        space = terms(growth, series.parameters, rulers, depth, along)
-        found |= _fit(series, rows, keys, growth, space, over_repetitions, False, ahead)
+        space = terms(growth, series.parameters, rulers, study.depth, along)
+        found |= _fit(series, keys, growth, space, study.how, False, ahead)
         for exponential in (False, True):
             # Next to what falls, growth explains so little of the values that its absence is not seen in that.
             short = [key for key in keys if along or found[key].widened or _short(found[key], rulers)]
-            known = {name for name in series.parameters if name in rulers}
-            if not short or known == set(series.parameters) or (exponential and not _countable(series)):
+            known = set(series.parameters) <= set(rulers)
+            if not short or known or (exponential and not _countable(series)):
                 break
-            space = wider(growth, series.parameters, rulers, depth, exponential, along)
-            tried = _fit(series, rows, short, growth, space, over_repetitions, True, ahead)
+            space = wider(growth, series.parameters, rulers, study.depth, exponential, along)
+            tried = _fit(series, short, growth, space, study.how, True, ahead)
             found |= {key: model for key, model in tried.items() if _better(model, found[key], rulers)}
     return found
 
@@ -264,7 +235,6 @@ def _countable(series: Series) -> bool:
 
 def _fit(
     series: Series,
-    rows: Mapping[Key, int],
     keys: Sequence[Key],
     growth: Growth,
     space: tuple[Growth, ...],
@@ -272,6 +242,7 @@ def _fit(
     widened: bool,
     ahead: Array,
 ) -> dict[Key, Model]:
+    rows = series.rows
     chosen = np.array([rows[key] for key in keys], dtype=np.intp)
     fitted = fit_series(
         series.select(chosen),
@@ -281,6 +252,6 @@ def _fit(
         segments=False,
     )
     return {
-        key: Model(fitted, at, space, widened, series.points, series.values[rows[key]], how, ahead)
-        for at, key in enumerate(keys)
+        key: Model(fitted, at, space, widened, series.points, series.values[row], how, ahead)
+        for at, (key, row) in enumerate(zip(keys, chosen, strict=True))
     }

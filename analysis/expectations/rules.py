@@ -83,22 +83,11 @@ def holds_in_the_limit(smaller: Sequence[Growth], larger: Sequence[Growth]) -> b
     return all(any(a.within(b) for b in larger) for a in leaders(smaller))
 
 
-def check_rule(rule: Rule, models: Mapping[Key, Model], targets: Array, how: str, study: Study) -> RuleFinding:
-    """Check one rule.
-
-    Parameters
-    ----------
-    models : mapping of (function, metric) to Model
-    targets : (k, m)
-        Configurations at which the models are held against each other.
-    how : str
-        How repetitions become one value.
-    study : Study
-        What evidence has to be.
-    """
+def check_rule(rule: Rule, models: Mapping[Key, Model], targets: Array, study: Study) -> RuleFinding:
+    """Check one rule; models are held against each other at `targets` (k, m), `study` says what evidence has to be."""
     sides = rule.inequality.smaller, rule.inequality.larger
     used = {name: models[name, rule.metric] for name in rule.inequality.functions}
-    at, measured = _measured(sides, used, how)
+    at, measured = _measured(sides, used, study.how)
     weak = [f"{name}: {reason}" for name, model in used.items() if (reason := weakness(model, study))]
     if any(model.empty for model in used.values()):
         return RuleFinding(rule, (), (), "insufficient", measured, at, reason=weak[0])

@@ -31,14 +31,9 @@ def noise(values: Array, errors: Array, scatter: float = 0.0) -> Array:
     successive values does, and a few changes of level do not move it. Where there are too few values for it, a scatter
     is assumed.
 
-    Parameters
-    ----------
-    values : (s, n)
-        Logarithms; NaN where there is none.
-    errors : (s, n)
-        Their standard errors, from repetitions. Each is known from few, so none is taken below their quadratic mean.
-    scatter : float
-        Assumed of series with fewer than :data:`ENOUGH` values.
+    `values` (s, n): logarithms; NaN where there is none. `errors` (s, n): their standard errors, from repetitions; each
+    is known from few, so none is taken below their quadratic mean. `scatter`: assumed of series with fewer than
+    :data:`ENOUGH` values.
     """
     known = np.isfinite(values)
     with np.errstate(all="ignore"):

@@ -148,16 +148,9 @@ def history(
 
     Raises InputError when there are fewer than two, they have other parameters, or no configuration is common to all.
 
-    Parameters
-    ----------
-    experiments : sequence of (name, Experiment)
-    scatter : float
-        Relative standard deviation of times between jobs, assumed where there are too few experiments to show it.
-    level : float
-        Probability that no change is marked when there is none, for each metric.
-    predict : callable, optional
-        The program's time at `target` by an experiment: value, ends of the 90 % interval and, where the data are
-        insufficient, the reason.
+    `scatter`: relative standard deviation of times between jobs, assumed where there are too few experiments to show
+    it. `level`: probability that no change is marked when there is none, for each metric. `predict`: the program's time
+    at `target` by an experiment: value, ends of the 90 % interval and, where the data are insufficient, the reason.
     """
     if len(experiments) < 2:
         raise InputError("a history needs two experiments or more", "name their folders")

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from ranksight.analysis.phases.calls import LOADS, Calls, read_calls, traced
-from ranksight.analysis.phases.messages import Messages
+from ranksight.analysis.phases.calls import LOADS, Calls, Workload, read_calls, traced
+from ranksight.analysis.phases.messages import Messages, phase_messages
 from ranksight.analysis.phases.pet import Pet, PhaseTime
 from ranksight.analysis.phases.phase import Phase, build_phase
 from ranksight.analysis.phases.relate import UNRELATED, Related, relate
 from ranksight.analysis.phases.table import Clock, phase_table
 from ranksight.core.errors import InputError, InsufficientError
-from ranksight.core.experiment import Experiment, Run
-from ranksight.model.application.comm_blocking import costs_time
-from ranksight.model.application.communication import Communication
-from ranksight.model.application.network import Network
-from ranksight.model.fitting.fit_series import fit_series
+from ranksight.core.experiment import Experiment
+from ranksight.core.units import assigned
 from ranksight.model.resource.equation import Machine
-from ranksight.model.series.reducing import Series
-from ranksight.model.structure.stated import BETWEEN
-from ranksight.model.structure.structured import structured
 from ranksight.platforms import Platform
 
-Workload = tuple[tuple[str, float], ...]
 _RELATED = 0.5
 """Share of the run's time that related phases must hold: with less, the sum over phases says nothing of the run."""
 
@@ -99,113 +93,104 @@ def analyse(
     event traces, with one rank count, where nothing repeats, one phase is all there is, or phases of different rank
     counts are not those of one program.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        With a parameter ``ranks``, and runs of the collector ``pmpi-events`` at two rank counts or more.
-    platform : Platform
-        Whose clock and latencies turn counts into cycles, and whose network messages go over.
-    workload : mapping of str to float, optional
-        The original workload; that which computes most where not given.
-    small : mapping of str to float, optional
-        The workload that distant points come from; of the others, that with most rank counts where not given.
-    clock : {"measured", "simulated"}, optional
-        Which time of computation is taken. When not given, measured time where every rank had a core, and simulated
-        time where not and loads were simulated between calls.
-    rule : str, optional
-        Rank counts that the program admits, of :data:`ranksight.analysis.phases.weights.RULES`.
+    `experiment`: with a parameter ``ranks``, and runs of the collector ``pmpi-events`` at two rank counts or more.
+    `platform`: whose clock and latencies turn counts into cycles, and whose network messages go over. `workload`: the
+    original one; that which computes most where not given. `small`: the workload that distant points come from; of the
+    others, that with most rank counts where not given. `clock`: which time of computation is taken; see :func:`_clock`
+    where not given. `rule`: rank counts that the program admits, of :data:`ranksight.analysis.phases.weights.RULES`.
     """
-    given = _calls(experiment)
-    chosen = _original(given, workload)
-    mine, others = _divided(given, chosen)
+    by = _calls(experiment)
+    chosen = _original(by, workload)
+    mine = sorted(by.pop(chosen), key=lambda calls: calls.ranks)
     ranks = [calls.ranks for calls in mine]
+    if len(set(ranks)) < 2:
+        raise InsufficientError(
+            f"event traces of {_words(chosen)} are there at {ranks[0]} ranks only",
+            "trace at two rank counts or more, better four",
+        )
+    other = _smaller(by, small)
+    every = [*mine, *itertools.chain.from_iterable(by.values())]
     shared = any(calls.shared for calls in mine)
     clock = clock or _clock(mine, shared)
     machine = Machine.of(platform)
-    related = relate([*mine, *others])
-    table = phase_table([*mine, *others], related, clock, machine)
+    related = relate(every)
+    table = phase_table(every, related, clock, machine)
     if not table["computation"].notna().all():
         raise InsufficientError(
             "the traces hold no times of computation", "add --collector callgrind-intervals, or trace with times"
         )
     if shared or clock == "simulated":
         table["communication"] = np.nan  # waiting for a core, or computation of another machine
-    table["original"] = table["point"] < len(mine)
+    original = table[table["point"] < len(mine)]
+    smaller = table[table["point"].isin([at for at, calls in enumerate(every) if calls.workload == other])]
     last = table[table["point"] == len(mine) - 1]
     weight = last.groupby("phase")["weight"].median()
-    spent = _spent(last, shared)
-    total = float(spent.sum())
-    unrelated = float(spent.get(UNRELATED, 0.0)) / total
+    # Times in MPI are no part of it where ranks shared cores.
+    inside = last["computation"] + (0.0 if shared else last["communication"].fillna(0.0))
+    spent = (inside * last["weight"]).groupby(last["phase"]).sum()
+    spent /= spent.sum()
+    unrelated = float(spent.get(UNRELATED, 0.0))
     _refuse(related, weight, unrelated, ranks)
-    smaller, used = _smaller(table, others, small)
-    original = table[table["original"]]
-    phases = _phases(original, smaller, related, spent / total, rule)
-    messages = None
-    if not np.isfinite(table["communication"]).all():
-        messages = phase_messages(experiment, [*mine, *others], related, platform)
+    phases = []
+    for number, body in enumerate(related.bodies):
+        rows, their = (each[each["phase"] == number] for each in (original, smaller))
+        if rows["ranks"].nunique() > 1:  # else its calls were read as other phases' at other rank counts
+            phases.append(build_phase(number + 1, body, rows, their, float(spent.get(number, 0.0)), rule))
+    measured = np.isfinite(table["communication"]).all()
     return Analysis(
         workload=dict(chosen),
-        small=used,
+        small=dict(other or ()),
         ranks=tuple(map(float, ranks)),
-        phases=phases,
+        phases=tuple(phases),
         clock=clock,
         machine=machine,
-        coverage=float(spent[(weight > 1) & (spent.index != UNRELATED)].sum()) / total,
+        coverage=float(spent[(weight > 1) & (spent.index != UNRELATED)].sum()),
         unrelated=unrelated,
-        table=original.drop(columns="original"),
-        smaller=smaller.drop(columns="original"),
+        table=original,
+        smaller=smaller,
         shared=shared,
-        notes=_notes(given, related, clock, shared),
-        messages=messages,
+        notes=_notes(every, related, clock, shared),
+        messages=None if measured else phase_messages(experiment, every, related, platform),
     )
 
 
-def _calls(experiment: Experiment) -> list[Calls]:
-    """The calls of each configuration that was traced."""
+def _calls(experiment: Experiment) -> dict[Workload, list[Calls]]:
+    """The calls of each configuration that was traced, by workload."""
     if "ranks" not in experiment.parameters:
         raise InputError(f"{experiment.path} has no parameter 'ranks'", "phases are followed over rank counts")
-    runs = traced(experiment)
-    if not runs:
+    found: dict[Workload, list[Calls]] = {}
+    for runs in traced(experiment).values():
+        calls = read_calls(experiment, runs)
+        found.setdefault(calls.workload, []).append(calls)
+    if not found:
         raise InsufficientError(
             f"{experiment.path} holds no event trace", "measure with --collector pmpi-events (also callgrind-intervals)"
         )
-    return [read_calls(experiment, each) for each in runs.values()]
+    return found
 
 
-def _divided(given: list[Calls], chosen: Workload) -> tuple[list[Calls], list[Calls]]:
-    """The calls of the chosen workload by ascending ranks, and those of all others."""
-    mine = sorted((calls for calls in given if _workload(calls) == chosen), key=lambda calls: calls.ranks)
-    if len({calls.ranks for calls in mine}) < 2:
-        raise InsufficientError(
-            f"event traces of {_words(dict(chosen))} are there at {mine[0].ranks if mine else 0} ranks only",
-            "trace at two rank counts or more, better four",
-        )
-    return mine, [calls for calls in given if _workload(calls) != chosen]
+def _words(workload: Workload) -> str:
+    return assigned(dict(workload)) or "the program"
 
 
-def _workload(calls: Calls) -> Workload:
-    return tuple((name, float(value)) for name, value in calls.configuration.items() if name != "ranks")
-
-
-def _words(workload: Mapping[str, float]) -> str:
-    return " ".join(f"{name}={value:g}" for name, value in workload.items()) or "the program"
-
-
-def _original(given: list[Calls], wanted: Mapping[str, float] | None) -> Workload:
-    """The workload asked for, or the one that computes most, at the least rank count of each."""
-    present = dict.fromkeys(_workload(calls) for calls in given)
+def _original(by: Mapping[Workload, list[Calls]], wanted: Mapping[str, float] | None) -> Workload:
+    """The workload asked for, or the one that computes most at some rank count."""
     if wanted is not None:
-        fits = [each for each in present if all(dict(each).get(name) == value for name, value in wanted.items())]
+        fits = [each for each in by if wanted.items() <= dict(each).items()]
         if len(fits) != 1:
-            known = "; ".join(_words(dict(each)) for each in list(present)[:5])
-            raise InputError(f"{_words(wanted)} names {len(fits)} workloads with event traces", f"there are: {known}")
+            known = "; ".join(_words(each) for each in list(by)[:5])
+            words = assigned(wanted) or "the program"
+            raise InputError(f"{words} names {len(fits)} workloads with event traces", f"there are: {known}")
         return fits[0]
-    work: dict[Workload, float] = {}
-    for calls in given:
-        name = "instructions" if all(each.has("instructions") for each in given) else "computation"
-        total = float(calls.table[name].sum()) if name in calls.table else 0.0
-        work[_workload(calls)] = max(work.get(_workload(calls), 0.0), total)
-    return max(work, key=lambda each: work[each])
+    every = itertools.chain.from_iterable(by.values())
+    name = "instructions" if all(calls.has("instructions") for calls in every) else "computation"
+    return max(by, key=lambda each: max(float(calls.table[name].sum()) for calls in by[each]))
+
+
+def _smaller(others: Mapping[Workload, list[Calls]], wanted: Mapping[str, float] | None) -> Workload | None:
+    """The smaller workload asked for, or that with most rank counts."""
+    fits = [each for each in others if wanted is None or dict(each) == dict(wanted)]
+    return max(fits, key=lambda each: len(others[each]), default=None)
 
 
 def _clock(mine: list[Calls], shared: bool) -> Clock:
@@ -213,26 +198,6 @@ def _clock(mine: list[Calls], shared: bool) -> Clock:
     simulated = all(calls.has("flops") or all(calls.has(name) for name in ("instructions", *LOADS)) for calls in mine)
     timed = all(calls.has("computation") for calls in mine)
     return "simulated" if simulated and (shared or not timed) else "measured"
-
-
-def _spent(rows: pd.DataFrame, shared: bool) -> pd.Series:
-    """Time that each phase takes in the run of these rows; without its times in MPI where ranks `shared` cores."""
-    inside = rows["computation"] + (0.0 if shared else rows["communication"].fillna(0.0))
-    return (inside * rows["weight"]).groupby(rows["phase"]).sum()
-
-
-def _phases(
-    table: pd.DataFrame, smaller: pd.DataFrame, related: Related, part: pd.Series, rule: str | None
-) -> tuple[Phase, ...]:
-    """The phases from the rows of both workloads; `part` is each one's of the run's time."""
-    phases = []
-    for number, body in enumerate(related.bodies):
-        rows = table[table["phase"] == number]
-        if rows["ranks"].nunique() < 2:
-            continue  # its calls were read as other phases' at other rank counts
-        their = smaller[smaller["phase"] == number]
-        phases.append(build_phase(number + 1, body, rows, their, float(part.get(number, 0.0)), rule))
-    return tuple(phases)
 
 
 def _notes(given: list[Calls], related: Related, clock: Clock, shared: bool) -> tuple[str, ...]:
@@ -246,24 +211,6 @@ def _notes(given: list[Calls], related: Related, clock: Clock, shared: bool) -> 
         what = "computation is processor time, " if clock == "measured" else ""
         notes.append(f"ranks shared cores: {what}their times in MPI are waiting and are not used")
     return tuple(notes)
-
-
-def _smaller(
-    table: pd.DataFrame, others: list[Calls], wanted: Mapping[str, float] | None
-) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Rows of the smaller workload asked for, or of that with most rank counts; and that workload."""
-    rest = table[~table["original"]]
-    counts: dict[Workload, int] = {}
-    for calls in others:
-        counts[_workload(calls)] = counts.get(_workload(calls), 0) + 1
-    if wanted is not None:
-        counts = {each: number for each, number in counts.items() if dict(each) == dict(wanted)}
-    if not counts:
-        return rest.iloc[:0], {}
-    chosen = max(counts, key=lambda each: counts[each])
-    first = int(table.loc[table["original"], "point"].max()) + 1
-    points = [first + at for at, calls in enumerate(others) if _workload(calls) == chosen]
-    return rest[rest["point"].isin(points)], dict(chosen)
 
 
 def _refuse(related: Related, weight: pd.Series, unrelated: float, ranks: list[int]) -> None:
@@ -283,52 +230,3 @@ def _refuse(related: Related, weight: pd.Series, unrelated: float, ranks: list[i
             f"{unrelated:.0%} of the time at {ranks[-1]} ranks lies in calls of no phase at other rank counts",
             "trace rank counts at which the program takes the same path",
         )
-
-
-_METRICS = ("messages", "bytes_sent")
-
-
-def phase_messages(
-    experiment: Experiment, given: Sequence[Calls], related: Related, platform: Platform
-) -> Messages | None:
-    """Learn how the phases' messages grow; None without messages or without a described network."""
-    if not platform.network:
-        return None
-    tables = {
-        _point(experiment, calls.configuration): _counts(table)
-        for calls, table in zip(given, related.labelled, strict=True)
-    }
-    names = sorted({kernel for table in tables.values() for kernel in table["kernel"]})
-    if not names:
-        return None
-    values = np.full((len(_METRICS) * len(names), len(tables), 1), np.nan)
-    for at, (calls, table) in enumerate(zip(given, tables.values(), strict=True)):
-        sums = table.groupby("kernel")[list(_METRICS)].sum() / calls.ranks
-        for row, metric in enumerate(_METRICS):
-            mine = sums[metric].reindex(names).to_numpy(dtype=float)
-            values[row * len(names) : (row + 1) * len(names), at, 0] = mine
-    points = np.array(list(tables), dtype=np.float64)
-    kernels = tuple(names) * len(_METRICS)
-    series = Series(experiment.parameters, points, values, kernels, tuple(np.repeat(_METRICS, len(names)).tolist()))
-    first = {point: runs[0].id for point, runs in traced(experiment).items()}
-
-    def table_of(run: Run) -> pd.DataFrame | None:
-        point = _point(experiment, run.configuration)
-        return tables[point] if first.get(point) == run.id else None
-
-    functions = structured(experiment, series, fit_series(series), table_of)
-    network = Network(dict(platform.network), platform.cores if "inter" in platform.network else 1 << 30)
-    return Messages(platform.name, tuple(experiment.parameters), Communication(functions), network)
-
-
-def _point(experiment: Experiment, configuration: Mapping[str, float]) -> tuple[float, ...]:
-    return tuple(float(configuration[name]) for name in experiment.parameters)
-
-
-def _counts(table: pd.DataFrame) -> pd.DataFrame:
-    """Counts and bytes of a configuration: ``kernel`` (phase and operation), ``rank``, ``messages``, ``bytes_sent``."""
-    known = {name: costs_time(name) for name in table["operation"].unique()}
-    chosen = table[(table["phase"] != UNRELATED) & table["operation"].map(known).astype(bool)]
-    names = (chosen["phase"] + 1).astype(str) + BETWEEN + chosen["operation"].astype(str)
-    grouped = chosen.assign(kernel=names).groupby(["kernel", "rank"])["bytes"]
-    return pd.DataFrame({"messages": grouped.size().astype(float), "bytes_sent": grouped.sum()}).reset_index()

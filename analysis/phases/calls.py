@@ -11,9 +11,11 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints, Mask
@@ -23,6 +25,7 @@ from ranksight.core.tables import open_table
 from ranksight.counters.collectors.callgrind_intervals import INTERVALS
 from ranksight.counters.mpi_calls import CALLS, COMPLETING, END, POSTING
 
+Workload = tuple[tuple[str, float], ...]
 EVENTS = "events"
 LOADS = ("loads_l1", "loads_l2", "loads_l3", "loads_mem")
 COUNTED = ("instructions", "flops", *LOADS)
@@ -49,6 +52,11 @@ class Calls:
         """Number of ranks."""
         return int(self.configuration["ranks"])
 
+    @property
+    def workload(self) -> Workload:
+        """The parameters other than the ranks."""
+        return tuple((name, float(value)) for name, value in self.configuration.items() if name != "ranks")
+
     def has(self, name: str) -> bool:
         """Whether `name` is known of every stretch."""
         return name in self.table and bool(self.table[name].notna().all())
@@ -63,14 +71,22 @@ class Calls:
         tokens = [(kernel, operation) for kernel, operation in names.drop_duplicates().itertuples(index=False)]
         work = self.table["instructions" if self.has("instructions") else "computation"].to_numpy(dtype=np.float64)
         rank, token = self.table["rank"].to_numpy(), self.table["token"].to_numpy()
-        edges = np.flatnonzero(np.concatenate([[True], rank[1:] != rank[:-1], [True]])).tolist()
         found = []
-        for begin, end in itertools.pairwise(edges):
-            mine = token[begin:end]
-            first = np.flatnonzero(np.concatenate([[True], mine[1:] != mine[:-1]]))
+        for begin, end in rank_rows(rank):
+            first = np.flatnonzero(begins(token[begin:end]))
             sums = np.add.reduceat(np.nan_to_num(work[begin:end]), first)
             found.append((int(rank[begin]), codes[begin:end][first].astype(np.int64), sums))
         return tokens, found
+
+
+def begins(values: NDArray[Any]) -> Mask:
+    """Where (n,) a run of equal values begins."""
+    return np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]
+
+
+def rank_rows(rank: NDArray[Any]) -> list[tuple[int, int]]:
+    """First row and the row after the last of each rank, of rows in the order of ranks."""
+    return list(itertools.pairwise([*np.flatnonzero(begins(rank)).tolist(), len(rank)]))
 
 
 def traced(experiment: Experiment) -> dict[tuple[float, ...], list[Run]]:
@@ -136,7 +152,7 @@ def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd
     held, stated = len(np.unique(ranks)), run.configuration["ranks"]
     if held != stated:
         raise InputError(f"the event trace of run {run.id} holds {held} of {stated:g} ranks", "measure the run again")
-    starts = np.concatenate([[True], ranks[1:] != ranks[:-1]])
+    starts = begins(ranks)
     if "begin" in calls and "end" in calls:
         begin, end = calls["begin"].to_numpy(dtype=float), calls["end"].to_numpy(dtype=float)
         before = np.concatenate([[0.0], end[:-1]])
@@ -191,7 +207,7 @@ def _with_counts(
         counts = experiment.table(run, INTERVALS)
         if counts is None:
             continue
-        counts = counts.sort_values(["rank", "number"], kind="stable").reset_index(drop=True)
+        counts = counts.sort_values(["rank", "number"], kind="stable", ignore_index=True)
         if len(counts) != len(table) or not (
             (counts["rank"].to_numpy() == table["rank"].to_numpy()).all()
             and (counts["operation"].astype(str).to_numpy() == table["operation"].to_numpy()).all()
@@ -208,10 +224,7 @@ def _tokens(table: pd.DataFrame) -> pd.DataFrame:
     The number of partners differs from rank to rank; having partners does not.
     """
     rank, kernel, operation = (table[name].to_numpy() for name in ("rank", "kernel", "operation"))
-    new_rank = np.concatenate([[True], rank[1:] != rank[:-1]])
-    gathered = np.isin(operation, list(_GATHERED))
-    repeated = np.concatenate([[False], (kernel[1:] == kernel[:-1]) & (operation[1:] == operation[:-1])])
-    starts = new_rank | ~(repeated & gathered)
-    number = np.cumsum(starts) - 1
+    new_rank, gathered = begins(rank), np.isin(operation, list(_GATHERED))
+    number = np.cumsum(new_rank | begins(kernel) | begins(operation) | ~gathered) - 1
     base = np.maximum.accumulate(np.where(new_rank, number, 0))
     return table.assign(token=number - base)

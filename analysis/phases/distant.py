@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ranksight.analysis.phases.instructions import InstructionTable
-from ranksight.analysis.phases.weights import PLAIN, admissible
+from ranksight.analysis.phases.weights import PLAIN, RULES
 from ranksight.core.errors import InsufficientError
 
 SAME = 0.01
@@ -67,23 +67,22 @@ def stands_for(instructions: float, table: InstructionTable) -> tuple[float, flo
     """
     if not (instructions > 0 and table.total > 0):
         raise InsufficientError("the phase executes no instructions that were counted")
+    most = float(table.ranks.max())
     # Instructions per rank fall at least as 1/p does when the weight does not fall.
-    largest = min(float(table.ranks.max() * table.at(table.ranks.max()) / instructions) * 4 + 4, _MOST_RANKS)
-    if table.weight.rule == PLAIN:
-        # Every rank count is admissible: only those around the crossing need be looked at.
-        low, high = 1.0, largest
-        while high - low > 1:
-            middle = float(np.floor((low + high) / 2))
-            low, high = (middle, high) if float(table.at(middle)) > instructions else (low, middle)
-        candidates = np.array([low, high])
-    else:
-        candidates = admissible(table.weight.rule, largest)
+    largest = min(most * float(table.at(most)) / instructions * 4 + 4, _MOST_RANKS)
+    forth, back = RULES[table.weight.rule]
+    first = 1.0 if table.weight.rule == PLAIN else 0.0
+    low, high = first, max(float(np.floor(forth(np.array(largest)))), first)
+    while high - low > 1:
+        middle = np.floor((low + high) / 2)
+        low, high = (middle, high) if table.at(back(middle)) > instructions else (low, middle)
+    candidates = np.round(back(np.array([low, high])))
     off = np.abs(table.at(candidates) - instructions)
     at = int(np.argmin(off))
     ranks = float(candidates[at])
-    if ranks <= table.ranks.max():
+    if ranks <= most:
         raise InsufficientError(
-            f"the smaller workload stands for {ranks:g} ranks, no more than the {table.ranks.max():g} measured",
+            f"the smaller workload stands for {ranks:g} ranks, no more than the {most:g} measured",
             "take a smaller workload, or more ranks for it",
         )
     return ranks, float(off[at] / instructions)
@@ -95,12 +94,8 @@ def distant_point(
     """Choose among runs of the smaller workload, and look up what it stands for.
 
     `ranks`, `instructions`, `times`, `cpi` (m,): of each run, in the order of growing rank counts; instructions and
-    seconds of one rank in one occurrence. `table`: of the original workload.
-
-    Raises
-    ------
-    InsufficientError
-        See :func:`least` and :func:`stands_for`.
+    seconds of one rank in one occurrence. `table`: of the original workload. Raises InsufficientError as :func:`least`
+    and :func:`stands_for` do.
     """
     p, i, t, c = (np.asarray(given, dtype=np.float64) for given in (ranks, instructions, times, cpi))
     at = least(c)

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ranksight.analysis.phases.weights import Weight, displacement
-from ranksight.core.arrays import Array
+from ranksight.analysis.phases.weights import Weight, displacement, line
+from ranksight.core.arrays import Array, ratio
 
 CONSTANT = 0.05
 """Largest spread of totals that still counts as constant: similarity within 95 % holds for groups and totals."""
@@ -85,8 +85,7 @@ class InstructionTable:
     @property
     def totals(self) -> Array:
         """Measured totals, (m,)."""
-        found: Array = self.processes * self.instructions * self.weights
-        return found
+        return np.asarray(self.processes * self.instructions * self.weights)
 
     @property
     def spread(self) -> float:
@@ -98,18 +97,14 @@ class InstructionTable:
         p = np.asarray(ranks, dtype=np.float64)
         share = self.processes / self.ranks
         if np.ptp(share) == 0:
-            constant: Array = p * share[0]
-            return constant
-        design = np.stack([np.ones_like(self.ranks), 1 / self.ranks], axis=1)
-        (level, edge), *_ = np.linalg.lstsq(design, share, rcond=None)
-        found: Array = np.clip(level * p + edge, 1.0, p)
-        return found
+            return np.asarray(p * share[0])
+        level, edge, _ = line(1 / self.ranks, share)
+        return np.asarray(np.clip(level * p + edge, 1.0, p))
 
     def at(self, ranks: ArrayLike) -> Array:
         """Instructions of one rank in one occurrence, ``P_i``; infinite where the phase does not occur."""
         shared = self.group_size(ranks) * self.weight.at(ranks)
-        found: Array = np.divide(self.total, shared, out=np.full(shared.shape, np.inf), where=shared > 0)
-        return found
+        return ratio(self.total, shared, np.inf)
 
     def frame(self, targets: ArrayLike) -> pd.DataFrame:
         """Measured rows, then predicted ones at `targets`.
@@ -118,24 +113,14 @@ class InstructionTable:
         ``total``.
         """
         p = np.asarray(targets, dtype=np.float64)
-        measured = pd.DataFrame(
+        every = np.concatenate([self.ranks, p])
+        return pd.DataFrame(
             {
-                "part": "measured",
-                "instructions": self.instructions,
-                "ranks": self.ranks,
-                "weight": self.weights,
-                "displacement": displacement(self.ranks, self.weight.rule),
-                "total": self.totals,
+                "part": ["measured"] * len(self.ranks) + ["predicted"] * len(p),
+                "instructions": np.concatenate([self.instructions, self.at(p)]),
+                "ranks": every,
+                "weight": np.concatenate([self.weights, self.weight.at(p)]),
+                "displacement": displacement(every, self.weight.rule),
+                "total": np.concatenate([self.totals, np.full(len(p), self.total)]),
             }
         )
-        predicted = pd.DataFrame(
-            {
-                "part": "predicted",
-                "instructions": self.at(p),
-                "ranks": p,
-                "weight": self.weight.at(p),
-                "displacement": displacement(p, self.weight.rule),
-                "total": self.total,
-            }
-        )
-        return pd.concat([measured, predicted], ignore_index=True)

@@ -8,16 +8,27 @@ Source: Panadero et al. 2015, section 2.2.1, models data volumes by regression; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
+from ranksight.analysis.phases.calls import Calls, traced
+from ranksight.analysis.phases.relate import UNRELATED, Related
 from ranksight.core.arrays import Array
+from ranksight.core.experiment import Experiment, Run
+from ranksight.model.application.comm_blocking import costs_time
 from ranksight.model.application.communication import Communication
 from ranksight.model.application.network import Network
+from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.plaindata import Stored
+from ranksight.model.series.reducing import Series
 from ranksight.model.structure.stated import BETWEEN
+from ranksight.model.structure.structured import structured
+from ranksight.platforms import Platform
+
+_METRICS = ("messages", "bytes_sent")
 
 
 @dataclass(frozen=True)
@@ -42,3 +53,47 @@ class Messages(Stored):
     def _fits(self) -> bool:
         numbers = [name.partition(BETWEEN)[0] for name in self.communication.names]
         return all(number.isdecimal() for number in numbers)
+
+
+def phase_messages(
+    experiment: Experiment, given: Sequence[Calls], related: Related, platform: Platform
+) -> Messages | None:
+    """Learn how the phases' messages grow; None without messages or without a described network."""
+    if not platform.network:
+        return None
+    tables = {
+        _point(experiment, calls.configuration): _counts(table)
+        for calls, table in zip(given, related.labelled, strict=True)
+    }
+    both = zip(given, tables.values(), strict=True)
+    each = [table.groupby("kernel")[list(_METRICS)].sum() / calls.ranks for calls, table in both]
+    sums = pd.DataFrame(pd.concat(dict(enumerate(each)), names=["at"]).unstack("at"))
+    if sums.empty:
+        return None
+    sums = sums.reindex(columns=pd.MultiIndex.from_product([_METRICS, range(len(each))]))
+    values = sums.to_numpy(dtype=float).reshape(len(sums), len(_METRICS), -1).swapaxes(0, 1)
+    kernels, metrics = tuple(sums.index) * len(_METRICS), np.repeat(_METRICS, len(sums)).tolist()
+    points = np.array(list(tables), dtype=np.float64)
+    series = Series(experiment.parameters, points, values.reshape(-1, len(points), 1), kernels, tuple(metrics))
+    first = {point: runs[0].id for point, runs in traced(experiment).items()}
+
+    def table_of(run: Run) -> pd.DataFrame | None:
+        point = _point(experiment, run.configuration)
+        return tables[point] if first.get(point) == run.id else None
+
+    functions = structured(experiment, series, fit_series(series), table_of)
+    network = Network(dict(platform.network), platform.cores if "inter" in platform.network else 1 << 30)
+    return Messages(platform.name, tuple(experiment.parameters), Communication(functions), network)
+
+
+def _point(experiment: Experiment, configuration: Mapping[str, float]) -> tuple[float, ...]:
+    return tuple(float(configuration[name]) for name in experiment.parameters)
+
+
+def _counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Counts and bytes of a configuration: ``kernel`` (phase and operation), ``rank``, ``messages``, ``bytes_sent``."""
+    known = {name: costs_time(name) for name in table["operation"].unique()}
+    chosen = table[(table["phase"] != UNRELATED) & table["operation"].map(known).astype(bool)]
+    names = (chosen["phase"] + 1).astype(str) + BETWEEN + chosen["operation"].astype(str)
+    grouped = chosen.assign(kernel=names).groupby(["kernel", "rank"])["bytes"]
+    return pd.DataFrame({"messages": grouped.size().astype(float), "bytes_sent": grouped.sum()}).reset_index()

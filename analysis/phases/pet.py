@@ -36,8 +36,7 @@ class PhaseTime(Stored):
 
     def computation(self, ranks: ArrayLike) -> Array:
         """Seconds of computation of one occurrence."""
-        found: Array = np.max([power.at(ranks) for power in self.powers], axis=0)
-        return found
+        return np.asarray(np.max([power.at(ranks) for power in self.powers], axis=0))
 
     def interval(self, ranks: ArrayLike, level: float) -> tuple[Array, Array]:
         """Interval of :meth:`computation`; NaN where two rank counts define it."""
@@ -47,8 +46,7 @@ class PhaseTime(Stored):
     def waiting(self, ranks: ArrayLike) -> Array:
         """Seconds in MPI of one occurrence."""
         start, each = self.communication
-        found: Array = start + each * np.log2(np.asarray(ranks, dtype=np.float64))
-        return found
+        return np.asarray(start + each * np.log2(np.asarray(ranks, dtype=np.float64)))
 
     def _fits(self) -> bool:
         return bool(self.powers)
@@ -67,8 +65,7 @@ class Times:
     @property
     def total(self) -> Array:
         """PET, (k,); communication that is not known is left out."""
-        found: Array = self.computation.sum(axis=0) + np.nan_to_num(self.communication).sum(axis=0)
-        return found
+        return np.asarray(self.computation.sum(axis=0) + np.nan_to_num(self.communication).sum(axis=0))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ Source: Panadero et al. 2015, section 2.2.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -58,33 +60,17 @@ class Phase:
 
     def computation(self, ranks: ArrayLike, plain: bool = False) -> Array:
         """Seconds of computation of one occurrence, of the group that takes longest; `plain`: no distant point."""
-        found: Array = np.max([(g.plain if plain else g.power).at(ranks) for g in self.groups], axis=0)
-        return found
+        return np.asarray(np.max([(g.plain if plain else g.power).at(ranks) for g in self.groups], axis=0))
 
     @property
     def label(self) -> str:
         """Kernels and operations in short: ``exchange_halo Irecv Isend Waitall, solve_step Allreduce (2)``."""
-        return ", ".join(f"{kernel} {_counted(calls)}" for kernel, calls in _by_kernel(self.body))
-
-
-def _by_kernel(body: tuple[tuple[str, str], ...]) -> list[tuple[str, list[str]]]:
-    found: list[tuple[str, list[str]]] = []
-    for kernel, operation in body:
-        if not found or found[-1][0] != kernel:
-            found.append((kernel, []))
-        found[-1][1].append(operation)
-    return found
-
-
-def _counted(operations: list[str]) -> str:
-    """``Send Recv``, with runs of the same as ``Allreduce (3)``."""
-    runs: list[tuple[str, int]] = []
-    for operation in operations:
-        if runs and runs[-1][0] == operation:
-            runs[-1] = (operation, runs[-1][1] + 1)
-        else:
-            runs.append((operation, 1))
-    return " ".join(operation if count == 1 else f"{operation} ({count})" for operation, count in runs)
+        parts = []
+        for kernel, calls in groupby(self.body, itemgetter(0)):
+            runs = [(operation, len(list(same))) for operation, same in groupby(calls, itemgetter(1))]
+            names = (operation if count == 1 else f"{operation} ({count})" for operation, count in runs)
+            parts.append(" ".join([kernel, *names]))
+        return ", ".join(parts)
 
 
 def build_phase(
@@ -99,16 +85,8 @@ def build_phase(
 
     Raises InsufficientError when the phase was seen at one number of ranks only.
 
-    Parameters
-    ----------
-    number, body, share
-        See :class:`Phase`.
-    rows : DataFrame
-        Of this phase, with the original workload.
-    small : DataFrame
-        Of this phase, with a smaller workload; empty without one.
-    rule : str, optional
-        Rank counts that the program admits.
+    `rows`, `small`: of this phase, with the original workload and with a smaller one, empty without. `rule`: rank
+    counts that the program admits. The others are as in :class:`Phase`.
     """
     ranks = np.sort(rows["ranks"].unique())
     weights = rows.groupby("ranks")["weight"].median().to_numpy()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ranksight.analysis.phases.weights import line
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
@@ -34,8 +35,7 @@ class Power(Stored):
 
     def at(self, ranks: ArrayLike) -> Array:
         """Value at each rank count."""
-        found: Array = self.factor * np.asarray(ranks, dtype=np.float64) ** self.exponent
-        return found
+        return np.asarray(self.factor * np.asarray(ranks, dtype=np.float64) ** self.exponent)
 
     def interval(self, ranks: ArrayLike, level: float = 0.9) -> tuple[Array, Array]:
         """Prediction interval of the line in the logarithms; NaN where two points define it."""
@@ -61,17 +61,9 @@ def fit_power(ranks: ArrayLike, values: ArrayLike) -> Power:
     x, z = np.log(p[used]), np.log(y[used])
     if len(np.unique(x)) < 2:
         raise InsufficientError("a phase was timed at one number of ranks only", "trace at two or more, better four")
-    centred = x - x.mean()
-    exponent = float(centred @ (z - z.mean()) / (centred @ centred))
-    level = float(z.mean() - exponent * x.mean())
-    total = float(((z - z.mean()) ** 2).sum())
+    level, exponent, r2 = line(x, z)
     rest = float(((z - level - exponent * x) ** 2).sum())
+    scatter = float(np.sqrt(rest / (len(x) - 2))) if len(x) > 2 else float("nan")
     return Power(
-        float(np.exp(level)),
-        exponent,
-        1.0 if total == 0 else 1 - rest / total,
-        float(np.sqrt(rest / (len(x) - 2))) if len(x) > 2 else float("nan"),
-        float(x.mean()),
-        float(centred @ centred),
-        len(x),
+        float(np.exp(level)), exponent, r2, scatter, float(x.mean()), float(((x - x.mean()) ** 2).sum()), len(x)
     )

@@ -9,14 +9,13 @@ Source: Panadero et al. 2015, section 2.2.1.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from ranksight.analysis.phases.calls import Calls
+from ranksight.analysis.phases.calls import Calls, rank_rows
 from ranksight.analysis.phases.repeats import Phases, find_phases
 from ranksight.core.arrays import Array, Ints
 
@@ -76,8 +75,7 @@ def relate(given: Sequence[Calls]) -> Related:
         table = calls.table
         phase, occurrence = np.empty(len(table), dtype=np.int64), np.empty(len(table), dtype=np.int64)
         token, whose = table["token"].to_numpy(), table["rank"].to_numpy()
-        edges = np.flatnonzero(np.concatenate([[True], whose[1:] != whose[:-1], [True]])).tolist()
-        for begin, end in itertools.pairwise(edges):
+        for begin, end in rank_rows(whose):
             one, times = read[mine[int(whose[begin])]]
             phase[begin:end], occurrence[begin:end] = one[token[begin:end]], times[token[begin:end]]
         labelled.append(table.assign(phase=phase, occurrence=occurrence))

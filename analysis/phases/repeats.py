@@ -54,13 +54,9 @@ class Phases:
 def find_phases(symbols: Ints, work: Array | None = None) -> Phases:
     """Find the phases of a trace.
 
-    Parameters
-    ----------
-    symbols : (n,)
-        Of each call; not negative.
-    work : (n,), optional
-        Computation before each call. Where a loop may begin at several places, as its turns can be cut at any of
-        their calls, it decides: the first turn shall compute as the others do.
+    `symbols` (n,): of each call; not negative. `work` (n,): computation before each call. Where a loop may begin at
+    several places, as its turns can be cut at any of their calls, it decides: the first turn shall compute as the
+    others do.
     """
     symbols = np.asarray(symbols, dtype=np.int64)
     nodes = _fold(symbols, np.zeros(len(symbols)) if work is None else work, {})

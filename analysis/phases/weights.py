@@ -22,25 +22,19 @@ from ranksight.model.plaindata import Stored
 
 PLAIN = "ranks"
 _EXACT = 1e-9
-_SQUARE_FREE = (2, 3, 5, 6, 7, 10)
 
 
-def _rules() -> dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]]:
-    rules: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
-        PLAIN: (lambda p: p, lambda x: x),
-        "squares": (lambda p: np.sqrt(p) - 1, lambda x: (x + 1) ** 2),
-        "cubes": (lambda p: np.cbrt(p) - 1, lambda x: (x + 1) ** 3),
-        "powers of two": (np.log2, np.exp2),
-    }
-    for k in _SQUARE_FREE:
-        rules[f"{k} x squares"] = (
-            lambda p, k=k: np.sqrt(p / k) - 1,  # type: ignore[misc]
-            lambda x, k=k: k * (x + 1) ** 2,  # type: ignore[misc]
-        )
-    return rules
+def _squares(k: int) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    return lambda p: np.sqrt(p / k) - 1, lambda x: k * (x + 1) ** 2
 
 
-RULES: Mapping[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = _rules()
+RULES: Mapping[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {
+    PLAIN: (lambda p: p, lambda x: x),
+    "squares": _squares(1),
+    "cubes": (lambda p: np.cbrt(p) - 1, lambda x: (x + 1) ** 3),
+    "powers of two": (np.log2, np.exp2),
+    **{f"{k} x squares": _squares(k) for k in (2, 3, 5, 6, 7, 10)},
+}
 """Rules of admissible rank counts: from ranks to displacement, and back."""
 
 
@@ -55,17 +49,7 @@ def admits(ranks: ArrayLike, rule: str) -> Mask:
     """Which rank counts `rule` admits."""
     index = displacement(ranks, rule)
     whole = np.round(index)
-    found: Mask = (np.abs(index - whole) < 1e-6) & (whole >= 0)
-    return found
-
-
-def admissible(rule: str, largest: float, count: int = 1 << 16) -> Array:
-    """The rank counts up to `largest` that `rule` admits, at most the first `count` of them from 1 on."""
-    forth, back = RULES[rule]
-    last = float(np.floor(forth(np.array(float(largest))) + 1e-9))
-    start = 1.0 if rule == PLAIN else 0.0
-    found: Array = np.round(back(np.arange(start, min(last, count) + 1)))
-    return found.astype(np.float64)
+    return np.asarray((np.abs(index - whole) < 1e-6) & (whole >= 0))
 
 
 @dataclass(frozen=True)
@@ -89,8 +73,7 @@ class Weight(Stored):
     def at(self, ranks: ArrayLike) -> Array:
         """Weight at each rank count; a whole number where the line is exact, never negative."""
         value = self.intercept + self.slope * displacement(ranks, self.rule)
-        found: Array = np.maximum(np.round(value) if self.exact else value, 0.0)
-        return found
+        return np.asarray(np.maximum(np.round(value) if self.exact else value, 0.0))
 
     @property
     def formula(self) -> str:
@@ -122,13 +105,9 @@ def fit_weight(ranks: ArrayLike, weights: ArrayLike, rule: str | None = None) ->
     Raises InsufficientError with fewer than two rank counts; InputError when `rule` does not admit a rank count
     measured.
 
-    Parameters
-    ----------
-    ranks, weights : (m,)
-        Rank counts measured, and how often the phase occurred.
-    rule : str, optional
-        Which rank counts the program admits. When not given, the plain line is taken where it is exact, and else the
-        line with the largest R2 among the rules that admit every rank count measured.
+    `ranks`, `weights` (m,): rank counts measured, and how often the phase occurred. `rule`: which rank counts the
+    program admits; when not given, the plain line is taken where it is exact, and else the line with the largest R2
+    among the rules that admit every rank count measured.
     """
     p, y = np.asarray(ranks, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     if len(np.unique(p)) < 2:

@@ -59,18 +59,11 @@ def candidates(
 
     Raises InputError when a rule or limit names no parameter, or nothing is left to measure.
 
-    Parameters
-    ----------
-    measured : (n, m)
-    targets : (t, m)
-    rules : mapping of str to Rule, optional
-        For parameters without one it is inferred from the values measured.
-    limits : mapping of str to (smallest, largest), optional
-        None leaves an end to the default: the smallest value measured; and of ranks half the largest target (or the
-        largest measured, if that is more), of others the larger of target and measured.
-    held : float, optional
-        Ranks that the machine holds; none above it, nor above the largest measured, are considered unless `limits`
-        names a largest, or runs above it were made and no other is left.
+    `measured` (n, m), `targets` (t, m). `rules`: for parameters without one it is inferred from the values measured.
+    `limits`: smallest and largest value by parameter; None leaves an end to the default: the smallest value measured;
+    and of ranks half the largest target (or the largest measured, if that is more), of others the larger of target and
+    measured. `held`: ranks that the machine holds; none above it, nor above the largest measured, are considered unless
+    `limits` names a largest, or runs above it were made and no other is left.
     """
     rules, limits = dict(rules or {}), dict(limits or {})
     for name in (*rules, *limits):

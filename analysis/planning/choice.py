@@ -88,16 +88,8 @@ def choose_runs(
 
     Raises InsufficientError when no candidate's cost is known, or none is within the budget.
 
-    Parameters
-    ----------
-    budget : float, optional
-        Core-hours; what running the targets instead would cost, as often, when not given.
-    most : int
-        Runs at most.
-    repetitions : int
-        Of each run.
-    worlds : int
-        Outcomes drawn for every series.
+    `budget`: core-hours; what running the targets instead would cost, as often, when not given. `most`: runs at most.
+    `repetitions`: of each. `worlds`: outcomes drawn for every series.
     """
     price = cost.of(candidates.points, repetitions)
     target_cost = float(np.sum(cost.of(goal.targets, repetitions).core_hours))

@@ -130,29 +130,21 @@ def _narrowing(per_cost: bool) -> Callable[[Prospect, Means], Prospect]:
     return design
 
 
-def _dearest(prospect: Prospect, means: Means) -> Prospect:
-    while len(prospect.chosen) < means.most and len(left := means.left(prospect.chosen)):
-        prospect.take(int(left[-1]))
-    return prospect
+def _by_price(first: int, lines: bool = False) -> Callable[[Prospect, Means], Prospect]:
+    def design(prospect: Prospect, means: Means) -> Prospect:
+        """Choose the cheapest run (`first` 0) or the dearest (-1) one after another, of all or of `lines` along the
+        axes through the cheapest corner."""
+        points = np.concatenate([prospect.points, prospect.goal.training])
+        fits = (prospect.points == points.min(axis=0)).sum(axis=1) >= (points.shape[1] - 1 if lines else 0)
+        while len(prospect.chosen) < means.most:
+            left = means.left(prospect.chosen)
+            left = left[fits[left]]
+            if not len(left):
+                break
+            prospect.take(int(left[first]))
+        return prospect
+
+    return design
 
 
-def _cheapest(prospect: Prospect, means: Means) -> Prospect:
-    while len(prospect.chosen) < means.most and len(left := means.left(prospect.chosen)):
-        prospect.take(int(left[0]))
-    return prospect
-
-
-def _lines(prospect: Prospect, means: Means) -> Prospect:
-    """Along the axes through the cheapest corner."""
-    points = np.concatenate([prospect.points, prospect.goal.training])
-    on_line = (prospect.points == points.min(axis=0)).sum(axis=1) >= points.shape[1] - 1
-    while len(prospect.chosen) < means.most:
-        left = means.left(prospect.chosen)
-        left = left[on_line[left]]
-        if not len(left):
-            break
-        prospect.take(int(left[0]))
-    return prospect
-
-
-DESIGNS = (_narrowing(True), _narrowing(False), _dearest, _cheapest, _lines)
+DESIGNS = (_narrowing(True), _narrowing(False), _by_price(-1), _by_price(0), _by_price(0, lines=True))

@@ -86,15 +86,8 @@ def goal(
 
     Raises InputError when the model has no such metric or kernel, or the metric has no total over kernels.
 
-    Parameters
-    ----------
-    targets : (t, m)
-    metric_name : str, optional
-        The time when not given, or the model's first metric where it has none.
-    kernel : str, optional
-        The whole program when not given.
-    level : float
-        Probability of the intervals.
+    `targets` (t, m). `metric_name`: the time when not given, or the model's first metric where it has none. `kernel`:
+    the whole program when not given. `level`: probability of the intervals.
     """
     held = tuple(dict.fromkeys(model.fitted.metrics))
     name = metric_name or next((each for each in ("time", "wall_time") if each in held), held[0])

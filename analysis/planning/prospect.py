@@ -24,25 +24,14 @@ HELD = 100_000
 class Prospect:
     """The goal's interval after runs, one after another, expected over outcomes drawn from what is believed now.
 
-    Parameters
-    ----------
-    points : (k, m)
-        Candidates.
-    worlds : int
-        Outcomes drawn for every series; the same for every order of runs, so that orders are compared in the same
-        worlds.
-
-    Attributes
-    ----------
-    chosen : tuple of int
-        Candidates run so far.
-    widths : tuple of (t,)
-        Half-widths of the goal's interval in logarithms, before any run and after each.
-    helps : tuple of str
-        The kernel that gained most by each run, and its metric where it is another than the goal's.
-    beyond : (t,)
-        How many times farther the uncertainty of a series reaches than an answer may.
+    `points` (k, m): candidates. `worlds`: outcomes drawn for every series; the same for every order of runs, so that
+    orders are compared in the same worlds.
     """
+
+    chosen: tuple[int, ...]  # candidates run so far
+    widths: tuple[Array, ...]  # half-widths (t,) of the goal's interval in logarithms, before any run and after each
+    helps: tuple[str, ...]  # the kernel that gained most by each run, with its metric where it is not the goal's
+    beyond: Array  # (t,): how many times farther the uncertainty of a series reaches than an answer may
 
     def __init__(self, goal: Goal, points: Array, worlds: int) -> None:
         self.goal, self.points = goal, points
@@ -64,9 +53,7 @@ class Prospect:
             for source in goal.sources
             for row in source.rows
         ]
-        self.chosen: tuple[int, ...] = ()
-        self.helps: tuple[str, ...] = ()
-        self.widths: tuple[Array, ...] = (goal.width(),)
+        self.chosen, self.helps, self.widths = (), (), (goal.width(),)
         # What was asked in this state, by all forks that are still in it.
         self._asked: dict[bytes, tuple[Array, Array]] = {}
 

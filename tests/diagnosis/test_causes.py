@@ -8,15 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranksight.analysis.diagnosis.causes import CAUSES, VERDICTS
+from ranksight.analysis.diagnosis.causes import CAUSES, VERDICTS, causes_of
 from ranksight.analysis.diagnosis.ceilings import Ceilings
-from ranksight.analysis.diagnosis.diagnosing import causes_of
 from ranksight.analysis.diagnosis.evidence import Evidence
-from ranksight.analysis.diagnosis.few import Samples, draws
-from ranksight.analysis.diagnosis.places import PLACES
+from ranksight.analysis.diagnosis.few import PLACES, Samples, draws
 from ranksight.analysis.diagnosis.roofline import table
+from ranksight.analysis.diagnosis.verdicts import CHANGES, savings
 from ranksight.analysis.diagnosis.verdicts import table as verdicts_table
-from ranksight.analysis.diagnosis.whatif import CHANGES, savings
 from ranksight.core.errors import InputError
 
 Make = Callable[..., Evidence]
@@ -225,11 +223,11 @@ def test_bytes_that_pass_while_a_kernel_executes_hold_nothing_up(
     assert causes_of(given).share[1:4].sum() == pytest.approx(memory, abs=0.01)
 
 
-def test_quasi_random_points_cover_each_quantile_once() -> None:
-    # Each 32nd of every coordinate holds one of Sobol's first 32 points, scrambled or not.
+def test_places_of_draws_cover_each_quantile_once() -> None:
     thirtyseconds = np.sort((len(PLACES) * PLACES).astype(int), axis=0)
     assert (thirtyseconds == np.arange(len(PLACES))[:, None]).all()
     assert PLACES.shape == (32, 8)
+    assert np.abs(np.corrcoef(PLACES.T) - np.eye(8)).max() < 0.3
 
 
 def test_a_rank_has_the_peak_of_its_cores(evidence: Make, machine: Ceilings) -> None:

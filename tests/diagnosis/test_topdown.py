@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.analysis.diagnosis.causes import VERDICTS
-from ranksight.analysis.diagnosis.diagnosing import causes_of
+from ranksight.analysis.diagnosis.causes import VERDICTS, causes_of
 from ranksight.analysis.diagnosis.evidence import Evidence
-from ranksight.analysis.diagnosis.topdown import FIRST, LEVELS, THIRD, Sides, memory_bound
-from ranksight.core.errors import InputError
+from ranksight.analysis.diagnosis.topdown import FIRST, LEVELS, SECOND, THIRD, bound
 
 
 def slots(count: int, seed: int = 1) -> dict[str, np.ndarray]:
@@ -25,35 +23,30 @@ def slots(count: int, seed: int = 1) -> dict[str, np.ndarray]:
 
 
 def test_sums_are_learned_to_the_last_digit() -> None:
-    law = Sides.learn(slots(20))
-    new = slots(50, seed=2)
-    memory, core = law({name: new[name] for name in (*FIRST, *THIRD)})
-    assert memory == pytest.approx(new["memory_bound"], abs=1e-9)
-    assert core == pytest.approx(new["core_bound"], abs=1e-9)
+    known, new = slots(20), slots(50, seed=2)
+    both = {name: np.concatenate([known[name], new[name]]) for name in LEVELS}
+    for name in SECOND:
+        both[name][20:] = np.nan
+        assert bound(both, name)[20:] == pytest.approx(new[name], abs=1e-9)
 
 
 def test_level_two_is_taken_as_measured() -> None:
-    given = slots(20) | {"memory_bound": np.full(20, 0.7), "core_bound": np.full(20, 0.1)}
-    memory, core = Sides(np.zeros((8, 2)))(given)
-    assert (memory == 0.7).all()
-    assert (core == 0.1).all()
+    assert (bound(slots(20) | {"memory_bound": np.full(20, 0.7)}) == 0.7).all()
 
 
 def test_kernels_without_level_two_are_reported_by_the_others() -> None:
     given = slots(30)
     truth = given["memory_bound"].copy()
     given["memory_bound"] = np.where(np.arange(30) < 5, np.nan, truth)
-    assert memory_bound(given) == pytest.approx(truth)
+    assert bound(given) == pytest.approx(truth)
     few = {name: values[:6] for name, values in given.items()}
-    assert np.isnan(memory_bound(few)[:5]).all()
+    assert np.isnan(bound(few)[:5]).all()
 
 
-def test_what_is_missing_is_reported() -> None:
+def test_a_kernel_that_lacks_another_level_stays_unknown() -> None:
     given = slots(20)
-    with pytest.raises(InputError, match="l3_bound"):
-        Sides.learn({name: values for name, values in given.items() if name != "l3_bound"})
-    with pytest.raises(InputError, match="3 kernels"):
-        Sides.learn({name: given[name][:3] for name in LEVELS})
+    given["memory_bound"][0] = given["l3_bound"][0] = np.nan
+    assert np.isnan(bound(given)).tolist() == [True] + 19 * [False]
 
 
 def test_slots_bound_by_memory_count_as_stalls(evidence: Callable[..., Evidence]) -> None:
@@ -73,7 +66,8 @@ def test_rajaperf_is_reported_without_level_two(shared: Path) -> None:
     even = np.arange(len(table)) % 2 == 0
     right = np.zeros(len(table), dtype=bool)
     for held in (even, ~even):
-        law = Sides.learn({name: table.loc[~held, name].to_numpy() for name in LEVELS})
-        memory, core = law({name: table.loc[held, name].to_numpy() for name in (*FIRST, *THIRD)})
-        right[held] = (memory > core) == label[held]
+        known = {name: table[name].to_numpy(dtype=float) for name in LEVELS}
+        known |= {name: np.where(held, np.nan, known[name]) for name in SECOND}
+        memory, core = (bound(known, name) for name in SECOND)
+        right[held] = ((memory > core) == label)[held]
     assert right.mean() >= 0.9

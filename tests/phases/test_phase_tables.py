@@ -10,7 +10,7 @@ from ranksight.analysis.phases.distant import distant_point, least, settled, sta
 from ranksight.analysis.phases.instructions import CONSTANT, InstructionTable, spread, typical
 from ranksight.analysis.phases.phase import instruction_groups
 from ranksight.analysis.phases.power import fit_power
-from ranksight.analysis.phases.weights import admissible, admits, fit_weight, line
+from ranksight.analysis.phases.weights import RULES, admits, fit_weight, line
 from ranksight.core.errors import InputError, InsufficientError
 
 
@@ -134,9 +134,15 @@ def test_group_totals_stay_where_groups_share() -> None:
 
 
 def test_rules_of_rank_counts() -> None:
-    assert admissible("squares", 50).tolist() == [1, 4, 9, 16, 25, 36, 49]
-    assert admissible("cubes", 64).tolist() == [1, 8, 27, 64]
-    assert admissible("6 x squares", 100).tolist() == [6, 24, 54, 96]
+    for rule, ranks in (
+        ("squares", [1, 4, 9, 16, 25, 36, 49]),
+        ("cubes", [1, 8, 27, 64]),
+        ("6 x squares", [6, 24, 54, 96]),
+    ):
+        forth, back = RULES[rule]
+        assert np.flatnonzero(admits(np.arange(ranks[-1] + 1), rule)).tolist() == ranks
+        assert forth(np.array(ranks, dtype=float)) == pytest.approx(np.arange(len(ranks)))
+        assert back(np.arange(len(ranks))) == pytest.approx(ranks)
     assert admits([64, 63, 1], "cubes").tolist() == [True, False, True]
     assert fit_weight([8, 27, 64], [5, 7, 9]).rule == "cubes"
     assert fit_weight([2, 4, 8, 16], [1, 2, 3, 4]).rule == "powers of two"

@@ -17,7 +17,7 @@ HELPS = {
     "network": "messages × 2",
     "balance": "even ranks",
 }
-"""What is twice as fast, or perfect (:data:`ranksight.analysis.diagnosis.whatif.CHANGES`)."""
+"""What is twice as fast, or perfect (:data:`ranksight.analysis.diagnosis.verdicts.CHANGES`)."""
 HELD_UP = ("cache-bound", "latency-bound")
 """Verdicts that a memory level belongs to."""
 SAVED = 0.005
