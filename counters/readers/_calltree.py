@@ -11,6 +11,7 @@ from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.names import CALLS
+from ranksight.counters.readers._files import damaged
 
 SEPARATOR = CALLS
 OUTSIDE = "(outside of regions)"
@@ -62,7 +63,7 @@ class CallPaths:
             depth += self._depths[caller]
         self._left -= length
         if depth > limits.DEPTH:
-            raise InputError(f"{self._where}: calls are more than {limits.DEPTH} deep", "the file is damaged")
+            raise damaged(f"{self._where}: calls are more than {limits.DEPTH} deep")
         if self._left < 0:
             raise InputError(
                 f"{self._where}: the names of its call paths are longer than {limits.NAMES >> 20} MiB",

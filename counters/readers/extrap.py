@@ -22,6 +22,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._delimited import decode
+from ranksight.counters.readers._files import damaged
 
 KEYWORDS = ("PARAMETER", "POINTS", "METRIC", "REGION", "DATA")
 DEFAULT_METRIC = "value"
@@ -214,13 +215,9 @@ def read_json(path: Path, content: Mapping[str, Any]) -> Measurements:
                             raise InputError(f"{path}: {place}: {len(point)} values for {len(parameters)} parameters")
                         found.add(dict(zip(parameters, point, strict=True)), kernel, metric, entry["values"], place)
     except KeyError as error:
-        raise InputError(
-            f"{path}: {error} is missing, or refers to nothing", "the file is damaged or not Extra-P's"
-        ) from error
+        raise damaged(f"{path}: {error} is missing, or refers to nothing") from error
     except (TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path} is not built as Extra-P's JSON: {error}", "the file is damaged or not Extra-P's"
-        ) from error
+        raise damaged(f"{path} is not built as Extra-P's JSON: {error}") from error
     return found
 
 
@@ -233,7 +230,7 @@ def read_lines(path: Path, text: str) -> Measurements:
         try:
             entry = json.loads(_commas(content))
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{line} is not valid JSON: {error}", "the line is damaged") from error
+            raise damaged(f"{path}:{line} is not valid JSON: {error}") from error
         point = entry.get("params", entry.get("parameters")) if isinstance(entry, dict) else None
         if not isinstance(point, dict) or "value" not in entry:
             raise InputError(f"{path}:{line} lacks {'value' if isinstance(point, dict) else 'params or parameters'}")
@@ -276,12 +273,12 @@ class ExtraP:
         try:
             content = json.loads(text)
         except RecursionError as error:
-            raise InputError(f"{path} is nested too deeply", "the file is damaged or not Extra-P's") from error
+            raise damaged(f"{path} is nested too deeply") from error
         except ValueError as error:
             # An entry that is whole on the first line has others below it.
             if (first := text.lstrip().split("\n", 1)[0]).rstrip().endswith("}") and '"value"' in first:
                 return read_lines(path, text).readings()
-            raise InputError(f"{path} is not valid JSON: {error}", "the file is damaged") from error
+            raise damaged(f"{path} is not valid JSON: {error}") from error
         if "value" in content and "measurements" not in content:
             return read_lines(path, text).readings()
         return read_json(path, content).readings()

@@ -25,8 +25,9 @@ from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.xml import parse
 from ranksight.counters.names import unit_scale
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._calltree import CallPaths
+from ranksight.counters.readers._files import LARGEST, damaged, head_of, head_text, inside
 from ranksight.counters.readers._hpctoolkit_db import read_store
 
 _FILE = re.compile(r"-(\d{1,9})-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
@@ -64,8 +65,8 @@ class HpcToolkit:
         if path.is_dir():
             if (path / "meta.db").is_file() and (path / "profile.db").is_file():
                 return True
-            return self.recognises(path / "experiment.xml", _assemble.head_of(path / "experiment.xml"))
-        return path.suffix == ".xml" and "<!DOCTYPE HPCToolkitExperiment" in _assemble.head_text(head)
+            return self.recognises(path / "experiment.xml", head_of(path / "experiment.xml"))
+        return path.suffix == ".xml" and "<!DOCTYPE HPCToolkitExperiment" in head_text(head)
 
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a database.
@@ -95,13 +96,12 @@ def _from_store(folder: Path) -> Reading:
         name, scale = _metric(_named(full))
         columns[name] = values.ravel() * scale
         origin[name] = f"sampled ({full})"
-    return _assemble.build_threads(
+    return build(
         folder,
         np.tile(np.array(store.kernels, dtype=object), threads),
         np.repeat([rank for rank, _ in store.rows], count),
-        np.repeat(np.array([thread for _, thread in store.rows], dtype=object), count),
         columns,
-        {"time": "max"},
+        threads=np.repeat(np.array([thread for _, thread in store.rows], dtype=object), count),
         origin=origin,
     )
 
@@ -157,15 +157,13 @@ def _parse(file: Path) -> _Tree:
         with file.open("rb") as stream:
             parse(parser, stream.read, str(file), limits.XML)
     except expat.ExpatError as error:
-        raise InputError(
-            f"{file}:{error.lineno}: {expat.ErrorString(error.code)}", "the file is truncated or damaged"
-        ) from error
+        raise damaged(f"{file}:{error.lineno}: {expat.ErrorString(error.code)}") from error
     except (KeyError, ValueError) as error:
         raise fail(f"{type(error).__name__} {error}") from error
     if not statements or not tree.metrics:
         raise InputError(f"{file} holds no call paths or no metrics", "was hpcprof run to its end?")
     if sorted(tree.stored) != list(range(len(tree.stored))):
-        raise InputError(f"{file} does not number stored metrics 0 to {len(tree.stored) - 1}", "the file is damaged")
+        raise damaged(f"{file} does not number stored metrics 0 to {len(tree.stored) - 1}")
     tree.kernels, places = calls.kernels()
     tree.nodes, paths = np.array(statements, dtype=np.int64).T
     tree.kernel = places[paths]
@@ -174,7 +172,7 @@ def _parse(file: Path) -> _Tree:
 
 def _stores(folder: Path) -> list[tuple[int, str, Path]]:
     found = []
-    for file in _assemble.inside(folder):
+    for file in inside(folder):
         name = _FILE.search(file.name)
         if name:
             found.append((int(name[1]), name[2], file))
@@ -198,13 +196,12 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) ->
             name, scale = _metric(given)
             added = np.bincount(kernel, weights=values[nodes - 1, place], minlength=count) * scale
             columns.setdefault(name, []).append(np.asarray(added, dtype=np.float64))
-    return _assemble.build_threads(
+    return build(
         file,
         np.tile(np.array(tree.kernels, dtype=object), len(stores)),
         np.repeat([rank for rank, _, _ in stores], count),
-        np.repeat(np.array([thread for _, thread, _ in stores], dtype=object), count),
         {name: np.concatenate(parts) for name, parts in columns.items()},
-        {"time": "max"},
+        threads=np.repeat(np.array([thread for _, thread, _ in stores], dtype=object), count),
         origin={_metric(given)[0]: f"sampled ({given[0]})" for given in own.values()},
     )
 
@@ -233,7 +230,7 @@ def _summed(file: Path, tree: _Tree) -> Reading:
         found = np.bincount(tree.kernel[order[at]], weights=values, minlength=len(tree.kernels))
         columns[name] = found.astype(np.float64) * scale
         origin[name] = f"sampled ({described[0]})"
-    return _assemble.build(
+    return build(
         file,
         tree.kernels,
         [ALL_RANKS] * len(tree.kernels),
@@ -265,18 +262,17 @@ def _metric(described: tuple[str, str | None]) -> tuple[str, float]:
 def _values(store: Path, metrics: int) -> Array:
     """Values of a .metric-db, nodes x metrics."""
     regular_file(store)
-    head = _assemble.head_of(store, _HEADER)
+    head = head_of(store, _HEADER)
     if len(head) < _HEADER or not head.startswith(_MAGIC):
-        raise InputError(f"{store} is not a .metric-db of HPCToolkit", "the file is damaged")
+        raise damaged(f"{store} is not a .metric-db of HPCToolkit")
     order = ">" if head[23:24] == b"b" else "<"
     nodes, width = (int(number) for number in np.frombuffer(head[24:32], dtype=f"{order}i4"))
     if width != metrics or nodes < 1 or store.stat().st_size != _HEADER + 8 * nodes * width:
-        raise InputError(
+        raise damaged(
             f"{store} announces {nodes} nodes x {width} metrics, {metrics} metrics are described, and it has "
-            f"{store.stat().st_size} bytes",
-            "the file is truncated or of another database",
+            f"{store.stat().st_size} bytes"
         )
     values: Array = np.fromfile(store, dtype=f"{order}f8", offset=_HEADER).reshape(nodes, width)
-    if (values < 0).any() or not np.isfinite(values).all() or (values >= _assemble.LARGEST).any():
-        raise InputError(f"{store} holds negative or endless values", "the file is damaged")
+    if (values < 0).any() or not np.isfinite(values).all() or (values >= LARGEST).any():
+        raise damaged(f"{store} holds negative or endless values")
     return values.astype(np.float64)
