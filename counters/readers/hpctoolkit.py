@@ -80,7 +80,7 @@ class HpcToolkit:
             return
         regular_file(file)
         tree = _parse(file)
-        stores = _stores(folder)
+        stores = [store for store in inside(folder) if _FILE.search(store.name)]
         yield _ranked(file, tree, stores) if stores and tree.stored else _summed(file, tree)
 
 
@@ -93,9 +93,9 @@ def _from_store(folder: Path) -> Reading:
     columns: dict[str, Array] = {}
     origin: dict[str, str] = {}
     for full, values in store.columns.items():
-        name, scale = _metric(_named(full))
-        columns[name] = values.ravel() * scale
-        origin[name] = f"sampled ({full})"
+        metric = _metric(full)
+        columns[metric.name] = values.ravel() * metric.scale
+        origin[metric.name] = f"sampled ({full})"
     return build(
         folder,
         np.tile(np.array(store.kernels, dtype=object), threads),
@@ -170,39 +170,31 @@ def _parse(file: Path) -> _Tree:
     return tree
 
 
-def _stores(folder: Path) -> list[tuple[int, str, Path]]:
-    found = []
-    for file in inside(folder):
-        name = _FILE.search(file.name)
-        if name:
-            found.append((int(name[1]), name[2], file))
-    return found
-
-
-def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) -> Reading:
-    nodes, kernel = tree.nodes, tree.kernel
-    own = {place: found for place, name in tree.stored.items() if (found := _exclusive(name)) is not None}
+def _ranked(file: Path, tree: _Tree, stores: Sequence[Path]) -> Reading:
+    own = {place: metric for place, name in tree.stored.items() if (metric := _metric(name)).exclusive}
     if not own:
         raise InputError(f"{file} has no exclusive metric", "was the profile made with call paths?")
     count = len(tree.kernels)
-    columns: dict[str, list[Array]] = {}
-    for _, _, store in stores:
+    columns: dict[str, list[Array]] = {metric.name: [] for metric in own.values()}
+    ranks, threads = [], []
+    for store in stores:
         values = _values(store, len(tree.stored))
-        if nodes.max() > len(values) or nodes.min() < 1:
-            raise InputError(
-                f"{store} has {len(values)} nodes, experiment.xml {nodes.max()}", "they do not belong together"
-            )
-        for place, given in own.items():
-            name, scale = _metric(given)
-            added = np.bincount(kernel, weights=values[nodes - 1, place], minlength=count) * scale
-            columns.setdefault(name, []).append(np.asarray(added, dtype=np.float64))
+        if tree.nodes.max() > len(values) or tree.nodes.min() < 1:
+            raise damaged(f"{store} has {len(values)} nodes, experiment.xml {tree.nodes.max()}")
+        named = _FILE.search(store.name)
+        assert named is not None  # it is one of these
+        ranks.append(int(named[1]))
+        threads.append(named[2])
+        for place, metric in own.items():
+            added = np.bincount(tree.kernel, weights=values[tree.nodes - 1, place], minlength=count)
+            columns[metric.name].append(added * metric.scale)
     return build(
         file,
         np.tile(np.array(tree.kernels, dtype=object), len(stores)),
-        np.repeat([rank for rank, _, _ in stores], count),
+        np.repeat(ranks, count),
         {name: np.concatenate(parts) for name, parts in columns.items()},
-        threads=np.repeat(np.array([thread for _, thread, _ in stores], dtype=object), count),
-        origin={_metric(given)[0]: f"sampled ({given[0]})" for given in own.values()},
+        threads=np.repeat(np.array(threads, dtype=object), count),
+        origin={metric.name: f"sampled ({metric.given})" for metric in own.values()},
     )
 
 
@@ -212,10 +204,9 @@ def _summed(file: Path, tree: _Tree) -> Reading:
     order = np.argsort(tree.nodes, kind="stable")
     sorted_nodes = tree.nodes[order]
     for number, full in tree.metrics.items():
-        described = _exclusive(full)
-        if described is None:
+        metric = _metric(full)
+        if not metric.exclusive:
             continue
-        name, scale = _metric(described)
         if (len(columns) + 1) * len(tree.kernels) * 8 > limits.PROFILE_TABLE:
             raise InputError(
                 f"{file} holds more than {len(columns)} metrics of {len(tree.kernels)} call paths",
@@ -228,8 +219,8 @@ def _summed(file: Path, tree: _Tree) -> Reading:
         values = np.repeat(np.fromiter(given.values(), dtype=np.float64, count=len(given)), last - first)
         at = np.arange(len(values)) + np.repeat(first - np.cumsum(last - first) + (last - first), last - first)
         found = np.bincount(tree.kernel[order[at]], weights=values, minlength=len(tree.kernels))
-        columns[name] = found.astype(np.float64) * scale
-        origin[name] = f"sampled ({described[0]})"
+        columns[metric.name] = found * metric.scale
+        origin[metric.name] = f"sampled ({metric.given})"
     return build(
         file,
         tree.kernels,
@@ -241,22 +232,22 @@ def _summed(file: Path, tree: _Tree) -> Reading:
     )
 
 
-def _exclusive(full: str) -> tuple[str, str | None] | None:
-    """Name and unit of an exclusive metric, ``REALTIME (usec):Sum (E)``; None of any other."""
-    return _named(full[:-3].rstrip()) if full.endswith("(E)") else None
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    given: str  # the name that it has there, without unit, statistic and scope
+    name: str  # ours
+    scale: float  # to SI units
+    exclusive: bool
 
 
-def _named(full: str) -> tuple[str, str | None]:
-    """Name and unit of a metric, ``REALTIME (usec):Sum``."""
-    found = _UNIT.search(full)
+def _metric(full: str) -> _Metric:
+    """A metric by its full name: ``REALTIME (usec):Sum (E)``."""
+    bare = full.removesuffix("(E)").rstrip()
+    found = _UNIT.search(bare)
     assert found is not None  # it matches the empty end
-    return full[: found.start()].strip(), found["unit"]
-
-
-def _metric(described: tuple[str, str | None]) -> tuple[str, float]:
-    name, unit = described
-    scale = unit_scale(unit) if unit else None
-    return _TIMES.get(name, name), 1.0 if scale is None else scale
+    given = bare[: found.start()].strip()
+    scale = unit_scale(found["unit"]) if found["unit"] else None
+    return _Metric(given, _TIMES.get(given, given), 1.0 if scale is None else scale, full.endswith("(E)"))
 
 
 def _values(store: Path, metrics: int) -> Array:
