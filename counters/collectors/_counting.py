@@ -9,16 +9,17 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import pandas as pd
 
 from ranksight.campaign.collecting import Availability, Step
 from ranksight.campaign.launching import Launch
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.linking import linked_libraries
 from ranksight.counters.collectors._ranks import before_program, rank_files
@@ -92,20 +93,20 @@ def files_of_both(folder: Path, launch: Launch) -> list[dict[int, Path]]:
     ]
 
 
-def by_level(small: Mapping[str, Any], large: Mapping[str, Any]) -> dict[str, Any]:
+def by_level(small: pd.DataFrame, large: pd.DataFrame) -> dict[str, Array]:
     """Instructions, loads and stores, and the loads that each level served, from the events of the two runs.
 
     A library's loads and its misses are shared out among callers each by themselves, and the larger cache may lose a
     line that the smaller kept (sets and ways differ): levels never turn negative.
     """
-    missed_l1 = np.minimum(large["D1mr"], large["Dr"])
-    missed_l2 = np.minimum(small["DLmr"], missed_l1)
-    memory = np.minimum(large["DLmr"], missed_l2)
+    missed_l1 = np.minimum(large["D1mr"].to_numpy(), large["Dr"].to_numpy())
+    missed_l2 = np.minimum(small["DLmr"].to_numpy(), missed_l1)
+    memory = np.minimum(large["DLmr"].to_numpy(), missed_l2)
     return {
-        "instructions": large["Ir"],
-        "loads": large["Dr"],
-        "stores": large["Dw"],
-        "loads_l1": large["Dr"] - missed_l1,
+        "instructions": large["Ir"].to_numpy(),
+        "loads": large["Dr"].to_numpy(),
+        "stores": large["Dw"].to_numpy(),
+        "loads_l1": large["Dr"].to_numpy() - missed_l1,
         "loads_l2": missed_l1 - missed_l2,
         "loads_l3": missed_l2 - memory,
         "loads_mem": memory,

@@ -10,9 +10,10 @@ Source: document type definition inside ``experiment.xml``; header of ``.metric-
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 from xml.parsers import expat
 
 import numpy as np
@@ -30,6 +31,7 @@ from ranksight.counters.readers._calltree import CallPaths
 from ranksight.counters.readers._files import LARGEST, damaged, head_of, head_text, inside
 from ranksight.counters.readers._hpctoolkit_db import read_store
 
+_Key = TypeVar("_Key", int, str)
 _FILE = re.compile(r"-(\d{1,9})-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
 _MAGIC = b"HPCPROF-metricdb__"
 _HEADER = 32
@@ -171,7 +173,7 @@ def _parse(file: Path) -> _Tree:
 
 
 def _ranked(file: Path, tree: _Tree, stores: Sequence[Path]) -> Reading:
-    own = {place: metric for place, name in tree.stored.items() if (metric := _metric(name)).exclusive}
+    own = _exclusive(tree.stored)
     if not own:
         raise InputError(f"{file} has no exclusive metric", "was the profile made with call paths?")
     count = len(tree.kernels)
@@ -187,7 +189,7 @@ def _ranked(file: Path, tree: _Tree, stores: Sequence[Path]) -> Reading:
         threads.append(named[2])
         for place, metric in own.items():
             added = np.bincount(tree.kernel, weights=values[tree.nodes - 1, place], minlength=count)
-            columns[metric.name].append(added * metric.scale)
+            columns[metric.name].append(np.asarray(added * metric.scale, dtype=np.float64))
     return build(
         file,
         np.tile(np.array(tree.kernels, dtype=object), len(stores)),
@@ -203,10 +205,7 @@ def _summed(file: Path, tree: _Tree) -> Reading:
     origin = {}
     order = np.argsort(tree.nodes, kind="stable")
     sorted_nodes = tree.nodes[order]
-    for number, full in tree.metrics.items():
-        metric = _metric(full)
-        if not metric.exclusive:
-            continue
+    for number, metric in _exclusive(tree.metrics).items():
         if (len(columns) + 1) * len(tree.kernels) * 8 > limits.PROFILE_TABLE:
             raise InputError(
                 f"{file} holds more than {len(columns)} metrics of {len(tree.kernels)} call paths",
@@ -219,7 +218,7 @@ def _summed(file: Path, tree: _Tree) -> Reading:
         values = np.repeat(np.fromiter(given.values(), dtype=np.float64, count=len(given)), last - first)
         at = np.arange(len(values)) + np.repeat(first - np.cumsum(last - first) + (last - first), last - first)
         found = np.bincount(tree.kernel[order[at]], weights=values, minlength=len(tree.kernels))
-        columns[metric.name] = found * metric.scale
+        columns[metric.name] = np.asarray(found * metric.scale, dtype=np.float64)
         origin[metric.name] = f"sampled ({metric.given})"
     return build(
         file,
@@ -237,17 +236,26 @@ class _Metric:
     given: str  # the name that it has there, without unit, statistic and scope
     name: str  # ours
     scale: float  # to SI units
-    exclusive: bool
+
+
+def _exclusive(named: Mapping[_Key, str]) -> dict[_Key, _Metric]:
+    """The exclusive ones, ``REALTIME (usec):Sum (E)``, of metrics by their full names; the first clock is the time."""
+    found: dict[_Key, _Metric] = {}
+    for key, full in named.items():
+        if full.endswith("(E)"):
+            metric = _metric(full.removesuffix("(E)").rstrip())
+            taken = metric.name in {one.name for one in found.values()}
+            found[key] = replace(metric, name=metric.given) if taken else metric
+    return found
 
 
 def _metric(full: str) -> _Metric:
-    """A metric by its full name: ``REALTIME (usec):Sum (E)``."""
-    bare = full.removesuffix("(E)").rstrip()
-    found = _UNIT.search(bare)
+    """A metric by its name, unit and statistic: ``REALTIME (usec):Sum``."""
+    found = _UNIT.search(full)
     assert found is not None  # it matches the empty end
-    given = bare[: found.start()].strip()
+    given = full[: found.start()].strip()
     scale = unit_scale(found["unit"]) if found["unit"] else None
-    return _Metric(given, _TIMES.get(given, given), 1.0 if scale is None else scale, full.endswith("(E)"))
+    return _Metric(given, _TIMES.get(given, given), 1.0 if scale is None else scale)
 
 
 def _values(store: Path, metrics: int) -> Array:
