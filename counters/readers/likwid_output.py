@@ -41,9 +41,14 @@ _ANY_TABLE = re.compile(rb"\n(?:TABLE,(?:Group|Region) |\|\s+(?:Event\s+\| Count
 _BOX = re.compile(r"[A-Z]*BOX\d+|(?:DFC|UMC|CCH|HA|QPI|IMC|MC|CHA|M2M|EDC|ECLK|PBOX)\d*")
 _UNIT = re.compile(r"\[(?P<unit>[^\]]+)\]\s*$")
 _NO_VALUE = frozenset({"-", "nil", "nan", "-nan", "n/a"})
-_TIMES = {"RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time"}
-_CALLS = {"call count": "visits", "Region calls": "visits"}
-_UNHALTED = "Runtime unhalted [s]"
+_ROWS = {
+    "RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time", "call count": "visits", "Region calls": "visits",
+}  # fmt: skip
+"""What stands in every table."""
+_METRICS = {
+    "CPI": "CPI", "Clock": "frequency", "Memory data volume": "bytes_mem", "Runtime unhalted": "runtime_unhalted",
+}  # fmt: skip
+"""Metrics of LIKWID, without their units, that no events give."""
 _HALTED = "time_halted"
 _REDUCED = {"time": "max", "frequency": "mean", "CPI": "mean", "runtime_unhalted": "mean", _HALTED: "mean"}
 _ASLEEP = 0.05
@@ -259,24 +264,12 @@ def _sheet(
 
 def _row(name: str, kind: str) -> tuple[str | None, float]:
     """Name in the sheet and factor to SI of a row; None for a row that only repeats others, as a rate or rounded."""
-    if name in _TIMES:
-        return "time", 1.0
-    if name in _CALLS:
-        return "visits", 1.0
-    if kind != "metrics":
-        return name, 1.0
+    if name in _ROWS or kind != "metrics":
+        return _ROWS.get(name, name), 1.0
     unit = _UNIT.search(name)
-    if name == _UNHALTED:
-        return "runtime_unhalted", 1.0
-    if unit is None:
-        return ("CPI", 1.0) if name == "CPI" else (None, 1.0)
-    scale = unit_scale(unit["unit"])
-    bare = name[: unit.start()].strip()
-    if bare == "Clock" and scale is not None:
-        return "frequency", scale
-    if bare == "Memory data volume" and scale is not None:
-        return "bytes_mem", scale
-    return None, 1.0
+    bare = name[: unit.start()].strip() if unit else name
+    scale = unit_scale(unit["unit"]) if unit else 1.0
+    return (None, 1.0) if scale is None else (_METRICS.get(bare), scale)
 
 
 def _numbers(where: str, cells: Sequence[str], name: str) -> Array:
@@ -339,7 +332,6 @@ def _environment(lines: Sequence[str], blocks: Sequence[Block]) -> dict[str, str
     names = dict.fromkeys(block.group_name for block in blocks if block.group_name)
     if names:
         said["LIKWID groups"] = ", ".join(names)
-    size = next(filter(None, map(_PROBLEM_SIZE.match, lines)), None)
-    if size is not None:
+    if size := next(filter(None, map(_PROBLEM_SIZE.match, lines)), None):
         said["problem_size"] = size[1]
     return said
