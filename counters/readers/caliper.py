@@ -248,7 +248,7 @@ def reading(path: Path, source: Source) -> Reading:
     extremes = [c for c in columns.values() if c.across in ("min", "max") and c.adds and c.quantity in best]
     records = [record for record in source.records if any(c.name in record for c in best.values())]
     wanted = [*best.values(), *extremes]
-    rows = _calltree.tree(_records(path, records, source.calls, wanted, ALL_RANKS if reduced else 0))
+    rows = _rows(path, records, source.calls, wanted, ALL_RANKS if reduced else 0)
     values, origin, notes = _exclusive(rows, best, (world or 1) if reduced else 1)
     for item in extremes:
         values[item.name] = rows.columns[item.name] * (1.0 if item.scale is None else item.scale)
@@ -330,13 +330,13 @@ def _ranks(path: Path, rows: _calltree.Tree, world: int | None) -> int:
     return world
 
 
-def _records(
+def _rows(
     path: Path,
     records: Sequence[Mapping[str, Any]],
     calls: CallPaths,
     columns: Sequence[_caliper_names.Column],
     default: int,
-) -> _calltree.Records:
+) -> _calltree.Tree:
     paths, ranks, threads = [], [], []
     values = {item.name: np.full(len(records), np.nan) for item in columns}
     for at, record in enumerate(records):
@@ -348,11 +348,9 @@ def _records(
         ranks.append(own)
         threads.append(str(next((record[key] for key in _THREADS if key in record), "")))
         for item in columns:
-            if item.name in record:
-                value = record[item.name]
-                if str(value) != "nan":
-                    values[item.name][at] = number(f"{path}: record {at}", value, item.name)
-    return _calltree.Records(calls, paths, ranks, threads, values)
+            if str(record.get(item.name, "nan")) != "nan":
+                values[item.name][at] = number(f"{path}: record {at}", record[item.name], item.name)
+    return _calltree.tree(calls, paths, ranks, threads, values)
 
 
 def _integer(value: object) -> int | None:

@@ -18,7 +18,7 @@ from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._assemble import build, columns_of
-from ranksight.counters.readers._calltree import CallPaths, Records, exclusive, tree
+from ranksight.counters.readers._calltree import CallPaths, exclusive, tree
 from ranksight.counters.readers._files import Format, damaged, number, read_json
 
 _MARK = re.compile(r'^\s*\{\s*"(?:papi_version|cpu in mhz|cpu_info|event_definitions)"\s*:')
@@ -43,7 +43,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
             rows.append(_values(path, entries, instant))
     if not rows:
         raise InputError(f"{path} holds no region", "are PAPI_hl_region_begin and _end called?")
-    found = tree(Records(calls, paths, [rank or 0] * len(rows), threads, columns_of(rows)))
+    found = tree(calls, paths, [rank or 0] * len(rows), threads, columns_of(rows))
     yield build(
         path,
         found.kernels,
