@@ -16,11 +16,6 @@ from ranksight.core.reading import Reading
 from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._files import Format, damaged, grouped, read_text
 
-SECONDS = {
-    "ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "μs": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0,
-    "second": 1.0, "sec": 1.0,
-}  # fmt: skip
-"""Units of time, as the tools write them."""
 NOTE = "times of kernels are those on the GPU; where the host waits for it, they are in the host's times, too"
 
 Launch = tuple[int, str, Mapping[str, float]]

@@ -10,13 +10,13 @@ Source: Nsight Compute CLI documentation, "Console Output" and "Metrics Referenc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS
+from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._files import damaged
-from ranksight.counters.readers._gpu import SECONDS, Launch, Table, gpu_format
+from ranksight.counters.readers._gpu import Launch, Table, gpu_format
 
 _METRICS = {
     "gpu__time_duration.sum": "time",
@@ -29,8 +29,6 @@ _METRICS = {
     "dram__bytes_write.sum": "gpu_bytes_written",
 }
 """Ours for each of theirs; two of one launch that mean the same are one."""
-_BYTES = re.compile(r"^(?P<prefix>[KMGT]?)(?:i)?(?:B|byte)s?$", re.IGNORECASE)
-_PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
 def _launches(table: Table) -> Iterator[Launch]:
@@ -61,18 +59,13 @@ def _launches(table: Table) -> Iterator[Launch]:
 
 def _scaled(table: Table, at: int, name: str, text: str, unit: str) -> float:
     """A value in seconds, bytes or as a count."""
-    ours, unit = _METRICS[name], unit.strip()
-    value = table.number(at, name, text)
-    if ours == "time":
-        if unit not in SECONDS:
-            raise damaged(f"{table.path}:{at}: {unit!r} is no unit of time")
-        return value * SECONDS[unit]
-    if ours.startswith("gpu_bytes"):
-        found = _BYTES.match(unit)
-        if found is None:
-            raise damaged(f"{table.path}:{at}: {unit!r} is no unit of {name}")
-        return value * _PREFIX[found["prefix"].upper()]
-    return value
+    ours, value = _METRICS[name], table.number(at, name, text)
+    if ours == "gpu_instructions":
+        return value
+    scale = unit_scale(unit)
+    if scale is None or not unit.strip():
+        raise damaged(f"{table.path}:{at}: {unit!r} is no unit of {'time' if ours == 'time' else name}")
+    return value * scale
 
 
 READERS.register("ncu")(

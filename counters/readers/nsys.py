@@ -14,7 +14,8 @@ from collections.abc import Iterator
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS
-from ranksight.counters.readers._gpu import SECONDS, Launch, Table, gpu_format
+from ranksight.counters.names import UNITS
+from ranksight.counters.readers._gpu import Launch, Table, gpu_format
 
 _TIME = re.compile(r"^(?:Total Time|Duration) \((?P<unit>ns|us|μs|ms|s|sec)\)$")
 
@@ -23,7 +24,7 @@ def _launches(table: Table) -> Iterator[Launch]:
     times = [found for name in table.columns if (found := _TIME.match(name))]
     if not times:
         raise InputError(f"{table.path}: the head names no time of kernels", "write it with --format csv")
-    time, scale = times[0][0], SECONDS[times[0]["unit"]]
+    time, scale = times[0][0], UNITS[times[0]["unit"]]
     table.require("Name")
     rows = [(at, row) for at, row in table.rows if row.get("GrdX", "1").strip()]
     if not rows:

@@ -19,15 +19,19 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.units import counted
+from ranksight.counters.names import UNITS
 from ranksight.counters.readers._assemble import build, columns_of
 from ranksight.counters.readers._files import Format, damaged, number, read_text
-from ranksight.counters.readers._gpu import SECONDS
 
 _TOTAL = re.compile(
     r"^(?:time|(?:total|run|wall|elapsed|solution|execution)_?time|elapsed|runtime|time_to_solution)$", re.I
 )
 _PARAMETER = re.compile(r"%(?P<name>[A-Za-z_][\w.]*)=(?P<value>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?=\s|$)")
-_TIMES = {**SECONDS, "seconds": 1.0, "secs": 1.0, "min": 60.0, "h": 3600.0}
+_TIMES = {
+    unit: UNITS[unit]
+    for unit in ("ns", "nsecond", "us", "usecond", "μs", "ms", "msecond", "s", "sec", "secs", "second", "seconds")
+}
+_TIMES |= {"min": 60.0, "h": 3600.0}
 
 
 def _is_one(path: Path, head: str) -> bool:
