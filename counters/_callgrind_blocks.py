@@ -13,16 +13,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
-from ranksight.counters._callgrind_sites import positions
-from ranksight.counters._fields import decimals, fields
+from ranksight.counters._callgrind_numbers import Bytes, decimals, fields, positions
 from ranksight.counters._growing import Names, Sums
-
-Bytes = NDArray[np.uint8]
 
 _OF_THREE = (b"fn=", b"fl=", b"fi=", b"fe=", b"ob=")
 _NAMED = {

@@ -17,10 +17,27 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError, readable
 from ranksight.counters._callgrind_blocks import OF_FOUR, Parser
-from ranksight.counters._callgrind_sites import Sites
 
 BLOCK = 2 << 20
 _WITH_NEXT = (b"fn=", *OF_FOUR)
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Exclusive cost within functions, by place; and the jumps between places.
+
+    `function`, `address`, `file`, `line`: index of the function; address within its object (0 where the file has none);
+    index of the source file; line. `jump_function`, `jump_from`, `jump_to`: addresses.
+    """
+
+    function: Ints
+    address: Ints
+    file: Ints
+    line: Ints
+    cost: Array
+    jump_function: Ints
+    jump_from: Ints
+    jump_to: Ints
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,8 @@ def translate(
         elif folded in _METRIC_OF:
             metric, place = _METRIC_OF[folded]
             claims.setdefault(metric, []).append((place, name))
-    winner = {min(names, key=lambda claim: claim[0])[1]: metric for metric, names in claims.items()}
-    chosen = {metric: name for name, metric in winner.items()}
+    chosen = {metric: min(names, key=lambda claim: claim[0])[1] for metric, names in claims.items()}
+    winner = {name: metric for metric, name in chosen.items()}
     notes = [
         f"{name} is {metric} too, which {chosen[metric]} gives: kept under its own name"
         for metric, names in claims.items()
@@ -137,53 +137,32 @@ def translate(
         result[metric] = np.asarray(values, dtype=np.float64)
         said = given[name]
         provenance[metric] = said if metric == name or said != "measured" else f"measured ({name})"
-    _form_sums(columns, result, provenance, notes, made)
-    return Translated(result, provenance, tuple(notes), made)
-
-
-def _form_sums(
-    columns: Mapping[str, Array],
-    result: dict[str, Array],
-    provenance: dict[str, str],
-    notes: list[str],
-    made: dict[str, tuple[tuple[str, float], ...]],
-) -> None:
-    """Add the metrics that are sums of others to `result`, in place."""
-    place = {fold(name): name for name in columns}
+    # metrics that are sums of others
+    called = {fold(name): name for name in columns}
     for rule in SUMS:
         if rule.metric in result:
             continue
-        parts = _parts(rule.weights, place, columns, result)
-        if len(parts) < len(rule.weights):
+        # what the source counts by that name, or else the metric that is called so
+        held = {name: columns.get(called.get(name, name), result.get(name)) for name in (*rule.weights, *rule.optional)}
+        if any(held[name] is None for name in rule.weights):
             continue
-        extra = _parts(rule.optional, place, columns, result)
-        total = np.zeros_like(parts[0][2])
-        for _, weight, values in parts:
-            total = total + weight * values
-        for _, weight, values in extra:
-            total = total + weight * np.nan_to_num(values)
+        parts = {
+            called.get(name, name): (weight, np.asarray(have if name in rule.weights else np.nan_to_num(have)))
+            for name, weight in {**rule.weights, **rule.optional}.items()
+            if (have := held[name]) is not None
+        }
+        total = sum((weight * values for weight, values in parts.values()), np.zeros(()))
         if (total < 0).any():
             notes.append(f"{rule.metric} came out negative in {int((total < 0).sum())} places and is set to 0 there")
-            total = np.where(total < 0, 0.0, total)
-        result[rule.metric] = total
-        weights = [(name, weight) for name, weight, _ in (*parts, *extra)]
+        result[rule.metric] = np.where(total < 0, 0.0, total)
         made[rule.metric] = tuple(
-            (source, weight * own) for name, weight in weights for source, own in made.get(name, ((name, 1.0),))
+            (source, weight * own)
+            for name, (weight, _) in parts.items()
+            for source, own in made.get(name, ((name, 1.0),))
         )
-        names = [name for name, _, _ in (*parts, *extra)]
-        terms = [name if weight == 1 else f"{name} x {weight:g}" for name, weight, _ in (*parts, *extra)]
+        terms = [name if weight == 1 else f"{name} x {weight:g}" for name, (weight, _) in parts.items()]
         provenance[rule.metric] = f"derived from {', '.join(terms)}"
-        if not rule.keep:
-            for name in names:
-                result.pop(name, None)
-                provenance.pop(name, None)
-
-
-def _parts(
-    weights: Mapping[str, float], place: Mapping[str, str], columns: Mapping[str, Array], result: Mapping[str, Array]
-) -> list[tuple[str, float, Array]]:
-    found: Sequence[tuple[str, float, Array | None]] = [
-        (place.get(name, name), weight, columns[place[name]] if name in place else result.get(name))
-        for name, weight in weights.items()
-    ]
-    return [(name, weight, np.asarray(values)) for name, weight, values in found if values is not None]
+        for name in () if rule.keep else parts:
+            result.pop(name, None)
+            provenance.pop(name, None)
+    return Translated(result, provenance, tuple(notes), made)

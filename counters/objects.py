@@ -12,75 +12,44 @@ application has, and they repeat in no two runs.
                  application called them
 ``system``       dynamic loader, the kernel's pages, the profiler itself: start-up, no kernel
 ===============  =================================================================================================
+
+The names are listed in ``objects.toml``.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection
 from functools import lru_cache
+from importlib import resources
 from typing import Literal
 
 from ranksight.core.symbols import beginning, label, needed, unnamed
 
 Owner = Literal["application", "library", "mpi", "runtime", "system"]
 
-_MPI = re.compile(
-    r"""^(?:
-    lib(?:mpi|mpich|mpicxx|mpifort|mpichf90|mpichcxx|mpl|opa|pmpi|mvapich|psmpi|mpich_gnu)(?:_?[a-z0-9_]*)? |
-    lib(?:open-pal|open-rte|prrte|pmix|pmi|pmi2|ucp|uct|ucs|ucm|uct_[a-z0-9]+|ucs_[a-z0-9]+|ucx[a-z0-9_]*|ucc) |
-    lib(?:hcoll|sharp\w*|hwloc|nccl|rccl|tcmpi\w*) |
-    lib(?:fabric|psm\w*|ibverbs|ibumad|rdmacm|mlx\d*|efa|cxi|xpmem|portals|ugni|knem|dmapp|opa_?\w*) |
-    lib(?:event|event_core|event_pthreads|ev|munge|slurm\w*|torque|lsf|pals|alps\w*|flux-core) |
-    lib(?:dat|dapl|ofi|mpi_\w+|oshmem|shmem|scif|cray-mpich|sci_\w*mpi\w*) |
-    mca_\w+ | libmca_\w+ | pmix_mca_\w+ | prte_mca_\w+ | libranksight\w* | between_init_and_finalize
-    )$""",
-    re.VERBOSE,
-)
-_MPI_FOLDER = re.compile(r"/(?:openmpi|ucx|pmix|prte|mpich|libfabric|mca|hcoll)/(?:[^/]*/)?[^/]*\.so")
-_RUNTIME = re.compile(
-    r"""^(?:
-    lib(?:c|m|mvec|pthread|rt|dl|util|resolv|crypt|gcc_s|stdc\+\+|c\+\+|c\+\+abi|atomic|unwind) |
-    lib(?:gfortran|quadmath|gomp|omp|iomp5|flang\w*|pgf90\w*|nvf|nvomp|nvc|pgmath|imf|svml|irc|intlc) |
-    lib(?:tcmalloc\w*|ifcore\w*|ifport\w*|irng|jemalloc|amdlibm|sleef|xlf90\w*|xlsmp|craymath|craymp|fi|f|u)
-    )$""",
-    re.VERBOSE,
-)
-_SYSTEM = re.compile(r"^(?:ld-linux\S*|ld|ld64|ld-musl\S*|libld\S*|vgpreload_\S+|callgrind-\S+|linux-vdso|linux-gate)$")
-_SYSTEM_PLACES = (
-    *("[kernel", "[guest", "[vdso", "[vsyscall", "[hypervisor"),
-    *("[heap", "[stack", "[uprobes", "[bpf", "bpf_prog_"),
-)
-_START_UP = frozenset(
-    (
-        *("(below main)", "start", "init", "fini", "frame_dummy", "call_weak_fn", "do_global_dtors_aux"),
-        *("libc_start_main", "libc_start_main_impl", "libc_start_call_main", "libc_csu_init", "libc_csu_fini"),
-        *("register_tm_clones", "deregister_tm_clones", "dl_relocate_static_pie", "dl_runtime_resolve"),
-    )
-)
+_TABLES = tomllib.loads(resources.files("ranksight.counters").joinpath("objects.toml").read_text(encoding="utf-8"))
+
+
+def _any_of(table: str) -> str:
+    return f"(?:{'|'.join(_TABLES[table])})"
+
+
+_MPI, _RUNTIME, _SYSTEM = (re.compile(f"^{_any_of(owner)}$") for owner in ("mpi", "runtime", "system"))
+_MPI_FOLDER = re.compile(rf"/{_any_of('mpi_folders')}/(?:[^/]*/)?[^/]*\.so")
+_MPI_FUNCTION = re.compile(f"^{_any_of('mpi_functions')}$")
+_SYSTEM_PLACES = tuple(_TABLES["system_places"])
+_START_UP = frozenset(_TABLES["start_up"])
 _START_UP_OWN = frozenset(bar + name for name in _START_UP for bar in ("", "_", "__")) - {"start", "init", "fini"}
-_MPI_FUNCTION = re.compile(
-    r"^(?:P?MPI(?:X|_T)?_[A-Z]\w*|p?mpi_[a-z_]+_|(?:ompi|opal|orte|prte|prrte|mca|pmix|PMIx|MPIR|MPID|MPIDI|MPIDU|MPIU|MPL|"
-    r"MPIDIG|MPII|psm2|ucp|uct|ucs|ucm|ibv)_\w+)$"
-)
 _CLONE = re.compile(
     r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|localalias|clone|unlikely|hot|_omp_fn)(?:\.\d+)*)+$"
 )
 _CLONE_NOTE = re.compile(r"(?: \[clone [^\]]*\])+$")
 _RECURSION = re.compile(r"(?<=.)'\d+$")
 _SYMBOL_VERSION = re.compile(r"@{1,2}[A-Za-z_0-9.]+$")
-_VARIANT = re.compile(
-    r"_(?:sse\d*(?:_\d)?|ssse3|avx\d*(?:_\w+?)?|evex\d*|fma\d?|erms|unaligned|rtm|generic|sve|neon|asimd"
-    r"|power\d+|vsx|thunderx\w*|falkor)(?=_|$)"
-)
-_SAME = {
-    **dict.fromkeys(("memmove", "mempcpy", "memcpy_chk", "memmove_chk"), "memcpy"),
-    **dict.fromkeys(("int_malloc", "sysmalloc", "malloc_hook_ini"), "malloc"),
-    **dict.fromkeys(("int_free", "cfree", "malloc_consolidate", "unlink_chunk", "systrim"), "free"),
-    "int_realloc": "realloc",
-    "bzero": "memset",
-}
-"""Functions that are one piece of code, or the inside of another, and which name is seen depends on the tool."""
+_VARIANT = re.compile(f"_{_any_of('variants')}(?=_|$)")
+_SAME = {name: ours for ours, names in _TABLES["same"].items() for name in names}
 _INTERNAL = re.compile(r"^(?:GI|ieee754|libc)_+")
 UNKNOWN = "???"
 """Object of code that callgrind finds in no file; where it begins changes from run to run."""

@@ -15,8 +15,7 @@ import pandas as pd
 
 from ranksight.core.arrays import Ints, Mask
 from ranksight.core.errors import InputError
-from ranksight.counters._callgrind_sites import Sites
-from ranksight.counters.callgrind_profile import Profile
+from ranksight.counters.callgrind_profile import Profile, Sites
 from ranksight.counters.objects import kernel_name, owner_of
 
 

@@ -1,4 +1,7 @@
-"""Building the library that limits a simulation to what lies between MPI_Init and MPI_Finalize."""
+"""Runs under callgrind with two sizes of the last level, of which three cache levels are made; whole runs or a part.
+
+A library that is preloaded limits the simulation to what lies between MPI_Init and MPI_Finalize.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,108 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Self
 
+import numpy as np
+import pandas as pd
+
+from ranksight.campaign.collecting import Availability, Step
+from ranksight.campaign.launching import Launch
+from ranksight.core.arrays import Array
+from ranksight.core.errors import InputError
 from ranksight.core.linking import linked_libraries
+from ranksight.counters.collectors._ranks import before_program, rank_files
+from ranksight.counters.installing import how_to_install
+from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
 
 _MPI = re.compile(r"^\s*lib(?:mpi|mpich|mpi_\w+|mpicxx|mpifort|fmpich)[\w-]*\.so", re.MULTILINE)
-
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_INSTRUCTIONS = "32768,8,64"
+"""First-level cache of instructions; platforms describe what serves data, and every core since has had about this."""
+
+
+@dataclass
+class Simulation:
+    """What collectors that run callgrind have in common.
+
+    `platform`: whose caches are simulated; None for the generic platform's.
+    """
+
+    platform: Platform | None = None
+
+    def on(self, platform: Platform) -> Self:
+        """The same with the caches of another platform."""
+        return replace(self, platform=platform)
+
+    def caches(self) -> tuple[SimulatedCache, SimulatedCache, SimulatedCache]:
+        """First, second and last level as simulated. Raises InputError when the platform has no two levels of cache."""
+        platform = self.platform or load("generic")
+        levels = simulated_caches(platform)
+        if len(levels) < 2:
+            raise InputError(f"platform {platform.name} has one level of cache", "describe two or three in its file")
+        return levels[0], levels[1], levels[-1]
+
+    @property
+    def simulated(self) -> str:
+        """Where its numbers come from, with the caches, as the provenance of its metrics states it."""
+        levels = zip(("D1", "L2", "LL"), self.caches(), strict=True)
+        shown = ", ".join(f"{name} {level.option}" for name, level in levels)
+        return f"simulated (callgrind, {shown}: bytes, ways, bytes a line)"
+
+    def available(self) -> Availability:
+        """Whether valgrind is here."""
+        if shutil.which("valgrind") is None:
+            return Availability(False, "valgrind is not installed", how_to_install("valgrind"))
+        return Availability(True)
+
+    def two_runs(
+        self, launch: Launch, folder: Path, options: str, library: Path | None, variables: str, last: str = ""
+    ) -> list[Step]:
+        """One run with the second-level cache as last level, one with the third, with `library` preloaded.
+
+        `options`: of callgrind; `last`: further ones of the second run. `variables`: ``NAME=value`` set before them.
+        """
+        preload = f'env {variables} LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" ' if library else ""
+        first, *others = self.caches()
+        steps = []
+        for level, cache, more in zip(("l2", "l3"), others, ("", last), strict=True):
+            # a child that the program forks writes a file of its own, recognised by its %p
+            names = f'--callgrind-out-file="$place/{level}.$rank.$$.%p" --log-file="$place/{level}-log.$rank.$$.%p"'
+            sizes = f"--I1={_INSTRUCTIONS} --D1={first.option} --LL={cache.option}"
+            command = f"{preload}valgrind -q --tool=callgrind --cache-sim=yes {options}{more} {sizes} {names}"
+            steps.append(Step(before_program(launch, folder, command)))
+        return steps
+
+
+def files_of_both(folder: Path, launch: Launch) -> list[dict[int, Path]]:
+    """The files of all ranks from the run with the smaller and with the larger last level."""
+    return [
+        rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")
+        for level in ("l2", "l3")
+    ]
+
+
+def by_level(small: pd.DataFrame, large: pd.DataFrame) -> dict[str, Array]:
+    """Instructions, loads and stores, and the loads that each level served, from the events of the two runs.
+
+    A library's loads and its misses are shared out among callers each by themselves, and the larger cache may lose a
+    line that the smaller kept (sets and ways differ): levels never turn negative.
+    """
+    missed_l1 = np.minimum(large["D1mr"].to_numpy(), large["Dr"].to_numpy())
+    missed_l2 = np.minimum(small["DLmr"].to_numpy(), missed_l1)
+    memory = np.minimum(large["DLmr"].to_numpy(), missed_l2)
+    return {
+        "instructions": large["Ir"].to_numpy(),
+        "loads": large["Dr"].to_numpy(),
+        "stores": large["Dw"].to_numpy(),
+        "loads_l1": large["Dr"].to_numpy() - missed_l1,
+        "loads_l2": missed_l1 - missed_l2,
+        "loads_l3": missed_l2 - memory,
+        "loads_mem": memory,
+    }
 
 
 def uses_shared_mpi(program: str) -> bool:

@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import pandas as pd
 
@@ -19,6 +21,26 @@ _SAMPLE = re.compile(
 _COLUMNS = ["event", "kernel", "parent", "samples", "period"]
 _LINE = re.compile(r"\s+(?P<file>[^:]+):(?P<line>\d+)(?:\s|$)")
 _SPAN = re.compile(r"(?P<kernel>.+)@(?P<file>[^@:]+):(?P<first>\d+)-(?P<last>\d+)$")
+
+
+@dataclass
+class Refinable:
+    """What collectors of samples have in common that split kernels.
+
+    Parameters
+    ----------
+    refine : tuple of str
+        Kernels to be split into source lines.
+    spans : tuple of str
+        Loops to gather lines into, as callgrind's refinement names them.
+    """
+
+    refine: tuple[str, ...] = ()
+    spans: tuple[str, ...] = ()
+
+    def refined(self, kernels: Sequence[str], spans: Sequence[str] = ()) -> Self:
+        """The same with some kernels split into their lines, or into loops that callgrind found."""
+        return replace(self, refine=tuple(kernels), spans=tuple(spans))
 
 
 def by_line(file: Path, kernels: Collection[str], spans: Sequence[str] = ()) -> pd.DataFrame:

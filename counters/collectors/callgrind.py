@@ -25,91 +25,44 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Step
 from ranksight.campaign.launching import Launch
 from ranksight.core import leftout, places
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
 from ranksight.counters.attribution import Attributed, attribute
 from ranksight.counters.callgrind_profile import read
-from ranksight.counters.collectors._counting import build, uses_shared_mpi
-from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
-from ranksight.counters.installing import how_to_install
+from ranksight.counters.collectors._counting import Simulation, build, by_level, files_of_both, uses_shared_mpi
+from ranksight.counters.collectors._ranks import refuse_script
 from ranksight.counters.refine import split, wanted
-from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
 
-INSTRUCTIONS = "32768,8,64"
-"""First-level cache of instructions; platforms describe what serves data, and every core since has had about this."""
 _DIFFERENT = 1e-3
 
 
 @dataclass
-class Callgrind:
+class Callgrind(Simulation):
     """Simulated counters per kernel and rank; see the module.
 
-    Parameters
-    ----------
-    platform : Platform or None
-        Whose caches are simulated; None for the generic platform's.
-    refine : tuple of str
-        Kernels to be split into loops; see :mod:`ranksight.counters.refine`.
+    `refine`: kernels to be split into loops; see :mod:`ranksight.counters.refine`.
     """
 
-    platform: Platform | None = None
     refine: tuple[str, ...] = ()
     text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (40 to 90 times slower)"
     deterministic: bool = True
     default: bool = True
 
-    def on(self, platform: Platform) -> Callgrind:
-        """The same with the caches of another platform."""
-        return replace(self, platform=platform)
-
     def refined(self, kernels: Sequence[str]) -> Callgrind:
         """The same with some kernels split into their loops."""
         return replace(self, refine=tuple(kernels))
-
-    def caches(self) -> tuple[SimulatedCache, SimulatedCache, SimulatedCache]:
-        """First, second and last level as simulated. Raises InputError when the platform has no two levels of cache."""
-        platform = self.platform or load("generic")
-        levels = simulated_caches(platform)
-        if len(levels) < 2:
-            raise InputError(f"platform {platform.name} has one level of cache", "describe two or three in its file")
-        return levels[0], levels[1], levels[-1]
-
-    @property
-    def simulated(self) -> str:
-        """Where its numbers come from, with the caches, as the provenance of its metrics states it."""
-        levels = zip(("D1", "L2", "LL"), self.caches(), strict=True)
-        shown = ", ".join(f"{name} {level.option}" for name, level in levels)
-        return f"simulated (callgrind, {shown}: bytes, ways, bytes a line)"
-
-    def available(self) -> Availability:
-        """Whether valgrind is here."""
-        from shutil import which
-
-        if which("valgrind") is None:
-            return Availability(False, "valgrind is not installed", how_to_install("valgrind"))
-        return Availability(True)
 
     def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
         """One run with the second-level cache as last level, one with the third."""
         refuse_script(launch)
         library = build(folder) if uses_shared_mpi(launch.program) else None
-        alone = "" if launch.launcher else "RANKSIGHT_FROM_START=1 "
-        start = " --instr-atstart=no" if library else ""
-        preload = f'env {alone}LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" ' if library else ""
-        first, second, last = self.caches()
-        steps = []
-        for level, cache, more in (("l2", second, ""), ("l3", last, " --simulate-wb=yes")):
-            options = f"--cache-sim=yes{more}{start}"
-            options += " --dump-instr=yes --collect-jumps=yes" if self.refine else ""
-            options += f" --I1={INSTRUCTIONS} --D1={first.option} --LL={cache.option}"
-            # a child that the program forks writes a file of its own, recognised by its %p
-            options += f' --callgrind-out-file="$place/{level}.$rank.$$.%p" --log-file="$place/{level}-log.$rank.$$.%p"'
-            command = f"{preload}valgrind -q --tool=callgrind {options}"
-            steps.append(Step(before_program(launch, folder, command)))
-        return steps
+        options = "--instr-atstart=no" if library else ""
+        options += " --dump-instr=yes --collect-jumps=yes" if self.refine else ""
+        variables = "" if launch.launcher else "RANKSIGHT_FROM_START=1"
+        return self.two_runs(launch, folder, options, library, variables, " --simulate-wb=yes")
 
     def _attributed(self, path: Path) -> Attributed:
         if not self.refine:
@@ -124,10 +77,7 @@ class Callgrind:
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read both runs of every rank; see the module for the metrics."""
-        first, second = (
-            rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")
-            for level in ("l2", "l3")
-        )
+        first, second = files_of_both(folder, launch)
         levels = self.caches()
         line = levels[-1].line
         tables, libraries, unlike = [], [], ("", 0.0)
@@ -184,11 +134,6 @@ def _join(small: Attributed, large: Attributed, line: int) -> tuple[pd.DataFrame
     heavy = top > _DIFFERENT * max(float(top.sum()), 1.0)
     change = np.where(heavy, np.abs(one - other) / np.maximum(top, 1.0), 0.0)
     difference = (str(names[int(change.argmax())]), float(change.max())) if len(names) else ("", 0.0)
-    # A library's loads and its misses are shared out among callers each by themselves, and the larger cache may lose a
-    # line that the smaller kept (sets and ways differ): levels never turn negative.
-    missed_l1 = np.minimum(b["D1mr"], b["Dr"])
-    missed_l2 = np.minimum(a["DLmr"], missed_l1)
-    memory = np.minimum(b["DLmr"], missed_l2)
     stores_l2 = np.minimum(a["DLmw"], b["D1mw"])
     stores_l3 = np.minimum(b["DLmw"], stores_l2)
     read_bytes = line * (b["DLmr"] + b["DLmw"])
@@ -196,13 +141,7 @@ def _join(small: Attributed, large: Attributed, line: int) -> tuple[pd.DataFrame
     table = pd.DataFrame(
         {
             "visits": b["visits"],
-            "instructions": b["Ir"],
-            "loads": b["Dr"],
-            "stores": b["Dw"],
-            "loads_l1": b["Dr"] - missed_l1,
-            "loads_l2": missed_l1 - missed_l2,
-            "loads_l3": missed_l2 - memory,
-            "loads_mem": memory,
+            **by_level(a, b),
             "store_misses_l1": b["D1mw"],
             "store_misses_l2": stores_l2,
             "store_misses_l3": stores_l3,

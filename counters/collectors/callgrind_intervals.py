@@ -9,22 +9,20 @@ Functions that the MPI library calls back (user-defined reductions) run inside M
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ranksight.campaign.collecting import COLLECTORS, Availability, Step
+from ranksight.campaign.collecting import COLLECTORS, Step
 from ranksight.campaign.launching import Launch
 from ranksight.core.errors import ToolError
 from ranksight.core.reading import Reading
 from ranksight.counters.callgrind_parts import read_parts
-from ranksight.counters.collectors._counting import build, uses_shared_mpi
-from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
-from ranksight.counters.collectors.callgrind import INSTRUCTIONS, Callgrind
+from ranksight.counters.collectors._counting import Simulation, build, by_level, files_of_both, uses_shared_mpi
+from ranksight.counters.collectors._ranks import refuse_script
 from ranksight.counters.mpi_calls import CALLS
-from ranksight.platforms import Platform
 
 INTERVALS = "intervals"
 """Table of a run: ``rank``, ``number`` (of the call, from 0), ``operation`` (the call that ends the stretch) and the
@@ -32,29 +30,12 @@ metrics of what lies between the call before, or MPI_Init, and this one."""
 
 
 @dataclass
-class CallgrindIntervals:
-    """Simulated counters between MPI calls; see the module.
+class CallgrindIntervals(Simulation):
+    """Simulated counters between MPI calls; see the module."""
 
-    `simulation`: whose caches are simulated.
-    """
-
-    simulation: Callgrind = field(default_factory=Callgrind)
     text: str = "instructions and cache levels from one MPI call to the next, simulated by valgrind (as callgrind)"
     deterministic: bool = True
     default: bool = False
-
-    def on(self, platform: Platform) -> CallgrindIntervals:
-        """The same with the caches of another platform."""
-        return replace(self, simulation=self.simulation.on(platform))
-
-    @property
-    def simulated(self) -> str:
-        """Where its numbers come from, with the caches."""
-        return self.simulation.simulated
-
-    def available(self) -> Availability:
-        """Whether valgrind is here."""
-        return self.simulation.available()
 
     def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
         """One run with the second-level cache as last level, one with the third.
@@ -76,27 +57,17 @@ class CallgrindIntervals:
                 "the library that marks MPI calls cannot be built",
                 "a C compiler and valgrind's headers are needed, and an experiment's path without blanks",
             )
-        first, second, last = self.simulation.caches()
-        # All symbols are bound at the start: binding at the first call would count as the application's work.
-        start = f'env LD_BIND_NOW=1 LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}" '
         marks = "--toggle-collect='PMPI_*' --collect-atstart=yes --dump-before='MPI_*' --dump-before='mpi_*'"
-        steps = []
-        for level, cache in (("l2", second), ("l3", last)):
-            options = f"--instr-atstart=no --combine-dumps=yes --dump-line=no {marks} --cache-sim=yes"
-            options += f" --I1={INSTRUCTIONS} --D1={first.option} --LL={cache.option}"
-            options += f' --callgrind-out-file="$place/{level}.$rank.$$.%p" --log-file="$place/{level}-log.$rank.$$.%p"'
-            steps.append(Step(before_program(launch, folder, f"{start}valgrind -q --tool=callgrind {options}")))
-        return steps
+        options = f"--instr-atstart=no --combine-dumps=yes --dump-line=no {marks}"
+        # All symbols are bound at the start: binding at the first call would count as the application's work.
+        return self.two_runs(launch, folder, options, library, "LD_BIND_NOW=1")
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read both runs of every rank.
 
         Raises ToolError when a rank left nothing; InputError when a file is damaged.
         """
-        first, second = (
-            rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")
-            for level in ("l2", "l3")
-        )
+        first, second = files_of_both(folder, launch)
         tables, unlike = [], []
         for rank in range(launch.ranks):
             small, large = read_parts(first[rank]), read_parts(second[rank])
@@ -123,23 +94,11 @@ class CallgrindIntervals:
 
 def _levels(small: pd.DataFrame, large: pd.DataFrame, rank: int) -> pd.DataFrame:
     """One rank's metrics from its two runs."""
-    same = small["operation"].tolist() == large["operation"].tolist()
-    missed_l1 = large["D1mr"].to_numpy()
-    missed_l2 = np.minimum(small["DLmr"].to_numpy(), missed_l1) if same else np.full(len(large), np.nan)
-    memory = np.minimum(large["DLmr"].to_numpy(), missed_l2)
+    if small["operation"].tolist() != large["operation"].tolist():
+        small = large.assign(DLmr=np.nan)
+    operation = large["operation"].to_numpy()
     return pd.DataFrame(
-        {
-            "rank": np.int32(rank),
-            "number": np.arange(len(large), dtype=np.int64),
-            "operation": large["operation"].to_numpy(),
-            "instructions": large["Ir"].to_numpy(),
-            "loads": large["Dr"].to_numpy(),
-            "stores": large["Dw"].to_numpy(),
-            "loads_l1": large["Dr"].to_numpy() - missed_l1,
-            "loads_l2": missed_l1 - missed_l2,
-            "loads_l3": missed_l2 - memory,
-            "loads_mem": memory,
-        }
+        {"rank": np.int32(rank), "number": np.arange(len(large)), "operation": operation, **by_level(small, large)}
     )
 
 

@@ -25,7 +25,7 @@ from ranksight.core.reading import Reading
 from ranksight.counters.collectors._perf import has_hardware
 from ranksight.counters.collectors._ranks import before_program, joined, rank_files, refuse_script
 from ranksight.counters.installing import how_to_install
-from ranksight.counters.readers.likwid_output import Likwid as Reader
+from ranksight.counters.readers.likwid_output import READER
 
 _SOCKET = re.compile(r"^(?:MEM|UPI|QPI|HBM|ENERGY)")
 _PROCESSORS = r"$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)"
@@ -85,7 +85,7 @@ class Likwid:
         provenance: dict[str, str] = {}
         notes: dict[str, None] = {}
         for rank, file in files.items():
-            for reading in Reader().read(file):
+            for reading in READER.read(file):
                 if reading.counters is None:
                     raise ToolError(f"{file.name} holds no counters", "measure this run again")
                 tables.append(reading.counters.assign(rank=rank))

@@ -11,7 +11,7 @@ Source: Ding et al. 2018, section 2 (sampling, 2,000k cycles); perf-record(1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,30 +22,24 @@ from ranksight.campaign.launching import Launch
 from ranksight.core import leftout
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE, sampling
-from ranksight.counters.collectors._events import HardwareEvents
+from ranksight.counters.collectors._events import Chosen, HardwareEvents
 from ranksight.counters.collectors._perf import buffer_pages, gather, record, refuse_software
-from ranksight.counters.collectors._perf_lines import in_parts
+from ranksight.counters.collectors._perf_lines import Refinable, in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
+from ranksight.platforms.events import Event
 
 FEW = 100
 """Samples for which the standard error of a count is a tenth."""
 
 
 @dataclass
-class Perf(HardwareEvents):
+class Perf(Refinable, HardwareEvents):
     """Sampled hardware events per kernel and rank; see the module.
 
-    Parameters
-    ----------
-    period, rare_period : int
-        Occurrences between samples of common events (cycles, instructions, loads ...) and of rare ones (misses):
-        primes, the first near the papers' 2,000k cycles.
-    refine : tuple of str
-        Kernels to be split into source lines.
-    spans : tuple of str
-        Loops to gather lines into, as callgrind's refinement names them.
+    `period`, `rare_period`: occurrences between samples of common events (cycles, instructions, loads ...) and of rare
+    ones (misses): primes, the first near the papers' 2,000k cycles.
     """
 
     period: int = 2_000_003
@@ -53,12 +47,9 @@ class Perf(HardwareEvents):
     text: str = "hardware events per function, sampled by perf"
     deterministic: bool = False
     default: bool = True
-    refine: tuple[str, ...] = ()
-    spans: tuple[str, ...] = ()
 
-    def refined(self, kernels: Sequence[str], spans: Sequence[str] = ()) -> Perf:
-        """The same with some kernels split into their lines, or into loops that callgrind found."""
-        return replace(self, refine=tuple(kernels), spans=tuple(spans))
+    def _period(self, chosen: Chosen, event: Event) -> int:
+        return self.rare_period if chosen.rare(event) else self.period
 
     def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
         """One run under ``perf record`` a pass."""
@@ -67,10 +58,7 @@ class Perf(HardwareEvents):
         pages = buffer_pages(launch.ranks)
         steps = []
         for number, events in enumerate(chosen.passes):
-            listed = " ".join(
-                f"-e '{event.perf(chosen.device, 'u', self.rare_period if chosen.rare(event) else self.period)}'"
-                for event in events
-            )
+            listed = " ".join(f"-e '{event.perf(chosen.device, 'u', self._period(chosen, event))}'" for event in events)
             command = f'{record()} -m {pages} {listed} -o "$0/pass{number}.$rank.$$" --'
             steps.append(Step(before_program(launch, folder, command), {"PERF_CONFIG": "/dev/null"}))
         return steps
@@ -78,12 +66,9 @@ class Perf(HardwareEvents):
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read all passes of all ranks; see :mod:`ranksight.counters.derive` for the metrics."""
         chosen = self.chosen()
-        columns: dict[str, pd.Series[float]] = {}
-        origin: dict[str, str] = {}
+        counted: dict[str, pd.DataFrame] = {}
+        periods: dict[str, float] = {}
         sources: list[str] = []
-        periods: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
-        samples: dict[str, pd.Series[float]] = {}
-        nominal: dict[str, float] = {}
         parents: list[pd.DataFrame] = []
         left_out: list[pd.DataFrame] = []
         for number, events in enumerate(chosen.passes):
@@ -98,21 +83,20 @@ class Perf(HardwareEvents):
                 parents.append(one)
             names = table["event"].map(_written)
             for event in events:
-                rows = table[names == fold(event.alias or event.name)]
-                if event.name in columns:
-                    continue
-                columns[event.name] = rows.set_index(["kernel", "rank"])["period"]
-                samples[event.name] = rows.set_index(["kernel", "rank"])["samples"]
-                nominal[event.name] = float(self.rare_period if chosen.rare(event) else self.period)
-                origin[event.name] = f"sampled, n = {int(rows['samples'].sum())}"
+                if event.name not in counted:
+                    rows = table[names == fold(event.alias or event.name)]
+                    counted[event.name] = rows.set_index(["kernel", "rank"])[["period", "samples"]]
+                    periods[event.name] = float(self._period(chosen, event))
             sources.extend(file.name for file in files.values())
         # a kernel that no sample of an event hit has none, within the sampling error
-        counts = pd.DataFrame(columns).fillna(0.0)
-        for name, hits in samples.items():
-            each = counts[name] / hits.reindex(counts.index)
-            periods[name] = each.where(each > 0, nominal[name]).to_numpy(np.float64)
-        given = {name: counts[name].to_numpy(np.float64) for name in columns}
-        found = derive(given, chosen.table, origin, periods)
+        counts = pd.DataFrame({name: rows["period"] for name, rows in counted.items()}).fillna(0.0)
+        hits = pd.DataFrame({name: rows["samples"] for name, rows in counted.items()}).reindex(counts.index)
+        each = (counts / hits).where(lambda period: period > 0).fillna(periods)
+        given, worth = (
+            {str(name): column.to_numpy(np.float64) for name, column in of.items()} for of in (counts, each)
+        )
+        origin = {name: f"sampled, n = {int(rows['samples'].sum())}" for name, rows in counted.items()}
+        found = derive(given, chosen.table, origin, worth)
         counters = pd.DataFrame({**found.columns}, index=counts.index).reset_index()
         notes = ["user code only; time of MPI libraries belongs to no kernel; a kernel hit n times: error 1/sqrt(n)"]
         if few := _few(table := sampling(counters, found.worth)):

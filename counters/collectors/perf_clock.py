@@ -9,7 +9,7 @@ of MPI libraries goes to no kernel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -20,36 +20,23 @@ from ranksight.core import leftout
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE
 from ranksight.counters.collectors._perf import buffer_pages, gather, may_sample, record
-from ranksight.counters.collectors._perf_lines import in_parts
+from ranksight.counters.collectors._perf_lines import Refinable, in_parts
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 
 NANOSECOND = 1e-9
 
 
 @dataclass
-class PerfClock:
+class PerfClock(Refinable):
     """Sampled time per kernel and rank; see the module.
 
-    Parameters
-    ----------
-    frequency : int
-        Samples per second of processor time.
-    refine : tuple of str
-        Kernels to be split into source lines.
-    spans : tuple of str
-        Loops to gather lines into, as callgrind's refinement names them.
+    `frequency`: samples per second of processor time.
     """
 
     frequency: int = 997
     text: str = "time per function, sampled by perf with a software clock (about 2 % slower)"
     deterministic: bool = False
     default: bool = True
-    refine: tuple[str, ...] = ()
-    spans: tuple[str, ...] = ()
-
-    def refined(self, kernels: Sequence[str], spans: Sequence[str] = ()) -> PerfClock:
-        """The same with some kernels split into their lines, or into loops that callgrind found."""
-        return replace(self, refine=tuple(kernels), spans=tuple(spans))
 
     def available(self) -> Availability:
         """Whether perf is here and may sample."""

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ranksight.campaign.collecting import COLLECTORS, Step
 from ranksight.campaign.launching import Launch
+from ranksight.core.arrays import Array
 from ranksight.core.errors import ToolError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import Reading
@@ -50,43 +51,34 @@ class PerfStat(HardwareEvents):
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read all passes of all ranks; see :mod:`ranksight.counters.derive` for the metrics."""
         chosen = self.chosen()
-        counts: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
-        origin: dict[str, str] = {}
-        shares: list[dict[str, object]] = []
+        rows: list[tuple[str, int, int, float, float | None]] = []
         sources: list[str] = []
         cpu_time = np.full(launch.ranks, np.nan)
         for number, events in enumerate(chosen.passes):
             files = rank_files(folder, rf"stat{number}\.(?P<rank>\d+)\.\d+", launch, "perf stat")
-            fresh = {event.name for event in events} - set(counts)
-            for name in fresh:
-                counts[name] = np.full(launch.ranks, np.nan)
             for rank, file in files.items():
-                rows = list(separated_rows(file, file.read_text("utf-8", "replace").splitlines(), ";"))
-                if len(rows) != len(events) + 1:
-                    raise ToolError(
-                        f"{file.name} holds {len(rows)} of {len(events) + 1} events", "measure this run again"
-                    )
-                clock, *rest = rows
+                read = list(separated_rows(file, file.read_text("utf-8", "replace").splitlines(), ";"))
+                if len(read) != len(events) + 1:
+                    what = f"{file.name} holds {len(read)} of {len(events) + 1} events"
+                    raise ToolError(what, "measure this run again")
+                clock, *rest = read
                 if number == 0 and clock.value is not None:
                     cpu_time[rank] = clock.value * (1e-3 if clock.unit == "msec" else 1e-9)
                 for event, row in zip(events, rest, strict=True):
                     if fold(row.event) != fold(event.alias or event.name):
-                        raise ToolError(
-                            f"{file.name}: {row.event} where {event.name} was asked for", "is perf too old?"
-                        )
-                    if event.name in fresh and row.value is not None:
-                        counts[event.name][rank] = row.value
-                    shares.append(
-                        {"event": event.name, "rank": rank, "sampling_pass": number, "share": row.share / 100}
-                    )
+                        what = f"{file.name}: {row.event} where {event.name} was asked for"
+                        raise ToolError(what, "is perf too old?")
+                    rows.append((event.name, rank, number, row.share / 100, row.value))
             sources.extend(file.name for file in files.values())
-        kept = pd.DataFrame(shares)
-        least = kept.groupby("event")["share"].min() * 100
-        for name in counts:
-            scaled = (
-                f", scaled: counted for {least[name]:.0f} % of the time at least" if least[name] < _SHARED_OUT else ""
-            )
-            origin[name] = f"measured{scaled}"
+        table = pd.DataFrame(rows, columns=["event", "rank", "sampling_pass", "share", "value"])
+        counts: dict[str, Array] = {}
+        origin: dict[str, str] = {}
+        for name, mine in table.groupby("event", sort=False):
+            first = mine.drop_duplicates("rank").set_index("rank")["value"]  # of the first pass that counts it
+            counts[str(name)] = first.reindex(range(launch.ranks)).to_numpy(np.float64)
+            least = mine["share"].min() * 100
+            scaled = f", scaled: counted for {least:.0f} % of the time at least" if least < _SHARED_OUT else ""
+            origin[str(name)] = f"measured{scaled}"
         found = derive(counts, chosen.table, origin)
         counters = pd.DataFrame(
             {"kernel": WHOLE, "rank": np.arange(launch.ranks), "cpu_time": cpu_time, **found.columns}
@@ -97,7 +89,7 @@ class PerfStat(HardwareEvents):
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters,
-            tables={"multiplexing": kept},
+            tables={"multiplexing": table.drop(columns="value")},
             provenance={"cpu_time": "measured (task-clock)", **found.provenance},
             notes=tuple(notes),
             source=tuple(sources),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +29,16 @@ class Finding:
     def plain(self) -> dict[str, str]:
         """As plain data."""
         return asdict(self)
+
+
+_CATALOGUE = tomllib.loads(files("ranksight.counters.doctor").joinpath("findings.toml").read_text(encoding="utf-8"))
+
+
+def finding(kind: str, /, **figures: object) -> Finding:
+    """One of ``findings.toml`` with the figures of this machine."""
+    texts = _CATALOGUE[kind]
+    found, means, remedy = (texts.get(part, "").format(**figures) for part in ("found", "means", "remedy"))
+    return Finding(texts["topic"], texts["level"], found, means, remedy)
 
 
 @dataclass(frozen=True, slots=True)

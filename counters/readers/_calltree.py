@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.names import CALLS
+from ranksight.counters.readers._files import damaged
 
 SEPARATOR = CALLS
 OUTSIDE = "(outside of regions)"
@@ -23,25 +25,15 @@ class CallPaths:
     Deep paths have long names, all of them together the square of the depth. So names are made once, at the end, and
     only as many as :data:`ranksight.core.limits.NAMES` allows.
 
-    Parameters
-    ----------
-    where : str
-        The file, for messages.
-    separator : str
-        Between the functions of a name.
-
-    Attributes
-    ----------
-    callers : list of int
-        For each path the number of its caller's; :data:`ROOT` where it has none.
+    `where`: the file, for messages. `callers`: for each path the number of its caller's; :data:`ROOT` where it has
+    none.
     """
 
     ROOT = -1
 
-    def __init__(self, where: str, separator: str = SEPARATOR) -> None:
+    def __init__(self, where: str) -> None:
         self.callers: list[int] = []
         self._where = where
-        self._separator = separator
         self._numbers: dict[tuple[int, str], int] = {}
         self._lengths: list[int] = []
         self._depths: list[int] = []
@@ -58,11 +50,11 @@ class CallPaths:
             return found
         length, depth = len(function), 1
         if caller >= 0:
-            length += self._lengths[caller] + len(self._separator)
+            length += self._lengths[caller] + len(SEPARATOR)
             depth += self._depths[caller]
         self._left -= length
         if depth > limits.DEPTH:
-            raise InputError(f"{self._where}: calls are more than {limits.DEPTH} deep", "the file is damaged")
+            raise damaged(f"{self._where}: calls are more than {limits.DEPTH} deep")
         if self._left < 0:
             raise InputError(
                 f"{self._where}: the names of its call paths are longer than {limits.NAMES >> 20} MiB",
@@ -77,21 +69,10 @@ class CallPaths:
         """The distinct names of the paths, and for each path the place of its name among them."""
         names: list[str] = []
         for caller, function in self._numbers:
-            names.append(function if caller < 0 else f"{names[caller]}{self._separator}{function}")
+            names.append(function if caller < 0 else f"{names[caller]}{SEPARATOR}{function}")
         places: dict[str, int] = {}
         numbers = np.array([places.setdefault(name, len(places)) for name in names], dtype=np.int64)
         return list(places), numbers
-
-
-@dataclass(slots=True)
-class Records:
-    """Rows as a source gives them: one a call path x rank x thread (x further columns of the source)."""
-
-    calls: CallPaths
-    paths: list[int]  # the number of each row's call path; ``CallPaths.ROOT`` of the whole program
-    ranks: list[int]
-    threads: list[str]
-    columns: dict[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +87,19 @@ class Tree:
     """ndarray of int, shape (n,): row of the nearest caller that has one on the same rank and thread, or -1."""
 
 
-def tree(records: Records) -> Tree:
-    """Add up the records of one call path on one rank and thread, and find every row's caller."""
+def tree(
+    calls: CallPaths, paths: Sequence[int], ranks: Sequence[int], threads: Sequence[str], columns: Mapping[str, Array]
+) -> Tree:
+    """Add up the records of one call path on one rank and thread, and find every row's caller.
+
+    `paths`: the number of each record's call path, ``CallPaths.ROOT`` of the whole program; `ranks`, `threads`,
+    `columns`: of each record.
+    """
     place: dict[tuple[int, int, str], int] = {}
-    keys = list(zip(records.paths, records.ranks, records.threads, strict=True))
+    keys = list(zip(paths, ranks, threads, strict=True))
     codes = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.int64)
-    columns = {name: _added(codes, values, len(place)) for name, values in records.columns.items()}
-    callers = records.calls.callers
+    sums = {name: _added(codes, values, len(place)) for name, values in columns.items()}
+    callers = calls.callers
     nearest = dict(place)  # of every path that was come by: its row, or that of the nearest caller
     parents = np.full(len(place), -1, dtype=np.int64)
     for (path, rank, thread), at in place.items():
@@ -123,10 +110,17 @@ def tree(records: Records) -> Tree:
             above = callers[above]
         parents[at] = nearest[above, rank, thread] if above >= 0 else -1
         nearest.update(dict.fromkeys(passed, int(parents[at])))
-    names, codes = records.calls.kernels()
+    names, codes = calls.kernels()
     rows = list(place)
     kernels = [names[codes[path]] if path >= 0 else WHOLE for path, _, _ in rows]
-    return Tree(kernels, [row[1] for row in rows], [row[2] for row in rows], columns, parents)
+    return Tree(kernels, [row[1] for row in rows], [row[2] for row in rows], sums, parents)
+
+
+def _inside(values: Array, parents: Ints) -> tuple[Array, Array]:
+    """Sums over the rows that each row calls, and what six printed decimals lose of them."""
+    inner = (parents >= 0) & ~np.isnan(values)
+    inside = np.bincount(parents[inner], weights=values[inner], minlength=len(values)).astype(np.float64)
+    return inside, 1e-6 * np.bincount(parents[inner], minlength=len(values)).astype(np.float64)
 
 
 def exclusive(values: Array, parents: Ints) -> tuple[Array, int]:
@@ -134,10 +128,8 @@ def exclusive(values: Array, parents: Ints) -> tuple[Array, int]:
 
     Rounding (below 1e-6 of the inclusive value, or of what six printed decimals lose) is not counted.
     """
-    inner = (parents >= 0) & ~np.isnan(values)
-    inside = np.bincount(parents[inner], weights=values[inner], minlength=len(values))
+    inside, digits = _inside(values, parents)
     own = values - inside
-    digits = np.bincount(parents[inner], minlength=len(values)) * 1e-6
     with np.errstate(invalid="ignore"):
         wrong = own < -(1e-6 * np.abs(values) + digits)
         own = np.where(own < 0, 0.0, own)
@@ -149,10 +141,8 @@ def looks_inclusive(values: Array, parents: Ints) -> bool:
 
     Of exclusive values that would be a rare accident, for callers that only call have next to nothing of their own.
     """
-    inner = (parents >= 0) & ~np.isnan(values)
-    inside = np.bincount(parents[inner], weights=values[inner], minlength=len(values))
-    callers = np.bincount(parents[inner], minlength=len(values)) > 0
-    digits = np.bincount(parents[inner], minlength=len(values)) * 1e-6
+    inside, digits = _inside(values, parents)
+    callers = digits > 0
     with np.errstate(invalid="ignore"):
         return bool(callers.any() and (values[callers] >= inside[callers] * (1 - 1e-6) - digits[callers]).all())
 

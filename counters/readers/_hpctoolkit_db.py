@@ -24,6 +24,7 @@ from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.files import read_bytes
 from ranksight.counters.readers._calltree import CallPaths
+from ranksight.counters.readers._files import damaged
 
 _FUNCTION = 0
 _INLINED = 2
@@ -56,20 +57,20 @@ class _File:
     def get(self, layout: str, offset: int) -> tuple[Any, ...]:
         """Unpack the structure `layout` at `offset`."""
         if not 0 <= offset <= len(self.data) - struct.calcsize(layout):
-            raise InputError(f"{self.path}: a structure at byte {offset} lies outside of the file", "it is truncated")
+            raise damaged(f"{self.path}: a structure at byte {offset} lies outside of the file")
         return struct.unpack_from(layout, self.data, offset)
 
     def text(self, offset: int) -> str:
         """The string at `offset`."""
         end = self.data.find(b"\0", offset) if 0 <= offset < len(self.data) else -1
         if end < 0:
-            raise InputError(f"{self.path}: a string at byte {offset} lies outside of the file", "it is truncated")
+            raise damaged(f"{self.path}: a string at byte {offset} lies outside of the file")
         return self.data[offset : min(end, offset + 65536)].decode("utf-8", "replace")
 
     def array(self, kind: np.dtype[Any], offset: int, count: int) -> NDArray[Any]:
         """`count` structures at `offset`."""
         if count and not 0 <= offset <= len(self.data) - count * kind.itemsize:
-            raise InputError(f"{self.path}: {count} values at byte {offset} lie outside of the file", "it is truncated")
+            raise damaged(f"{self.path}: {count} values at byte {offset} lie outside of the file")
         return np.frombuffer(self.data, kind, count, offset) if count else np.empty(0, kind)
 
 
@@ -153,7 +154,7 @@ def _contexts(meta: _File) -> _Contexts:
         while offset < end:
             children_size, children, context, _, kind, words, relation = meta.get("<QQLHBBB", offset)
             if offset in seen or depth > limits.DEPTH:
-                raise InputError(f"{meta.path}: the call tree runs in a circle at byte {offset}", "the file is damaged")
+                raise damaged(f"{meta.path}: the call tree runs in a circle at byte {offset}")
             seen.add(offset)
             path = above
             if kind == _FUNCTION and words:
@@ -180,7 +181,7 @@ def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, Ints,
     first, count, size = profile.get("<QLB", at)
     # Each thread is described by itself: no more than fit into the file.
     if count and (size < struct.calcsize(_PROFILE) or first + count * size > len(profile.data)):
-        raise InputError(f"{profile.path}: {count} threads lie outside of the file", "it is truncated or damaged")
+        raise damaged(f"{profile.path}: {count} threads lie outside of the file")
     for number in range(count):
         here = first + number * size
         values_count, values, contexts_count, _, contexts, identity, _ = profile.get(_PROFILE, here)
@@ -197,7 +198,7 @@ def _threads(profile: _File, kinds: list[str]) -> Iterator[tuple[int, str, Ints,
         starts = index["start"].astype(np.int64)
         bounds = np.append(starts, values_count)
         if (np.diff(bounds) < 0).any() or bounds[0] != 0:
-            raise InputError(f"{profile.path}: values of thread {number} are out of order", "the file is damaged")
+            raise damaged(f"{profile.path}: values of thread {number} are out of order")
         thread = " ".join(f"{kind} {value}" for kind, value in place.items() if kind not in ("rank", "node"))
         yield place.get("rank", 0), thread, np.repeat(index["context"].astype(np.int64), np.diff(bounds)), table
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ranksight.core.errors import InputError
+from ranksight.counters.readers._files import damaged
 
 _HEADER = re.compile(r"TABLE,(?:Region (?P<region>.*),)?Group (?P<group>\d{1,9}) (?P<kind>Raw|Metric)(?P<stat> STAT)?,"
                      r"(?P<name>.*?),(?P<rows>\d{1,9}),*\s*$")  # fmt: skip
@@ -53,7 +54,7 @@ def tables(path: Path, lines: Sequence[str]) -> Iterator[Block]:
         if start == "T" and line.startswith("TABLE,"):
             header = _HEADER.match(line)
             if header is None:
-                raise InputError(f"{path}:{at + 1} is not a complete table header of LIKWID", "the file is damaged")
+                raise damaged(f"{path}:{at + 1} is not a complete table header of LIKWID")
             at = yield from _delimited(path, lines, at, header)
             continue
         if start == "+" and at + 1 < count and line.rstrip().strip("+-") == "" and lines[at + 1][:1] == "|":
@@ -147,8 +148,7 @@ def _drawn(
     if heads[0] not in _FIRST or len(heads) < 2:
         return None, at + 1  # a table that the program drew
     if len(heads) != rule.count("+") - 1:
-        raise InputError(f"{path}:{begin + 2} has {len(heads)} cells under a rule of {rule.count('+') - 1}",
-                         "the table is damaged")  # fmt: skip
+        raise damaged(f"{path}:{begin + 2} has {len(heads)} cells under a rule of {rule.count('+') - 1}")
     kind = _FIRST[heads[0]]
     skip = 2 if kind == "events" and heads[1] == "Counter" else 1
     columns = heads[skip:]
@@ -169,10 +169,7 @@ def _drawn(
                 break
             block.rows.append((cells[0], cells[1] if skip == 2 else "", cells[skip:], at + 1))
         at += 1
-    raise InputError(
-        f"{path}:{min(at, len(lines) - 1) + 1}: the table that begins on line {begin + 1} breaks off",
-        "the file is truncated: copy it again",
-    )
+    raise damaged(f"{path}:{min(at, len(lines) - 1) + 1}: the table that begins on line {begin + 1} breaks off")
 
 
 def _delimited(path: Path, lines: Sequence[str], at: int, header: re.Match[str]) -> Generator[Block, None, int]:
@@ -184,9 +181,7 @@ def _delimited(path: Path, lines: Sequence[str], at: int, header: re.Match[str])
 
     def fields(line: int) -> list[str]:
         if line >= len(lines) or not lines[line].strip():
-            raise InputError(
-                f"{path}:{line + 1}: the table of line {begin + 1} breaks off", "the file is truncated: copy it again"
-            )
+            raise damaged(f"{path}:{line + 1}: the table of line {begin + 1} breaks off")
         return lines[line].rstrip("\r\n").split(",")
 
     heads = fields(at)
@@ -200,7 +195,7 @@ def _delimited(path: Path, lines: Sequence[str], at: int, header: re.Match[str])
         at += 1
         heads = fields(at)
     if heads[0] != ("Event" if kind == "events" else "Metric"):
-        raise InputError(f"{path}:{at + 1}: the table of line {begin + 1} has no heading", "the file is damaged")
+        raise damaged(f"{path}:{at + 1}: the table of line {begin + 1} has no heading")
     skip = 2 if kind == "events" else 1
     block = Block(*place, kind + suffix, begin + 1, _named(heads[skip:]))
     width = len(heads)
@@ -208,17 +203,13 @@ def _delimited(path: Path, lines: Sequence[str], at: int, header: re.Match[str])
         at += 1
         cells = fields(at)
         if cells[0] == "TABLE":
-            raise InputError(f"{path}:{at + 1}: the table of line {begin + 1} ends before its {rows} rows",
-                             "the file is truncated: copy it again")  # fmt: skip
+            raise damaged(f"{path}:{at + 1}: the table of line {begin + 1} ends before its {rows} rows")
         if len(cells) > width:  # a comma in the name of a metric
             cells = [",".join(cells[: len(cells) - width + 1]), *cells[len(cells) - width + 1 :]]
         unfinished = kind == "events" and not suffix and at == len(lines) - 1
         if unfinished or len(cells) < len(block.columns) + skip:
             found = "ends without a line break" if unfinished else f"has {len(cells) - skip} values"
-            raise InputError(
-                f"{path}:{at + 1} {found} in a table of {len(block.columns)} columns",
-                "the file is truncated or damaged: copy it again",
-            )
+            raise damaged(f"{path}:{at + 1} {found} in a table of {len(block.columns)} columns")
         block.rows.append((cells[0], cells[1] if skip == 2 else "", cells[skip : skip + len(block.columns)], at + 1))
     yield block
     return at + 1

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
-from ranksight.counters.readers._assemble import LARGEST
-from ranksight.counters.readers._numbers import parse_number
+from ranksight.counters.readers._files import damaged, grouped
 
 SEPARATORS = (",", ";", "\t", "|", ":", "^", "!")
 _STATUS = {"<not supported>": "not supported", "<not counted>": "not counted"}
@@ -51,7 +50,6 @@ class Row:
     unit: str
     share: float
     interval: bool
-    line: int
 
 
 def untagged(line: str) -> tuple[int | None, str]:
@@ -104,7 +102,7 @@ def separated_rows(path: Path, lines: Sequence[str], separator: str) -> Iterator
         row = fields_of(line, separator)
         if row is None:
             if line.strip() and not line.startswith("#") and _begins(line, separator):
-                raise InputError(f"{path}:{number} is not a complete row of perf stat", "the file is damaged")
+                raise damaged(f"{path}:{number} is not a complete row of perf stat")
             continue
         yield _row(path, number, rank, row["event"], row["value"], row["unit"], row["share"], bool(row["interval"]))
 
@@ -176,7 +174,7 @@ def json_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
         said.setdefault(rank, {})
         event = content.get("event")
         if not isinstance(event, str) or not event:
-            raise InputError(f"{path}:{number} names no event", "the file is damaged")
+            raise damaged(f"{path}:{number} names no event")
         yield _row(
             path,
             number,
@@ -193,11 +191,10 @@ def _row(
     path: Path, number: int, rank: int | None, event: str, text: str, unit: str, share: str, interval: bool
 ) -> Row:
     status = _STATUS.get(text.strip(), "")
+    where = f"{path}:{number}"
+    value = None if status else grouped(where, text, event)
     try:
-        value = None if status else parse_number(text.strip())
         running = float(share)
-    except (InputError, ValueError):
-        raise InputError(f"{path}:{number}: {text!r} of {event} is not a number", "the file is damaged") from None
-    if value is not None and not 0 <= value < LARGEST:
-        raise InputError(f"{path}:{number}: {event} has {value:g}, which no counter holds", "the file is damaged")
-    return Row(rank, event.strip(), value, status, unit.strip(), running, interval, number)
+    except ValueError:
+        raise damaged(f"{where}: {share!r} of {event} is not a percentage") from None
+    return Row(rank, event.strip(), value, status, unit.strip(), running, interval)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import pandas as pd
+
 from ranksight.core.errors import InputError
 from ranksight.counters.readers._delimited import Delimited, columns_of, read_delimited
 
@@ -85,23 +87,17 @@ class Shape:
                 listed = ", ".join(named[:8]) + (", ..." if len(named) > 8 else "")
                 raise InputError(f"{path} has no {name!r} in column {names!r}", f"it holds {listed}")
         # the n-th row of a name belongs to the n-th rows of the other names with the same keys
-        at: dict[tuple[object, ...], int] = {}
-        seen: dict[tuple[object, ...], int] = {}
-        lines: list[int] = []
-        columns: dict[str, list[str]] = {name: [] for name in (*keys, *made)}
-        wide = set(made)
-        for row, (name, cell) in enumerate(zip(table.columns[names], table.columns[cells], strict=True)):
-            if name not in wide:
-                continue
-            key = tuple(table.columns[each][row] for each in keys)
-            count = seen[(*key, name)] = seen.get((*key, name), -1) + 1
-            place = at.setdefault((*key, count), len(lines))
-            if place == len(lines):
-                lines.append(table.lines[row])
-                for each, text in zip(keys, key, strict=True):
-                    columns[each].append(text)
-                for each in made:
-                    columns[each].append("")
-            columns[name][place] = cell
+        frame = pd.DataFrame(
+            {at: list(table.columns[key]) for at, key in enumerate(keys)}, index=range(len(table.lines))
+        )
+        frame = frame.assign(line=table.lines, name=list(table.columns[names]), cell=list(table.columns[cells]))
+        frame = frame[frame["name"].isin(made)]
+        places = list(range(len(keys)))
+        frame["turn"] = frame.groupby([*places, "name"], sort=False).cumcount()
+        row = frame.groupby([*places, "turn"], sort=False).ngroup()
+        first = ~row.duplicated()
+        wide = frame.assign(row=row).pivot(index="row", columns="name", values="cell").fillna("")
+        columns = {key: frame.loc[first, at].tolist() for at, key in enumerate(keys)}
+        columns |= {name: wide[name].tolist() for name in made}
         header = (*(name for name in table.header if name not in (names, cells)), *made)
-        return replace(table, columns=columns, lines=lines, header=header)
+        return replace(table, columns=columns, lines=frame.loc[first, "line"].tolist(), header=header)

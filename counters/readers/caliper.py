@@ -6,8 +6,6 @@ mean rank, as rank -1. Inclusive values become exclusive by subtracting the call
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +20,19 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
-from ranksight.counters.readers import _assemble, _caliper_names, _calltree
+from ranksight.counters.readers import _caliper_names, _calltree
+from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._calltree import CallPaths
+from ranksight.counters.readers._files import (
+    Format,
+    checked_ranks,
+    damaged,
+    head_of,
+    head_text,
+    number,
+    read_json,
+    read_text,
+)
 
 _RANKS = ("mpi.rank", "mpirank", "rank")
 _THREADS = ("omp.thread.id", "pthread.id", "thread", "cali.thread.id")
@@ -56,29 +65,18 @@ class Source:
     inclusive: Collection[str] = ()  # attributes that hold their callees, whatever their names say
 
 
-class Caliper:
-    """Reads Caliper's profiles; see the module's text."""
-
-    text = "Caliper: .cali (extra: caliper) and JSON; call paths, all metrics"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is a .cali stream or JSON as Caliper writes it."""
-        text = _assemble.head_text(head)
-        if text.startswith("__rec="):
-            return True
-        return _RECORD.match(text) is not None or _SPLIT.match(text) is not None
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read one profile.
-
-        Raises InputError naming file and line where it is damaged, or holds no metric of regions; ToolError when
-        caliper-reader is needed and not installed.
-        """
-        head = _assemble.head_text(_assemble.head_of(path, 64))
-        yield reading(path, _stream(path) if head.startswith("__rec=") or path.suffix == ".cali" else _json(path))
+def _is_one(path: Path, head: str) -> bool:
+    return head.startswith("__rec=") or any(form.match(head) for form in (_RECORD, _SPLIT))
 
 
-READERS.register("caliper")(Caliper())
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
+    stream = head_text(head_of(path, 64)).startswith("__rec=") or path.suffix == ".cali"
+    yield reading(path, _stream(path) if stream else _json(path))
+
+
+READERS.register("caliper")(
+    Format("Caliper: .cali (extra: caliper) and JSON; call paths, all metrics", _is_one, _read, None)
+)
 
 
 def _stream(path: Path) -> Source:
@@ -88,7 +86,7 @@ def _stream(path: Path) -> Source:
         raise ToolError(
             "caliper-reader, which reads .cali files, is not installed", "pip install 'ranksight[caliper]'"
         ) from error
-    lines, _ = _assemble.read_text(path)
+    lines, _ = read_text(path)
     reader = caliperreader.CaliperReader()
     count = 0
 
@@ -107,13 +105,11 @@ def _stream(path: Path) -> Source:
         attributes = {name: reader.attribute(name) for name in reader.attributes()}
         units = {name: str(unit) for name, item in attributes.items() if (unit := item.get("attribute.unit"))}
     except Exception as error:  # caliper-reader lets KeyError, ValueError, StopIteration and its own through
-        raise InputError(
-            f"{path}:{count} cannot be read: {type(error).__name__} {error}"[:300], "the file is damaged: copy it again"
-        ) from error
+        raise damaged(f"{path}:{count} cannot be read: {type(error).__name__} {error}"[:300]) from error
     # since version 2 the global values are the last record; a file of version 1 ends with a line break at least
     first_version = _SECOND_VERSION.isdisjoint(attributes) and not lines[-1].strip()
     if not reader.globals and not first_version:
-        raise InputError(f"{path}:{count} breaks off", "the file is truncated: copy it again")
+        raise damaged(f"{path}:{count} breaks off")
     calls = CallPaths(str(path))
     records = [_with_path(record, calls) for record in reader.records]
     return Source(records, calls, units, {str(k): as_text(v) for k, v in reader.globals.items()})
@@ -158,30 +154,19 @@ class _Nodes:
             raise ValueError(f"node {number} is more than {limits.DEPTH} calls deep")
 
 
-def parsed(path: Path) -> Any:
-    """The content of a file of JSON. Raises InputError when it is too large, or not valid."""
-    lines, _ = _assemble.read_text(path)
-    try:
-        return json.loads("\n".join(lines))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno} is not valid JSON: {error.msg}", "the file is damaged") from error
-    except (RecursionError, ValueError) as error:
-        raise InputError(f"{path} is not valid JSON that can be read: {error}", "the file is damaged") from error
-
-
 def _json(path: Path) -> Source:
-    content = parsed(path)
+    content = read_json(path)
     calls = CallPaths(str(path))
     if isinstance(content, list) and all(isinstance(record, dict) for record in content):
         return Source([_with_path(record, calls, "/") for record in content], calls, {}, {})
     if not isinstance(content, dict) or not all(
         isinstance(content.get(key), list) for key in ("data", "columns", "nodes")
     ):
-        raise InputError(f"{path} is not a Caliper profile: data, columns or nodes is missing", "the file is damaged")
+        raise damaged(f"{path} is not a Caliper profile: data, columns or nodes is missing")
     columns, nodes = [str(name) for name in content["columns"]], content["nodes"]
     details = content.get("column_metadata") or [{}] * len(columns)
     if not isinstance(details, list) or not all(isinstance(detail, dict) for detail in details):
-        raise InputError(f"{path}: column_metadata is not a list of objects", "the file is damaged")
+        raise damaged(f"{path}: column_metadata is not a list of objects")
     if len(details) != len(columns):
         raise InputError(f"{path}: {len(details)} entries of column_metadata for {len(columns)} columns")
     paths = _paths(path, nodes, calls)
@@ -189,14 +174,14 @@ def _json(path: Path) -> Source:
     records: list[dict[str, Any]] = []
     for at, row in enumerate(content["data"]):
         if not isinstance(row, list) or len(row) != len(columns):
-            raise InputError(f"{path}: row {at} of data has not {len(columns)} values", "the file is damaged")
+            raise damaged(f"{path}: row {at} of data has not {len(columns)} values")
         record: dict[str, Any] = {}
         for name, value, reference in zip(columns, row, references, strict=True):
             if value is None:
                 continue
             if reference and isinstance(value, int):
                 if not 0 <= value < len(paths):
-                    raise InputError(f"{path}: row {at} of data names node {value} of {len(paths)}", "it is damaged")
+                    raise damaged(f"{path}: row {at} of data names node {value} of {len(paths)}")
                 record[name] = paths[value] if name in ("path", _CALLPATH) else (str(nodes[value].get("label", "")),)
             else:
                 record[name] = _called(value, calls) if name in ("path", _CALLPATH) else value
@@ -218,7 +203,7 @@ def _paths(path: Path, nodes: Sequence[Any], calls: CallPaths) -> list[int]:
     for at, node in enumerate(nodes):
         parent = node.get("parent") if isinstance(node, dict) else -1
         if parent is not None and (not isinstance(parent, int) or not 0 <= parent < at):
-            raise InputError(f"{path}: node {at} has no proper parent", "the file is damaged")
+            raise damaged(f"{path}: node {at} has no proper parent")
         caller = CallPaths.ROOT if parent is None else paths[parent]
         paths.append(calls.number(caller, str(node.get("label", "")) or UNNAMED))
     return paths
@@ -245,10 +230,7 @@ def as_text(value: object) -> str:
 
 
 def reading(path: Path, source: Source) -> Reading:
-    """The reading of one profile.
-
-    Raises InputError when it holds no total of a metric, lacks ranks, or has a value that is not one.
-    """
+    """The reading of one profile. Raises InputError when it holds no total of a metric, or lacks ranks."""
     world = next((n for key in _WORLD if (n := _integer(source.globals.get(key))) is not None and n > 0), None)
     names = dict.fromkeys(
         name
@@ -266,7 +248,7 @@ def reading(path: Path, source: Source) -> Reading:
     extremes = [c for c in columns.values() if c.across in ("min", "max") and c.adds and c.quantity in best]
     records = [record for record in source.records if any(c.name in record for c in best.values())]
     wanted = [*best.values(), *extremes]
-    rows = _calltree.tree(_records(path, records, source.calls, wanted, ALL_RANKS if reduced else 0))
+    rows = _rows(path, records, source.calls, wanted, ALL_RANKS if reduced else 0)
     values, origin, notes = _exclusive(rows, best, (world or 1) if reduced else 1)
     for item in extremes:
         values[item.name] = rows.columns[item.name] * (1.0 if item.scale is None else item.scale)
@@ -277,13 +259,13 @@ def reading(path: Path, source: Source) -> Reading:
         notes.append(f"Caliper reduced the profile over its {world} ranks: values are of the mean rank")
     bare = _bare(rows, values.get("time"))
     size = _ranks(path, rows, world) if ranked else world
-    return _assemble.build_threads(
+    return build(
         path,
         [bare if kernel == WHOLE else kernel for kernel in rows.kernels],
         rows.ranks,
-        rows.threads,
         values,
-        {name: "max" for name in values if name.startswith("time") or "#" in name},
+        threads=rows.threads,
+        how={name: "max" for name in values if name.startswith("time") or "#" in name},
         origin=origin,
         configuration={} if size is None else {"ranks": float(size)},
         notes=notes,
@@ -340,7 +322,7 @@ def _ranks(path: Path, rows: _calltree.Tree, world: int | None) -> int:
 
     Raises InputError when some of several ranks are missing.
     """
-    present = _assemble.checked_ranks(rows.ranks, str(path))
+    present = checked_ranks(rows.ranks, str(path))
     if world is None:
         return len(set(rows.ranks))
     if len(present) > 1 and len(present) != world:
@@ -348,41 +330,27 @@ def _ranks(path: Path, rows: _calltree.Tree, world: int | None) -> int:
     return world
 
 
-def _records(
+def _rows(
     path: Path,
     records: Sequence[Mapping[str, Any]],
     calls: CallPaths,
     columns: Sequence[_caliper_names.Column],
     default: int,
-) -> _calltree.Records:
+) -> _calltree.Tree:
     paths, ranks, threads = [], [], []
     values = {item.name: np.full(len(records), np.nan) for item in columns}
     for at, record in enumerate(records):
         paths.append(record.get("path", CallPaths.ROOT))
         rank = next((record[key] for key in _RANKS if key in record), default)
-        number = _integer(rank)
-        if number is None or (number < 0 and number != default):
-            raise InputError(f"{path}: record {at} has the rank {rank!r}", "the file is damaged")
-        ranks.append(number)
+        own = _integer(rank)
+        if own is None or (own < 0 and own != default):
+            raise damaged(f"{path}: record {at} has the rank {rank!r}")
+        ranks.append(own)
         threads.append(str(next((record[key] for key in _THREADS if key in record), "")))
         for item in columns:
-            if item.name in record:
-                values[item.name][at] = _number(path, at, item.name, record[item.name])
-    return _calltree.Records(calls, paths, ranks, threads, values)
-
-
-def _number(path: Path, at: int, name: str, value: object) -> float:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{path}: record {at} has {value!r:.80} of {name}, which is not a number") from None
-    if math.isnan(number):
-        return number
-    if number < 0 or number >= _assemble.LARGEST:
-        raise InputError(
-            f"{path}: record {at} has {number:g} of {name}", "no counter or clock holds this: the file is damaged"
-        )
-    return number
+            if str(record.get(item.name, "nan")) != "nan":
+                values[item.name][at] = number(f"{path}: record {at}", record[item.name], item.name)
+    return _calltree.tree(calls, paths, ranks, threads, values)
 
 
 def _integer(value: object) -> int | None:

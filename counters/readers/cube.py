@@ -28,8 +28,9 @@ from ranksight.core.files import regular_file
 from ranksight.core.places import tables_of
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._calltree import CallPaths
+from ranksight.counters.readers._files import damaged
 
 _MEMBER = re.compile(rb"(?:\./)?(?:anchor\.xml|remapping\.spec|\d+\.(?:data|index)|[\w./-]+)\0")
 _ADDABLE = re.compile(
@@ -97,9 +98,8 @@ def _read(path: Path, cube: Any) -> Reading:
             stored = cube.get_metric_values(metric, cache=False)
         except Exception as error:  # MissingMetricError is pycubexr's; a damaged member raises anything
             if type(error).__name__ != "MissingMetricError":
-                raise InputError(
-                    f"{path}: values of metric {metric.name} cannot be read: {type(error).__name__} {error}"[:300],
-                    "the file is damaged: copy it again",
+                raise damaged(
+                    f"{path}: values of metric {metric.name} cannot be read: {type(error).__name__} {error}"[:300]
                 ) from error
             missing.append(metric.name)
             continue
@@ -108,14 +108,17 @@ def _read(path: Path, cube: Any) -> Reading:
         notes.append(f"declared but without values: {', '.join(missing)}")
     if not columns:
         raise InputError(f"{path} has no metric with values", "was the profile written completely?")
-    flat = np.tile(ranks, len(tree.paths))
-    if len(set(ranks.tolist())) == width:
-        kernels = pd.Series(tree.paths).array.repeat(width)
-        return _assemble.build(path, kernels, flat, columns, notes=notes, tables=tree.defined, distinct=True)
-    names = np.repeat(np.array(tree.paths, dtype=object), width)
-    threads = np.tile(locations, len(tree.paths))
-    return _assemble.build_threads(
-        path, names, flat, threads, columns, {"time": "max"}, notes=notes, tables=tree.defined
+    kernels = pd.Series(tree.paths).array.repeat(width)
+    threads = np.tile(locations, len(tree.paths)) if len(set(ranks.tolist())) < width else None
+    return build(
+        path,
+        kernels,
+        np.tile(ranks, len(tree.paths)),
+        columns,
+        threads=threads,
+        distinct=True,
+        notes=notes,
+        tables=tree.defined,
     )
 
 

@@ -22,6 +22,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._delimited import decode
+from ranksight.counters.readers._files import Format, damaged
 
 KEYWORDS = ("PARAMETER", "POINTS", "METRIC", "REGION", "DATA")
 DEFAULT_METRIC = "value"
@@ -189,39 +190,43 @@ def read_json(path: Path, content: Mapping[str, Any]) -> Measurements:
     found = Measurements(path)
     try:
         if "callpaths" in content:
-            names = {
-                key: {entry["id"]: entry["name"] for entry in content[key]}
-                for key in ("parameters", "callpaths", "metrics")
-            }
-            points = {
-                entry["id"]: {
-                    names["parameters"][pair["parameter_id"]]: pair["parameter_value"]
-                    for pair in entry["parameter_value_pairs"]
-                }
-                for entry in content["coordinates"]
-            }
-            for at, entry in enumerate(content["measurements"]):
-                kernel, metric = names["callpaths"][entry["callpath_id"]], names["metrics"][entry["metric_id"]]
-                found.add(points[entry["coordinate_id"]], kernel, metric, entry["value"], f"measurement {at + 1}")
+            _add_tables(found, content)
         else:
-            parameters = [entry["name"] if isinstance(entry, dict) else entry for entry in content["parameters"]]
-            for kernel, metrics in content["measurements"].items():
-                for metric, entries in metrics.items():
-                    for at, entry in enumerate(entries):
-                        place = f"{metric} of {kernel}, entry {at + 1}"
-                        point = entry["point"] if isinstance(entry["point"], list) else [entry["point"]]
-                        if len(point) != len(parameters):
-                            raise InputError(f"{path}: {place}: {len(point)} values for {len(parameters)} parameters")
-                        found.add(dict(zip(parameters, point, strict=True)), kernel, metric, entry["values"], place)
+            _add_nested(found, content)
     except KeyError as error:
-        raise InputError(
-            f"{path}: {error} is missing, or refers to nothing", "the file is damaged or not Extra-P's"
-        ) from error
+        raise damaged(f"{path}: {error} is missing, or refers to nothing") from error
     except (TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path} is not built as Extra-P's JSON: {error}", "the file is damaged or not Extra-P's"
-        ) from error
+        raise damaged(f"{path} is not built as Extra-P's JSON: {error}") from error
     return found
+
+
+def _add_tables(found: Measurements, content: Mapping[str, Any]) -> None:
+    """The older form: tables that refer to each other by id."""
+    names = {
+        key: {entry["id"]: entry["name"] for entry in content[key]} for key in ("parameters", "callpaths", "metrics")
+    }
+    points = {
+        entry["id"]: {
+            names["parameters"][pair["parameter_id"]]: pair["parameter_value"]
+            for pair in entry["parameter_value_pairs"]
+        }
+        for entry in content["coordinates"]
+    }
+    for at, entry in enumerate(content["measurements"], 1):
+        kernel, metric = names["callpaths"][entry["callpath_id"]], names["metrics"][entry["metric_id"]]
+        found.add(points[entry["coordinate_id"]], kernel, metric, entry["value"], f"measurement {at}")
+
+
+def _add_nested(found: Measurements, content: Mapping[str, Any]) -> None:
+    parameters = [entry["name"] if isinstance(entry, dict) else entry for entry in content["parameters"]]
+    for kernel, metrics in content["measurements"].items():
+        for metric, entries in metrics.items():
+            for at, entry in enumerate(entries, 1):
+                place = f"{metric} of {kernel}, entry {at}"
+                point = entry["point"] if isinstance(entry["point"], list) else [entry["point"]]
+                if len(point) != len(parameters):
+                    raise InputError(f"{found.path}: {place}: {len(point)} values for {len(parameters)} parameters")
+                found.add(dict(zip(parameters, point, strict=True)), kernel, metric, entry["values"], place)
 
 
 def read_lines(path: Path, text: str) -> Measurements:
@@ -233,7 +238,7 @@ def read_lines(path: Path, text: str) -> Measurements:
         try:
             entry = json.loads(_commas(content))
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{line} is not valid JSON: {error}", "the line is damaged") from error
+            raise damaged(f"{path}:{line} is not valid JSON: {error}") from error
         point = entry.get("params", entry.get("parameters")) if isinstance(entry, dict) else None
         if not isinstance(point, dict) or "value" not in entry:
             raise InputError(f"{path}:{line} lacks {'value' if isinstance(point, dict) else 'params or parameters'}")
@@ -246,45 +251,42 @@ def _commas(line: str) -> str:
     return re.sub(r'("(?:[^"\\]|\\.)*")|;', lambda found: found[1] or ",", line)
 
 
-class ExtraP:
-    """Reader of all of Extra-P's plain formats."""
-
-    text = "Extra-P text, JSON, JSON Lines and Talpas files"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """By the first keyword, or by the names of the entries."""
-        start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        while start.startswith(b"#") and b"\n" in start:
-            start = start.split(b"\n", 1)[1].lstrip()
-        if start.startswith((b"PARAMETER ", b"PARAMETER\t")):
-            return True
-        if not start.startswith(b"{"):
-            return False
-        line = start.split(b"\n", 1)[0]
-        if b'"value"' in line and (b'"params"' in line or b'"parameters"' in line):
-            return True
-        old = b'"callpaths"' in head and (b'"coordinates"' in head or b'"parameter_value_pairs"' in head)
-        new = b'"parameters"' in head and b'"measurements"' in head and b'"point"' in head
-        return old or new
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read one file; see the module."""
-        text, _ = decode(path)
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        if not text.lstrip().startswith("{"):
-            return read_text(path, text).readings()
-        try:
-            content = json.loads(text)
-        except RecursionError as error:
-            raise InputError(f"{path} is nested too deeply", "the file is damaged or not Extra-P's") from error
-        except ValueError as error:
-            # An entry that is whole on the first line has others below it.
-            if (first := text.lstrip().split("\n", 1)[0]).rstrip().endswith("}") and '"value"' in first:
-                return read_lines(path, text).readings()
-            raise InputError(f"{path} is not valid JSON: {error}", "the file is damaged") from error
-        if "value" in content and "measurements" not in content:
-            return read_lines(path, text).readings()
-        return read_json(path, content).readings()
+def _is_one(path: Path, head: str) -> bool:
+    """By the first keyword, or by the names of the entries."""
+    start = head.lstrip()
+    while start.startswith("#") and "\n" in start:
+        start = start.partition("\n")[2].lstrip()
+    if start.startswith(("PARAMETER ", "PARAMETER\t")):
+        return True
+    if not start.startswith("{"):
+        return False
+    line = start.partition("\n")[0]
+    lines = '"value"' in line and ('"params"' in line or '"parameters"' in line)
+    old = '"callpaths"' in head and ('"coordinates"' in head or '"parameter_value_pairs"' in head)
+    new = '"parameters"' in head and '"measurements"' in head and '"point"' in head
+    return lines or old or new
 
 
-READERS.register("extrap")(ExtraP())
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
+    text, _ = decode(path)
+    yield from _measurements(path, text.replace("\r\n", "\n").replace("\r", "\n")).readings()
+
+
+def _measurements(path: Path, text: str) -> Measurements:
+    if not text.lstrip().startswith("{"):
+        return read_text(path, text)
+    try:
+        content = json.loads(text)
+    except RecursionError as error:
+        raise damaged(f"{path} is nested too deeply") from error
+    except ValueError as error:
+        # An entry that is whole on the first line has others below it.
+        first = text.lstrip().partition("\n")[0]
+        if first.rstrip().endswith("}") and '"value"' in first:
+            return read_lines(path, text)
+        raise damaged(f"{path} is not valid JSON: {error}") from error
+    single = "value" in content and "measurements" not in content
+    return read_lines(path, text) if single else read_json(path, content)
+
+
+READERS.register("extrap")(Format("Extra-P text, JSON, JSON Lines and Talpas files", _is_one, _read, None))

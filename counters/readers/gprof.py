@@ -6,12 +6,13 @@ Source: GNU gprof manual, "The Flat Profile".
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import Cells
+from ranksight.counters.readers._files import LARGEST, Format, damaged, number, read_text
 
 _EACH = re.compile(r"^Each sample counts as (?P<seconds>[\d.eE+-]+) seconds")
 _HEADS = re.compile(
@@ -24,62 +25,48 @@ _ROW = re.compile(
 _NOTHING = "no time accumulated"
 
 
-def _is_one(path: Path, head: bytes) -> bool:
-    """Whether `path` is text of gprof."""
-    text = _assemble.head_text(head)
-    return "Flat profile:" in text and ("Each sample counts as" in text or _NOTHING in text)
+def _is_one(path: Path, head: str) -> bool:
+    return "Flat profile:" in head and ("Each sample counts as" in head or _NOTHING in head)
 
 
-def _read(path: Path, rank: int | None) -> Reading:
-    """One file, of a rank where it is one.
-
-    Raises InputError, naming file and line: no flat profile, a damaged row, a function given twice.
-    """
-    lines, notes = _assemble.read_text(path)
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
+    lines, notes = read_text(path)
     begins = [number for number, line in enumerate(lines) if line.startswith("Flat profile:")]
     if not begins:
         raise InputError(f"{path} holds no flat profile of gprof", "print it with 'gprof -p PROGRAM gmon.out'")
     if len(begins) > 1:
         raise InputError(f"{path}:{begins[1] + 1}: a second flat profile begins", "give every profile its own file")
-    interval, cells = _rows(path, lines, begins[0])
-    total = sum(cell["time"] for cell in cells.values())
-    if 0 < interval < total / _assemble.LARGEST:
-        raise InputError(f"{path}: a sample of {interval:g} s cannot be", "the file is damaged")
-    sampled = f"sampled, n = {round(total / interval)} (one each {interval:g} s)" if interval else "sampled"
-    origin = {"time": sampled, "visits": "measured (mcount)"}
-    worth = {"time": interval} if interval > 0 else None
-    return _assemble.build_cells(path, cells, rank, notes, origin=origin, worth=worth)
-
-
-def _rows(path: Path, lines: Sequence[str], begin: int) -> tuple[float, dict[str, dict[str, float]]]:
     interval = 0.0
-    cells: dict[str, dict[str, float]] = {}
-    heads = -1
-    for at in range(begin + 1, len(lines)):
-        line = lines[at].rstrip()
-        each = _EACH.match(line)
-        if each:
-            interval = _assemble.number(path, at + 1, each["seconds"])
-        elif heads < 0:
-            heads = at if _HEADS.match(line) else heads
-        elif not line.strip() or line.lstrip().startswith("%"):
+    cells = Cells()
+    headed = False
+    for at, line in enumerate(map(str.rstrip, lines[begins[0] + 1 :]), begins[0] + 2):
+        if each := _EACH.match(line):
+            interval = number(f"{path}:{at}", each["seconds"], "the interval")
+        elif not headed:
+            headed = _HEADS.match(line) is not None
+        elif not line or line.lstrip().startswith("%"):
             break  # the explanation, or the call graph
+        elif (row := _ROW.match(line)) is None or at == len(lines):
+            raise damaged(f"{path}:{at} is not a complete row of a flat profile")
         else:
-            row = _ROW.match(line)
-            if row is None or (at == len(lines) - 1):
-                raise InputError(
-                    f"{path}:{at + 1} is not a complete row of a flat profile", "the file is truncated or damaged"
-                )
-            name = row["name"].strip()
-            own = _assemble.number(path, at + 1, row["self"])
             # functions of one name (static ones of several files) are one kernel
-            cell = cells.setdefault(name, {"time": 0.0})
-            cell["time"] += own
+            values = {"time": number(f"{path}:{at}", row["self"], "self seconds")}
             if row["calls"] is not None:
-                cell["visits"] = cell.get("visits", 0.0) + _assemble.number(path, at + 1, row["calls"])
-    if heads < 0 or not cells:
+                values["visits"] = number(f"{path}:{at}", row["calls"], "calls")
+            cells.add(row["name"].strip(), values, rank)
+    if not cells.rows:
         raise InputError(f"{path} holds a flat profile without functions", "was the program built and linked with -pg?")
-    return interval, cells
+    total = sum(row["time"] for row in cells.rows.values())
+    if 0 < interval < total / LARGEST:
+        raise damaged(f"{path}: a sample of {interval:g} s cannot be")
+    sampled = f"sampled, n = {round(total / interval)} (one each {interval:g} s)" if interval else "sampled"
+    yield cells.reading(
+        path,
+        configuration={},
+        notes=notes,
+        origin={"time": sampled, "visits": "measured (mcount)"},
+        worth={"time": interval} if interval > 0 else None,
+    )
 
 
-READERS.register("gprof")(_assemble.FilePerRank("gprof: flat profile, text; functions", _is_one, _read))
+READERS.register("gprof")(Format("gprof: flat profile, text; functions", _is_one, _read))

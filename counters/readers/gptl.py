@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.reading import READERS, Reading
-from ranksight.counters.readers import _assemble
-from ranksight.counters.readers._gptl_summary import is_summary, summary
+from ranksight.counters.readers._assemble import Cells, build, columns_of
+from ranksight.counters.readers._files import Format, Ranked, damaged, inside, number, read_text
 
 _FILE = re.compile(r"(?:\w+_)?timing\.(\d{1,7})$")
 _THREAD = re.compile(r"^\s*Stats for thread (\d+):")
@@ -27,81 +28,57 @@ _PARENT = re.compile(
     r'^(?P<indent>\s*)(?P<count>\d+(?:\.\d*)?(?:[eE][+]?\d{1,2})?)(?P<gap>\s+)(?P<name>"[^"]*"|\S.*?)\s*$'
 )
 _EVENT = re.compile(r"(?:PAPI_)?[A-Z][A-Z0-9]*_[A-Z0-9_]+$")
+_TASKS = re.compile(r"Total ranks in communicator\s*=\s*(\d+)|\(\s*(\d+)\s+MPI TASKS\s*\)")
+_HEADING = re.compile(
+    r"^name\s+(?:(?P<own>ncalls\s+nranks\s+mean_time\s+std_dev)|(?:on\s+)?processes\s+threads\s+count\s+walltotal)"
+    r"\s+wallmax\s*\("
+)
+_TIMER = re.compile(
+    r'^(?P<name>"[^"]*"|\S+)\s+(?P<values>(?:[-y]\s+)?[\d.eE+]+(?:\s+[\d.eE+-]+){2,3}\s+[\d.eE+-]+)'
+    r"\s*\(\s*(?P<rank>\d+)(?:\s+\d+)?\s*\)\s+[\d.eE+-]+\s*\(.*\)\s*.*$"
+)
 _MARKS = ("Stats for thread ", "GPTL version info", "Underlying timing routine was", "GLOBAL STATISTICS")
 
 
-class Gptl:
-    """Reads GPTL's timing files; see the module's text."""
-
-    text = "GPTL: timing.* of every rank, and summaries over ranks; timers"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is a timing file, or a folder of those of all ranks."""
-        if path.is_dir():
-            try:
-                files = _members(path)
-            except (InputError, OSError):
-                return False
-            return bool(files) and all(self.recognises(file, _assemble.head_of(file)) for file in files.values())
-        text = _assemble.head_text(head)
-        return "\x00" not in text and (any(mark in text for mark in _MARKS) or is_summary(text))
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file, or a folder with one file a rank.
-
-        Raises InputError, naming file and line: no timers, a damaged row, a timer given twice, a rank missing.
-        """
-        if path.is_dir():
-            files = _members(path)
-            if not files:
-                raise InputError(f"{path} holds no timing.N", "name the folder that GPTL wrote its files to")
-            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
-            return
-        lines, _ = _assemble.read_text(path)
-        if any(_THREAD.match(line) for line in lines):
-            found = _FILE.search(path.name)
-            yield _read(path, int(found[1]) if found else _assemble.rank_in(path))
-        else:
-            yield summary(path, lines)
+def _is_one(path: Path, head: str) -> bool:
+    return any(mark in head for mark in _MARKS) or any(map(_HEADING.match, head.splitlines()))
 
 
-READERS.register("gptl")(Gptl())
-
-
-def _members(folder: Path) -> dict[int, Path]:
+def _members(folder: Path) -> Ranked:
     if not any(_FILE.match(entry.name) for entry in folder.iterdir()):
-        return {}
-    named = [(match, file) for file in _assemble.inside(folder) if (match := _FILE.match(file.name))]
+        raise InputError(f"{folder} holds no timing.N", "name the folder that GPTL wrote its files to")
+    named = [(match, file) for file in inside(folder) if (match := _FILE.match(file.name))]
     files = {int(match[1]): file for match, file in named}
     if len(files) != len(named):
         raise InputError(f"{folder} holds timing files of two runs", "give every run its own folder")
-    return files
+    return files, ()
 
 
-def _read(path: Path, rank: int | None) -> Reading:
-    lines, notes = _assemble.read_text(path)
-    kernels: list[str] = []
-    threads: list[str] = []
-    rows: list[dict[str, float]] = []
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
+    lines, notes = read_text(path)
+    if not any(map(_THREAD.match, lines)):
+        yield _summary(path, lines)
+        return
+    cells = Cells()
     said = list(notes)
+    named = _FILE.search(path.name)
     for thread, begin, end in _blocks(path, lines):
         for name, values in _exclusive(path, lines, thread, begin, end, said).items():
-            kernels.append(name)
-            threads.append(thread)
-            rows.append(values)
-    if not rows:
+            cells.add(name, values, int(named[1]) if named else rank, thread)
+    if not cells.rows:
         raise InputError(f"{path} holds no timer", "was GPTLpr called, and the file written to its end?")
-    return _assemble.build_threads(
+    yield cells.reading(
         path,
-        kernels,
-        rank or 0,
-        threads,
-        _assemble.columns_of(rows),
-        {"time": "max", "time_inclusive": "max"},
+        how={"time": "max", "time_inclusive": "max"},
         origin={"time": "derived from wall time of the timer and of those it calls"},
         configuration={},
         notes=said,
     )
+
+
+READERS.register("gptl")(
+    Format("GPTL: timing.* of every rank, and summaries over ranks; timers", _is_one, _read, _members)
+)
 
 
 def _blocks(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
@@ -118,7 +95,7 @@ def _blocks(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
         while end < len(lines) and lines[end].strip() and not lines[end].startswith(("Overhead sum", "Total calls")):
             end += 1
         if end >= len(lines):
-            raise InputError(f"{path}:{len(lines)}: the table of thread {found[1]} breaks off", "the file is truncated")
+            raise damaged(f"{path}:{len(lines)}: the table of thread {found[1]} breaks off")
         yield found[1], at + 1, end
 
 
@@ -137,7 +114,7 @@ def _exclusive(
         # a timer's name may hold blanks; the columns are counted from the right
         named = 0 if row and row["quoted"] is not None else max(1, len(words) - len(heads))
         if row is None or len(words) <= named:
-            raise InputError(f"{path}:{at + 1} is not a row of GPTL's table", "the file is damaged")
+            raise damaged(f"{path}:{at + 1} is not a row of GPTL's table")
         name = row["quoted"] if row["quoted"] is not None else " ".join(words[:named])
         depth = len(row["star"]) + len(row["indent"])
         while above and above[-1][0] >= depth:
@@ -145,7 +122,7 @@ def _exclusive(
         values = _values(path, at, words[named:], heads)
         if name in whole:
             if not row["star"] and name not in several:
-                raise InputError(f"{path}:{at + 1} gives the timer {name!r} a second time", "the file is damaged")
+                raise damaged(f"{path}:{at + 1} gives the timer {name!r} a second time")
             above.append((depth, name))
             continue  # GPTL's full tree repeats the same totals under every caller
         if row["star"]:
@@ -177,7 +154,7 @@ def _heads(path: Path, lines: Sequence[str], begin: int) -> list[str]:
     """Names of the columns after the timer's name: ``on``, ``visits``, ``time``, events, empty for what is not kept."""
     words = lines[begin].replace("UTR Overhead", "UTR_Overhead").replace("OH (cycles)", "OH").split()
     if "Called" not in words or not any(word in words for word in ("Wall", "Wallclock")):
-        raise InputError(f"{path}:{begin + 1} does not name GPTL's columns", "the file is damaged")
+        raise damaged(f"{path}:{begin + 1} does not name GPTL's columns")
     names = {"Called": "visits", "Wall": "time", "Wallclock": "time", "On": "on", "Recurse": "recurse"}
     found = [names.get(word, word if _EVENT.match(word) and word != "UTR_Overhead" else "") for word in words]
     return [
@@ -187,13 +164,9 @@ def _heads(path: Path, lines: Sequence[str], begin: int) -> list[str]:
 
 def _values(path: Path, at: int, words: Sequence[str], heads: Sequence[str]) -> dict[str, float]:
     if len(words) < min(len(heads), heads.index("time") + 1):
-        raise InputError(f"{path}:{at + 1} has {len(words)} of {len(heads)} values", "the file is truncated or damaged")
-    values: dict[str, float] = {}
-    for name, word in zip(heads, words, strict=False):
-        if not name or name in ("on", "recurse"):
-            continue
-        values[name] = _assemble.number(path, at + 1, word)
-    return values
+        raise damaged(f"{path}:{at + 1} has {len(words)} of {len(heads)} values")
+    kept = [(name, word) for name, word in zip(heads, words, strict=False) if name not in ("", "on", "recurse")]
+    return {name: number(f"{path}:{at + 1}", word, name) for name, word in kept}
 
 
 def _several(lines: Sequence[str], thread: str, start: int) -> dict[str, dict[str, float]]:
@@ -216,3 +189,46 @@ def _several(lines: Sequence[str], thread: str, start: int) -> dict[str, dict[st
                 found[group[-1][2]] = {name: count for _, count, name in group[:-1]}
             group = []
     return found
+
+
+def _summary(path: Path, lines: Sequence[str]) -> Reading:
+    """A summary over ranks, one line a timer: inclusive time, largest and mean over ranks."""
+    ranks: float | None = None
+    heading = None
+    rows: dict[str, dict[str, float]] = {}
+    for at, line in enumerate(lines, 1):
+        if tasks := _TASKS.search(line):
+            ranks = float(tasks[1] or tasks[2])
+        elif heading is None:
+            heading = _HEADING.match(line)
+        elif not line.strip():
+            if rows:
+                break
+        else:
+            row = _TIMER.match(line)
+            if row is None or at == len(lines):
+                raise damaged(f"{path}:{at} is not a complete row of GPTL's summary")
+            name = row["name"].strip('"')
+            if name in rows:
+                raise InputError(f"{path}:{at} gives the timer {name!r} a second time", "give one run a file")
+            numbers = [number(f"{path}:{at}", word, name) for word in row["values"].split() if word not in ("-", "y")]
+            if len(numbers) != 5:
+                raise damaged(f"{path}:{at} has {len(numbers)} values of 5")
+            if heading["own"]:
+                calls, active, mean, _, largest = numbers
+            else:
+                active, _, calls, total, largest = numbers
+                mean = total / max(active, 1.0)
+            visits = calls / max(active, 1.0)
+            rows[name] = {"visits": visits, "time_inclusive": largest, "time_inclusive_mean": mean}
+    if not rows:
+        raise InputError(f"{path} holds no timer of GPTL", "was it written to its end?")
+    return build(
+        path,
+        list(rows),
+        [ALL_RANKS] * len(rows),
+        columns_of(rows.values()),
+        origin={"time_inclusive": "measured (wallmax)", "time_inclusive_mean": "derived from walltotal, processes"},
+        configuration={} if ranks is None else {"ranks": ranks},
+        notes=("a summary does not show who calls whom: times include what timers call, largest over ranks",),
+    )

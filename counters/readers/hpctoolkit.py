@@ -10,9 +10,10 @@ Source: document type definition inside ``experiment.xml``; header of ``.metric-
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 from xml.parsers import expat
 
 import numpy as np
@@ -25,10 +26,12 @@ from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.xml import parse
 from ranksight.counters.names import unit_scale
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._calltree import CallPaths
+from ranksight.counters.readers._files import LARGEST, damaged, head_of, head_text, inside
 from ranksight.counters.readers._hpctoolkit_db import read_store
 
+_Key = TypeVar("_Key", int, str)
 _FILE = re.compile(r"-(\d{1,9})-(\d+)-[0-9a-fA-F]+-\d+-\d+\.metric-db$")
 _MAGIC = b"HPCPROF-metricdb__"
 _HEADER = 32
@@ -64,8 +67,8 @@ class HpcToolkit:
         if path.is_dir():
             if (path / "meta.db").is_file() and (path / "profile.db").is_file():
                 return True
-            return self.recognises(path / "experiment.xml", _assemble.head_of(path / "experiment.xml"))
-        return path.suffix == ".xml" and "<!DOCTYPE HPCToolkitExperiment" in _assemble.head_text(head)
+            return self.recognises(path / "experiment.xml", head_of(path / "experiment.xml"))
+        return path.suffix == ".xml" and "<!DOCTYPE HPCToolkitExperiment" in head_text(head)
 
     def read(self, path: Path) -> Iterator[Reading]:
         """Read a database.
@@ -79,7 +82,7 @@ class HpcToolkit:
             return
         regular_file(file)
         tree = _parse(file)
-        stores = _stores(folder)
+        stores = [store for store in inside(folder) if _FILE.search(store.name)]
         yield _ranked(file, tree, stores) if stores and tree.stored else _summed(file, tree)
 
 
@@ -92,16 +95,15 @@ def _from_store(folder: Path) -> Reading:
     columns: dict[str, Array] = {}
     origin: dict[str, str] = {}
     for full, values in store.columns.items():
-        name, scale = _metric(_named(full))
-        columns[name] = values.ravel() * scale
-        origin[name] = f"sampled ({full})"
-    return _assemble.build_threads(
+        metric = _metric(full)
+        columns[metric.name] = values.ravel() * metric.scale
+        origin[metric.name] = f"sampled ({full})"
+    return build(
         folder,
         np.tile(np.array(store.kernels, dtype=object), threads),
         np.repeat([rank for rank, _ in store.rows], count),
-        np.repeat(np.array([thread for _, thread in store.rows], dtype=object), count),
         columns,
-        {"time": "max"},
+        threads=np.repeat(np.array([thread for _, thread in store.rows], dtype=object), count),
         origin=origin,
     )
 
@@ -157,55 +159,44 @@ def _parse(file: Path) -> _Tree:
         with file.open("rb") as stream:
             parse(parser, stream.read, str(file), limits.XML)
     except expat.ExpatError as error:
-        raise InputError(
-            f"{file}:{error.lineno}: {expat.ErrorString(error.code)}", "the file is truncated or damaged"
-        ) from error
+        raise damaged(f"{file}:{error.lineno}: {expat.ErrorString(error.code)}") from error
     except (KeyError, ValueError) as error:
         raise fail(f"{type(error).__name__} {error}") from error
     if not statements or not tree.metrics:
         raise InputError(f"{file} holds no call paths or no metrics", "was hpcprof run to its end?")
     if sorted(tree.stored) != list(range(len(tree.stored))):
-        raise InputError(f"{file} does not number stored metrics 0 to {len(tree.stored) - 1}", "the file is damaged")
+        raise damaged(f"{file} does not number stored metrics 0 to {len(tree.stored) - 1}")
     tree.kernels, places = calls.kernels()
     tree.nodes, paths = np.array(statements, dtype=np.int64).T
     tree.kernel = places[paths]
     return tree
 
 
-def _stores(folder: Path) -> list[tuple[int, str, Path]]:
-    found = []
-    for file in _assemble.inside(folder):
-        name = _FILE.search(file.name)
-        if name:
-            found.append((int(name[1]), name[2], file))
-    return found
-
-
-def _ranked(file: Path, tree: _Tree, stores: Sequence[tuple[int, str, Path]]) -> Reading:
-    nodes, kernel = tree.nodes, tree.kernel
-    own = {place: found for place, name in tree.stored.items() if (found := _exclusive(name)) is not None}
+def _ranked(file: Path, tree: _Tree, stores: Sequence[Path]) -> Reading:
+    own = _exclusive(tree.stored)
     if not own:
         raise InputError(f"{file} has no exclusive metric", "was the profile made with call paths?")
     count = len(tree.kernels)
-    columns: dict[str, list[Array]] = {}
-    for _, _, store in stores:
+    columns: dict[str, list[Array]] = {metric.name: [] for metric in own.values()}
+    ranks, threads = [], []
+    for store in stores:
         values = _values(store, len(tree.stored))
-        if nodes.max() > len(values) or nodes.min() < 1:
-            raise InputError(
-                f"{store} has {len(values)} nodes, experiment.xml {nodes.max()}", "they do not belong together"
-            )
-        for place, given in own.items():
-            name, scale = _metric(given)
-            added = np.bincount(kernel, weights=values[nodes - 1, place], minlength=count) * scale
-            columns.setdefault(name, []).append(np.asarray(added, dtype=np.float64))
-    return _assemble.build_threads(
+        if tree.nodes.max() > len(values) or tree.nodes.min() < 1:
+            raise damaged(f"{store} has {len(values)} nodes, experiment.xml {tree.nodes.max()}")
+        named = _FILE.search(store.name)
+        assert named is not None  # it is one of these
+        ranks.append(int(named[1]))
+        threads.append(named[2])
+        for place, metric in own.items():
+            added = np.bincount(tree.kernel, weights=values[tree.nodes - 1, place], minlength=count)
+            columns[metric.name].append(np.asarray(added * metric.scale, dtype=np.float64))
+    return build(
         file,
         np.tile(np.array(tree.kernels, dtype=object), len(stores)),
-        np.repeat([rank for rank, _, _ in stores], count),
-        np.repeat(np.array([thread for _, thread, _ in stores], dtype=object), count),
+        np.repeat(ranks, count),
         {name: np.concatenate(parts) for name, parts in columns.items()},
-        {"time": "max"},
-        origin={_metric(given)[0]: f"sampled ({given[0]})" for given in own.values()},
+        threads=np.repeat(np.array(threads, dtype=object), count),
+        origin={metric.name: f"sampled ({metric.given})" for metric in own.values()},
     )
 
 
@@ -214,11 +205,7 @@ def _summed(file: Path, tree: _Tree) -> Reading:
     origin = {}
     order = np.argsort(tree.nodes, kind="stable")
     sorted_nodes = tree.nodes[order]
-    for number, full in tree.metrics.items():
-        described = _exclusive(full)
-        if described is None:
-            continue
-        name, scale = _metric(described)
+    for number, metric in _exclusive(tree.metrics).items():
         if (len(columns) + 1) * len(tree.kernels) * 8 > limits.PROFILE_TABLE:
             raise InputError(
                 f"{file} holds more than {len(columns)} metrics of {len(tree.kernels)} call paths",
@@ -231,9 +218,9 @@ def _summed(file: Path, tree: _Tree) -> Reading:
         values = np.repeat(np.fromiter(given.values(), dtype=np.float64, count=len(given)), last - first)
         at = np.arange(len(values)) + np.repeat(first - np.cumsum(last - first) + (last - first), last - first)
         found = np.bincount(tree.kernel[order[at]], weights=values, minlength=len(tree.kernels))
-        columns[name] = found.astype(np.float64) * scale
-        origin[name] = f"sampled ({described[0]})"
-    return _assemble.build(
+        columns[metric.name] = np.asarray(found * metric.scale, dtype=np.float64)
+        origin[metric.name] = f"sampled ({metric.given})"
+    return build(
         file,
         tree.kernels,
         [ALL_RANKS] * len(tree.kernels),
@@ -244,39 +231,47 @@ def _summed(file: Path, tree: _Tree) -> Reading:
     )
 
 
-def _exclusive(full: str) -> tuple[str, str | None] | None:
-    """Name and unit of an exclusive metric, ``REALTIME (usec):Sum (E)``; None of any other."""
-    return _named(full[:-3].rstrip()) if full.endswith("(E)") else None
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    given: str  # the name that it has there, without unit, statistic and scope
+    name: str  # ours
+    scale: float  # to SI units
 
 
-def _named(full: str) -> tuple[str, str | None]:
-    """Name and unit of a metric, ``REALTIME (usec):Sum``."""
+def _exclusive(named: Mapping[_Key, str]) -> dict[_Key, _Metric]:
+    """The exclusive ones, ``REALTIME (usec):Sum (E)``, of metrics by their full names; the first clock is the time."""
+    found: dict[_Key, _Metric] = {}
+    for key, full in named.items():
+        if full.endswith("(E)"):
+            metric = _metric(full.removesuffix("(E)").rstrip())
+            taken = metric.name in {one.name for one in found.values()}
+            found[key] = replace(metric, name=metric.given) if taken else metric
+    return found
+
+
+def _metric(full: str) -> _Metric:
+    """A metric by its name, unit and statistic: ``REALTIME (usec):Sum``."""
     found = _UNIT.search(full)
     assert found is not None  # it matches the empty end
-    return full[: found.start()].strip(), found["unit"]
-
-
-def _metric(described: tuple[str, str | None]) -> tuple[str, float]:
-    name, unit = described
-    scale = unit_scale(unit) if unit else None
-    return _TIMES.get(name, name), 1.0 if scale is None else scale
+    given = full[: found.start()].strip()
+    scale = unit_scale(found["unit"]) if found["unit"] else None
+    return _Metric(given, _TIMES.get(given, given), 1.0 if scale is None else scale)
 
 
 def _values(store: Path, metrics: int) -> Array:
     """Values of a .metric-db, nodes x metrics."""
     regular_file(store)
-    head = _assemble.head_of(store, _HEADER)
+    head = head_of(store, _HEADER)
     if len(head) < _HEADER or not head.startswith(_MAGIC):
-        raise InputError(f"{store} is not a .metric-db of HPCToolkit", "the file is damaged")
+        raise damaged(f"{store} is not a .metric-db of HPCToolkit")
     order = ">" if head[23:24] == b"b" else "<"
     nodes, width = (int(number) for number in np.frombuffer(head[24:32], dtype=f"{order}i4"))
     if width != metrics or nodes < 1 or store.stat().st_size != _HEADER + 8 * nodes * width:
-        raise InputError(
+        raise damaged(
             f"{store} announces {nodes} nodes x {width} metrics, {metrics} metrics are described, and it has "
-            f"{store.stat().st_size} bytes",
-            "the file is truncated or of another database",
+            f"{store.stat().st_size} bytes"
         )
     values: Array = np.fromfile(store, dtype=f"{order}f8", offset=_HEADER).reshape(nodes, width)
-    if (values < 0).any() or not np.isfinite(values).all() or (values >= _assemble.LARGEST).any():
-        raise InputError(f"{store} holds negative or endless values", "the file is damaged")
+    if (values < 0).any() or not np.isfinite(values).all() or (values >= LARGEST).any():
+        raise damaged(f"{store} holds negative or endless values")
     return values.astype(np.float64)

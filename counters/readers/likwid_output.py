@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import metric_name, unit_scale
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import build
+from ranksight.counters.readers._files import Format, Ranked, by_rank, checked_ranks, damaged, number, read_text, words
 from ranksight.counters.readers._likwid_tables import STATISTICS, Block, Output, runs, tables
 
 _MARKS = re.compile(
@@ -37,17 +37,22 @@ _MARKS = re.compile(
 )
 _MPI_COLUMN = re.compile(r"(?P<host>[^:]+):(?P<rank>\d{1,9}):(?P<thread>\d{1,9})$")
 _THREAD_COLUMN = re.compile(r"(?:HWThread|[Cc]ore)\s*(?P<thread>\d+)$")
+_ANY_TABLE = re.compile(rb"\n(?:TABLE,(?:Group|Region) |\|\s+(?:Event\s+\| Counter|Region Info) )")
 _BOX = re.compile(r"[A-Z]*BOX\d+|(?:DFC|UMC|CCH|HA|QPI|IMC|MC|CHA|M2M|EDC|ECLK|PBOX)\d*")
 _UNIT = re.compile(r"\[(?P<unit>[^\]]+)\]\s*$")
 _NO_VALUE = frozenset({"-", "nil", "nan", "-nan", "n/a"})
-_TIMES = {"RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time"}
-_CALLS = {"call count": "visits", "Region calls": "visits"}
-_UNHALTED = "Runtime unhalted [s]"
+_ROWS = {
+    "RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time", "call count": "visits", "Region calls": "visits",
+}  # fmt: skip
+"""What stands in every table."""
+_METRICS = {
+    "CPI": "CPI", "Clock": "frequency", "Memory data volume": "bytes_mem", "Runtime unhalted": "runtime_unhalted",
+}  # fmt: skip
+"""Metrics of LIKWID, without their units, that no events give."""
 _HALTED = "time_halted"
 _REDUCED = {"time": "max", "frequency": "mean", "CPI": "mean", "runtime_unhalted": "mean", _HALTED: "mean"}
 _ASLEEP = 0.05
 """Part of the time in which cores were halted from which a note says so."""
-_DAMAGED = "the file is damaged: copy it again"
 _PROBLEM_SIZE = re.compile(r"Running problem size\s+(\d+)")
 """What LULESH and programs made after it print."""
 _INFORMATION = ("CPU name", "CPU type", "CPU clock")
@@ -59,50 +64,17 @@ class _Column:
     thread: str
 
 
-class Likwid:
-    """Reads what likwid-perfctr and likwid-mpirun print; see the module's text."""
-
-    text = "LIKWID: likwid-perfctr and likwid-mpirun, text and CSV, regions and whole runs"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is output of LIKWID: a table anywhere in a text file, or files of this kind, one a rank."""
-        if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises) and not _names_ranks(path)
-        text = _assemble.head_text(head)
-        return "\x00" not in text and (_MARKS.search(text) is not None or _holds_table(path))
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file, or a folder with one file a rank.
-
-        Raises InputError, naming file and line: the tables are missing, break off, disagree, or hold a value that is
-        not a number.
-        """
-        if not path.is_dir():
-            yield from _read(path, None)
-            return
-        held = {rank: _read(file, rank) for rank, file in _assemble.run_folder(path).items()}
-        counts = {rank: len(readings) for rank, readings in held.items()}
-        if len(set(counts.values())) > 1:
-            few = min(counts, key=lambda rank: counts[rank])
-            raise InputError(
-                f"{held[few][0].source[0]} holds {counts[few]} runs, those of other ranks {max(counts.values())}",
-                "give the files of one run a folder",
-            )
-        for at in range(len(next(iter(held.values())))):
-            yield _assemble.merge_ranks({rank: readings[at] for rank, readings in held.items()}, path)
+def _is_one(path: Path, head: str) -> bool:
+    return _MARKS.search(head) is not None or _holds_table(path)
 
 
-READERS.register("likwid")(Likwid())
-
-
-def _names_ranks(folder: Path) -> bool:
-    """Whether the files are of likwid-mpirun, each of all ranks: then they are runs, not ranks of one run."""
-    file = next(iter(_assemble.run_folder(folder).values()))
-    try:
-        lines, _ = _assemble.read_text(file)
-        return any(_MPI_COLUMN.match(name) for block in tables(file, lines) for name in block.columns)
-    except InputError:
-        return False
+def _files(folder: Path) -> Ranked:
+    """The files of a folder by rank; those of likwid-mpirun, each of all ranks, are runs and no ranks of one."""
+    found = by_rank(folder)
+    file = next(iter(found[0].values()))
+    if any(_MPI_COLUMN.match(name) for block in tables(file, read_text(file)[0]) for name in block.columns):
+        raise InputError(f"{file} holds several ranks, and there are files of other ranks")
+    return found
 
 
 def _holds_table(path: Path) -> bool:
@@ -113,20 +85,17 @@ def _holds_table(path: Path) -> bool:
         before = b""
         with path.open("rb") as stream:
             while block := stream.read(1 << 20):
-                block = before + block
-                if b"\nTABLE,Group " in block or b"\nTABLE,Region " in block:
-                    return True
-                if re.search(rb"\n\|\s+(Event\s+\| Counter|Region Info) ", block):
+                if _ANY_TABLE.search(block := before + block):
                     return True
                 before = block[-4096:]
     except OSError:
-        return False
+        pass
     return False
 
 
-def _read(path: Path, rank: int | None) -> list[Reading]:
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     """What each run says whose output the file holds, one after another."""
-    lines, notes = _assemble.read_text(path)
+    lines, notes = read_text(path)
     found = runs(path, lines)
     for one, other in itertools.pairwise(found):
         before, after = ({name for block in run.blocks for name in block.columns} for run in (one, other))
@@ -138,7 +107,14 @@ def _read(path: Path, rank: int | None) -> list[Reading]:
             )
     if len(found) > 1:
         notes = (*notes, f"{path.name} holds {len(found)} runs one after another: each became a run")
-    return [_reading(path, run, notes, rank) for run in found]
+    for run in found:
+        yield _reading(path, run, notes, rank)
+
+
+READER = Format(
+    "LIKWID: likwid-perfctr and likwid-mpirun, text and CSV, regions and whole runs", _is_one, _read, _files
+)
+READERS.register("likwid")(READER)
 
 
 def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) -> Reading:
@@ -148,7 +124,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         raise InputError(f"{path} holds no table of LIKWID", _why_empty(lines))
     for block in blocks:
         if not block.columns or not block.rows or len(set(block.columns)) != len(block.columns):
-            raise InputError(f"{path}:{block.line}: a table without rows or columns, or one column twice", _DAMAGED)
+            raise damaged(f"{path}:{block.line}: a table without rows or columns, or one column twice")
     columns, by = _columns(path, blocks, rank)
     kernels = list(dict.fromkeys(_kernel(block) for block in blocks))
     groups = list(dict.fromkeys(block.group for block in blocks))
@@ -164,26 +140,27 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
                 f"{share:.0%} of the time passed while cores were halted (asleep, or waiting in the system): it is in "
                 f"time and not in cycles; metric {_HALTED}"
             )
-    flat_kernels = np.repeat(np.array(kernels, dtype=object), len(columns))
-    place = {column: at for at, column in enumerate(columns)}
-    flat_ranks = np.tile([columns[column].rank for column in place], len(kernels))
     measured = ~np.all([np.isnan(column) for column in values.values()], axis=0)
     values = {name: column[measured] for name, column in values.items()}
-    flat_kernels, flat_ranks = flat_kernels[measured], flat_ranks[measured]
-    threads = np.tile(np.array([columns[column].thread for column in place], dtype=object), len(kernels))[measured]
+    flat_kernels, flat_ranks, threads = (
+        np.array(each, dtype=object)[measured]
+        for each in zip(
+            *((kernel, own.rank, own.thread) for kernel in kernels for own in columns.values()), strict=True
+        )
+    )
     if by == "threads" and len(columns) > 1:
         said.append("columns are hardware threads: each is taken as a rank, in the order of the columns")
     if kernels != [WHOLE]:
         said.append("regions that lie inside one another are counted in both: LIKWID does not report which do")
     if any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows):
         said.append("uncore events are recorded by one core of a socket for the whole socket; other ranks show 0")
-    return _assemble.build_threads(
+    return build(
         path,
         flat_kernels,
         flat_ranks,
-        threads,
         values,
-        _REDUCED,
+        threads=threads,
+        how=_REDUCED,
         origin={
             "time": "measured (RDTSC)",
             "visits": "measured (marker API)",
@@ -247,15 +224,14 @@ def _columns(path: Path, blocks: Sequence[Block], rank: int | None) -> tuple[dic
         )
     if any(mpi.values()):
         found = {n: _Column(int(m["rank"]), f"{m['host']}:{m['thread']}") for n, m in mpi.items() if m is not None}
-        _assemble.checked_ranks([column.rank for column in found.values()], f"{path}:{min(lines.values())}")
+        checked_ranks([column.rank for column in found.values()], f"{path}:{min(lines.values())}")
         return found, "mpi"
-    stated = rank if rank is not None else _assemble.rank_in(path)
     found = {
-        name: _Column(place if stated is None else stated, match["thread"])
+        name: _Column(place if rank is None else rank, match["thread"])
         for place, (name, match) in enumerate(threads.items())
         if match is not None
     }
-    return found, "threads" if stated is None else "stated"
+    return found, "threads" if rank is None else "stated"
 
 
 def _sheet(
@@ -273,7 +249,7 @@ def _sheet(
             key_name, scale = _row(name, block.kind)
             if key_name is None:
                 continue
-            row = _numbers(path, line, cells, name) * scale
+            row = _numbers(f"{path}:{line}", cells, name) * scale
             if block.kind == "events" and name in used and not _BOX.match(counter):
                 key_name = f"{name}:{counter}"
             elif block.kind == "events" and name in used:
@@ -288,48 +264,16 @@ def _sheet(
 
 def _row(name: str, kind: str) -> tuple[str | None, float]:
     """Name in the sheet and factor to SI of a row; None for a row that only repeats others, as a rate or rounded."""
-    if name in _TIMES:
-        return "time", 1.0
-    if name in _CALLS:
-        return "visits", 1.0
-    if kind != "metrics":
-        return name, 1.0
+    if name in _ROWS or kind != "metrics":
+        return _ROWS.get(name, name), 1.0
     unit = _UNIT.search(name)
-    if name == _UNHALTED:
-        return "runtime_unhalted", 1.0
-    if unit is None:
-        return ("CPI", 1.0) if name == "CPI" else (None, 1.0)
-    scale = unit_scale(unit["unit"])
-    bare = name[: unit.start()].strip()
-    if bare == "Clock" and scale is not None:
-        return "frequency", scale
-    if bare == "Memory data volume" and scale is not None:
-        return "bytes_mem", scale
-    return None, 1.0
+    bare = name[: unit.start()].strip() if unit else name
+    scale = unit_scale(unit["unit"]) if unit else 1.0
+    return (None, 1.0) if scale is None else (_METRICS.get(bare), scale)
 
 
-def _numbers(path: Path, line: int, cells: Sequence[str], name: str) -> Array:
-    try:
-        values = np.array([float(cell) if cell.casefold() not in _NO_VALUE else np.nan for cell in cells])
-    except ValueError:
-        wrong = next(cell for cell in cells if not _is_number(cell))
-        raise InputError(f"{path}:{line}: {wrong!r} of {name} is not a number", "the file is damaged") from None
-    with np.errstate(invalid="ignore"):
-        bad = (values < 0) | (values >= _assemble.LARGEST)
-    if bad.any():
-        raise InputError(
-            f"{path}:{line}: {name} has {values[bad][0]:g}, which no counter holds",
-            "a counter overflowed or the file is damaged: measure again",
-        )
-    return values
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return text.casefold() in _NO_VALUE
-    return True
+def _numbers(where: str, cells: Sequence[str], name: str) -> Array:
+    return np.array([np.nan if cell.casefold() in _NO_VALUE else number(where, cell, name) for cell in cells])
 
 
 def _joined(sheets: Sequence[dict[str, Array]], groups: Sequence[int]) -> tuple[dict[str, Array], list[str]]:
@@ -375,13 +319,7 @@ def _why_empty(lines: Sequence[str]) -> str:
 
 def _command(lines: Sequence[str]) -> tuple[str, ...]:
     mark = "DEBUG: Executable given on commandline:"
-    for line in lines[:200]:
-        if line.startswith(mark):
-            try:
-                return tuple(shlex.split(line[len(mark) :]))
-            except ValueError:
-                return tuple(line[len(mark) :].split())
-    return ()
+    return next((words(line[len(mark) :]) for line in lines[:200] if line.startswith(mark)), ())
 
 
 def _environment(lines: Sequence[str], blocks: Sequence[Block]) -> dict[str, str]:
@@ -394,7 +332,6 @@ def _environment(lines: Sequence[str], blocks: Sequence[Block]) -> dict[str, str
     names = dict.fromkeys(block.group_name for block in blocks if block.group_name)
     if names:
         said["LIKWID groups"] = ", ".join(names)
-    size = next(filter(None, map(_PROBLEM_SIZE.match, lines)), None)
-    if size is not None:
+    if size := next(filter(None, map(_PROBLEM_SIZE.match, lines)), None):
         said["problem_size"] = size[1]
     return said

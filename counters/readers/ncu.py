@@ -10,12 +10,13 @@ Source: Nsight Compute CLI documentation, "Console Output" and "Metrics Referenc
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from collections.abc import Iterator
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS
-from ranksight.counters.readers import _gpu
+from ranksight.counters.names import unit_scale
+from ranksight.counters.readers._files import damaged
+from ranksight.counters.readers._gpu import Launch, Table, gpu_format
 
 _METRICS = {
     "gpu__time_duration.sum": "time",
@@ -28,75 +29,50 @@ _METRICS = {
     "dram__bytes_write.sum": "gpu_bytes_written",
 }
 """Ours for each of theirs; two of one launch that mean the same are one."""
-_BYTES = re.compile(r"^(?P<prefix>[KMGT]?)(?:i)?(?:B|byte)s?$", re.IGNORECASE)
-_PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
-class Ncu(_gpu.GpuReader):
-    """Reads Nsight Compute's CSV; see the module's text."""
-
-    text = "Nsight Compute: --csv, details or raw page, GPU kernels with time, instructions, bytes"
-    heads = (("Kernel Name", "Metric Name", "Metric Unit", "Metric Value"), ("Kernel Name", "gpu__time_duration.sum"))
-
-    def sums(self, path: Path) -> _gpu.Sums:
-        """The sums over launches in a file."""
-        columns, rows = _gpu.table(path, self.heads, "table of GPU kernels")
-        kernel = _gpu.column(path, columns, "Kernel Name")
-        launches: dict[tuple[str, str], dict[str, float]] = {}
-        lines: dict[tuple[str, str], int] = {}
-        if "Metric Name" in columns:
-            name, unit, value = (_gpu.column(path, columns, f"Metric {each}") for each in ("Name", "Unit", "Value"))
-            place = columns.index("ID") if "ID" in columns else None
-            for at, row in rows:
-                key = (row[kernel], "" if place is None else row[place])
-                lines.setdefault(key, at)
-                cell = launches.setdefault(key, {})
-                if row[name] in _METRICS:
-                    cell[_METRICS[row[name]]] = _scaled(path, at, row[name], row[value], row[unit])
-        else:
-            wanted = [(at, head) for at, head in enumerate(columns) if head in _METRICS]
-            if len(rows) < 2 or rows[0][1][kernel].strip():
-                raise InputError(
-                    f"{path}:{rows[0][0]}: no row of units below the head", "write it with --page raw --csv"
-                )
-            units = rows[0][1]
-            for number, (at, row) in enumerate(rows[1:]):
-                key = (row[kernel], str(number))
-                lines[key] = at
-                launches[key] = {
-                    _METRICS[head]: _scaled(path, at, head, row[column], units[column]) for column, head in wanted
-                }
-        return _added(path, launches, lines)
-
-
-def _added(
-    path: Path, launches: dict[tuple[str, str], dict[str, float]], lines: dict[tuple[str, str], int]
-) -> _gpu.Sums:
-    """Sums over launches; a metric that some launches of a kernel lack would be too small."""
-    found = _gpu.Sums()
-    if not any(cell for cell in launches.values()):
+def _launches(table: Table) -> Iterator[Launch]:
+    path = table.path
+    table.require("Kernel Name")
+    launches: dict[tuple[str, str], tuple[int, dict[str, float]]] = {}
+    if "Metric Name" in table.columns:
+        table.require("Metric Unit", "Metric Value")
+        for at, row in table.rows:
+            _, cell = launches.setdefault((row["Kernel Name"], row.get("ID", "")), (at, {}))
+            if (name := row["Metric Name"]) in _METRICS:
+                cell[_METRICS[name]] = _scaled(table, at, name, row["Metric Value"], row["Metric Unit"])
+    else:
+        (first, units), *rows = table.rows
+        if not rows or units["Kernel Name"].strip():
+            raise InputError(f"{path}:{first}: no row of units below the head", "write it with --page raw --csv")
+        wanted = [name for name in table.columns if name in _METRICS]
+        for number, (at, row) in enumerate(rows):
+            cell = {_METRICS[name]: _scaled(table, at, name, row[name], units[name]) for name in wanted}
+            launches[row["Kernel Name"], str(number)] = (at, cell)
+    if not any(cell for _, cell in launches.values()):
         raise InputError(
             f"{path} holds none of the metrics that are read", f"measure {', '.join(sorted(_METRICS)[-2:])}"
         )
-    for (kernel, launch), cell in launches.items():
-        found.add(path, lines[kernel, launch], kernel, [*cell.items(), ("visits", 1.0)])
-    return found
+    for (kernel, _), (at, cell) in launches.items():
+        yield at, kernel, {**cell, "visits": 1.0}
 
 
-def _scaled(path: Path, at: int, name: str, text: str, unit: str) -> float:
+def _scaled(table: Table, at: int, name: str, text: str, unit: str) -> float:
     """A value in seconds, bytes or as a count."""
-    ours, unit = _METRICS[name], unit.strip()
-    value = _gpu.number(path, at, text)
-    if ours == "time":
-        if unit not in _gpu.SECONDS:
-            raise InputError(f"{path}:{at}: {unit!r} is no unit of time", "the file is damaged")
-        return value * _gpu.SECONDS[unit]
-    if ours.startswith("gpu_bytes"):
-        found = _BYTES.match(unit)
-        if found is None:
-            raise InputError(f"{path}:{at}: {unit!r} is no unit of {name}", "the file is damaged")
-        return value * _PREFIX[found["prefix"].upper()]
-    return value
+    ours, value = _METRICS[name], table.number(at, name, text)
+    if ours == "gpu_instructions":
+        return value
+    scale = unit_scale(unit)
+    if scale is None or not unit.strip():
+        raise damaged(f"{table.path}:{at}: {unit!r} is no unit of {'time' if ours == 'time' else name}")
+    return value * scale
 
 
-READERS.register("ncu")(Ncu())
+READERS.register("ncu")(
+    gpu_format(
+        "Nsight Compute: --csv, details or raw page, GPU kernels with time, instructions, bytes",
+        "table of GPU kernels",
+        [("Kernel Name", "Metric Name", "Metric Unit", "Metric Value"), ("Kernel Name", "gpu__time_duration.sum")],
+        _launches,
+    )
+)

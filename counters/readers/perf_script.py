@@ -7,21 +7,23 @@ the sum over kernels is the number of all samples' periods.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, readable
 from ranksight.core.files import regular_file
 from ranksight.core.leftout import MPI, OTHER, TABLE
 from ranksight.core.reading import READERS, Reading
-from ranksight.counters.perfscript import BLOCK, Samples, by_object
+from ranksight.counters.perfscript import BLOCK, by_object
 from ranksight.counters.perfscript import read as read_samples
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import build
+from ranksight.counters.readers._files import Format
 from ranksight.counters.readers._samples import meaning, provenance
 
-_KEYS = ["kernel", "rank"]
 _SAMPLE = re.compile(
     r"^\s*(?:\S.*?\s+)?(?:\d+/\d+|\d+)\s+(?:\[\d+\]\s+)?(?:\d+\.\d{6,9}:\s+)?(?:\d+\s+)?"
     r"(?P<event>[A-Za-z][\w.:/=,\-]*?):[ukhHGpPSDW]*:?\s*(?:[0-9a-f]{4,16}\s.*\(.*\))?\s*$"
@@ -29,62 +31,52 @@ _SAMPLE = re.compile(
 _FRAME = re.compile(r"^\s+[0-9a-f]{4,16} .*\(.*\)\s*$|^.*\s[0-9a-f]{4,16} \S.*\(\S.*\)\s*$", re.MULTILINE)
 
 
-def _is_one(path: Path, head: bytes) -> bool:
-    """Whether `path` is text of perf script."""
-    if b"\x00" in head or path.suffix == ".json":
+def _is_one(path: Path, head: str) -> bool:
+    if path.suffix == ".json":
         return False
-    lines = [line for line in _assemble.head_text(head).splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")]
     first = lines[0] if lines else ""
     return _SAMPLE.match(first[:1000]) is not None and _FRAME.search("\n".join(lines[:64])) is not None
 
 
-def _read(path: Path, rank: int | None) -> Reading:
-    """One file, of a rank where it is one.
-
-    Raises InputError, naming file and line: a line is no sample, or there is no sample.
-    """
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     regular_file(path)
     with readable(path), path.open("rb") as stream:
-        samples: Samples = read_samples(iter(lambda: stream.read(BLOCK), b""), str(path))
-    table = samples.table
+        table = read_samples(iter(lambda: stream.read(BLOCK), b""), str(path)).table
     if table.empty:
         raise InputError(f"{path} holds no sample", "was anything recorded? see 'perf report'")
     notes: list[str] = []
-    group = table["group"].to_numpy()
-    paths = table["kernel"]
-    kernel = np.where(group == "mpi", MPI, np.where(group == "other", OTHER, table["kernel"]))
-    table = table.assign(kernel=kernel, path=paths)
     several = rank is None and table["pid"].nunique() > 1
-    table = _by_process(table, notes) if several else table.assign(rank=0 if rank is None else rank)
+    table = _by_process(table, notes) if several else table.assign(rank=rank or 0)
     if table.empty:
         raise InputError(f"{path}: no sample hit a function of the application", "is the program stripped of symbols?")
     unweighted = bool((table["period"] == 0).all())
     if unweighted:
         notes.append("the text has no periods (perf script -F +period): samples are counted")
-    table = table.assign(value=table["samples"] if unweighted else table["period"])
-    columns, counts, origin = _sums(table, unweighted)
-    left_out = [
-        by_object(
-            rows.assign(kernel=rows["path"], value=rows["value"] * (1.0 if unweighted else meaning(str(event)).scale)),
-            str(metric),
-        )
-        for event, rows in table.groupby("event", sort=False)
-        for metric in [f"samples of {event}" if unweighted else meaning(str(event)).name]
-    ]
+    events = table.groupby("event", sort=False)["samples"].sum()
+    means = {event: (f"samples of {event}", 1.0) if unweighted else meaning(event) for event in map(str, events.index)}
+    table = table.assign(
+        metric=table["event"].map({event: name for event, (name, _) in means.items()}),
+        value=table["samples" if unweighted else "period"] * table["event"].map({e: x for e, (_, x) in means.items()}),
+    )
+    left_out = [by_object(rows, str(metric)) for metric, rows in table.groupby("metric", sort=False)]
     by_name = float(table.loc[table["by_name"].astype(bool), "samples"].sum())
     if by_name:
         notes.append(f"{int(by_name)} samples of run-time functions are the application's by their names alone")
-    wide = pd.DataFrame(columns).reset_index().fillna(0.0)
-    every = pd.DataFrame(counts).reindex(pd.MultiIndex.from_frame(wide[_KEYS])).fillna(0.0)
-    return _assemble.build(
+    others = {"mpi": MPI, "other": OTHER}
+    table["kernel"] = table["group"].map(others).fillna(table["kernel"])
+    sums = table.groupby(["kernel", "rank", "metric"])[["value", "samples"]].sum().unstack("metric", fill_value=0.0)
+    names = list(dict.fromkeys(name for name, _ in means.values()))
+    values, hits = ({name: sums[what][name].to_numpy(np.float64) for name in names} for what in ("value", "samples"))
+    yield build(
         path,
-        wide["kernel"].tolist(),
-        wide["rank"].tolist(),
-        {name: wide[name].to_numpy(dtype=np.float64) for name in columns},
-        origin=origin,
+        sums.index.get_level_values("kernel").tolist(),
+        sums.index.get_level_values("rank").to_numpy(),
+        values,
+        origin={means[event][0]: provenance(event, count) for event, count in zip(means, events, strict=True)},
         configuration=None if several else {},
         notes=notes,
-        worth=_worth(wide, every),
+        worth={name: _worth(values[name], hits[name]) for name in values if values[name].sum() > 0},
         tables={TABLE: pd.concat(left_out, ignore_index=True)},
     )
 
@@ -100,36 +92,11 @@ def _by_process(table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     return table[table["pid"].isin(own)].assign(rank=lambda rows: rows["pid"].map(ranks))
 
 
-def _sums(table: pd.DataFrame, unweighted: bool) -> tuple[dict[str, pd.Series], dict[str, pd.Series], dict[str, str]]:
-    """Value and samples of each event by kernel and rank, and where the value comes from."""
-    columns: dict[str, pd.Series] = {}
-    origin: dict[str, str] = {}
-    counts: dict[str, pd.Series] = {}
-    for event, rows in table.groupby("event", sort=False):
-        what = meaning(str(event))
-        name = f"samples of {event}" if unweighted else what.name
-        summed = rows.groupby(_KEYS)["value"].sum() * (1.0 if unweighted else what.scale)
-        columns[name] = columns[name].add(summed, fill_value=0.0) if name in columns else summed
-        hits = rows.groupby(_KEYS)["samples"].sum()
-        counts[name] = counts[name].add(hits, fill_value=0.0) if name in counts else hits
-        origin[name] = provenance(str(event), float(rows["samples"].sum()))
-    return columns, counts, origin
-
-
-def _worth(values: pd.DataFrame, samples: pd.DataFrame) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _worth(value: Array, hits: Array) -> Array:
     """What a sample is worth in each row: as its own samples were, and as all of them where it has none."""
-    worth: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
-    for name in map(str, samples):
-        hit, value = samples[name].to_numpy(np.float64), values[name].to_numpy(np.float64)
-        if not value.sum() > 0:
-            continue
-        usual = value.sum() / hit.sum()
-        worth[name] = np.where((hit > 0) & (value > 0), value / np.where(hit > 0, hit, 1.0), usual)
-    return worth
+    return np.where((hits > 0) & (value > 0), value / np.where(hits > 0, hits, 1.0), value.sum() / hits.sum())
 
 
 READERS.register("perf-script")(
-    _assemble.FilePerRank(
-        "perf script: samples with or without call chains; functions, a rank a file or a process", _is_one, _read
-    )
+    Format("perf script: samples with or without call chains; functions, a rank a file or a process", _is_one, _read)
 )

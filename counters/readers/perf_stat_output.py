@@ -8,7 +8,6 @@ launchers write (``mpirun --tag-output``, ``srun -l``).
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +18,8 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import build, columns_of
+from ranksight.counters.readers._files import LARGEST, Format, damaged, head_of, read_text, words
 from ranksight.counters.readers._perf_stat_rows import (
     SEPARATORS,
     Row,
@@ -38,46 +38,18 @@ _CLOCKS = frozenset({"task-clock", "cpu-clock"})
 _ALIASES = {"duration_time": "time", "task-clock": "cpu_time", "user_time": "user_time", "system_time": "system_time"}
 
 
-class PerfStat:
-    """Reads what perf stat prints; see the module's text."""
-
-    text = "perf stat: text, -x and -j, intervals, tagged output of several ranks"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is output of perf stat, or a folder with one such file a rank."""
-        if path.is_dir():
-            return _assemble.is_run_folder(path, self.recognises)
-        return _form(_assemble.head_text(head)) != "" or (path.is_file() and _form(_tail(path)) != "")
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file, or a folder with one file a rank.
-
-        Raises InputError, naming file and line: no report, a damaged row, a rank missing, nothing counted.
-        """
-        if path.is_dir():
-            files = _assemble.run_folder(path)
-            yield _assemble.merge_ranks({rank: _read(file, rank) for rank, file in files.items()}, path)
-        else:
-            yield _read(path, None)
-
-
-READERS.register("perf-stat")(PerfStat())
-
-
-def _tail(path: Path) -> str:
-    """The end of a file: the report stands after all that the program printed."""
-    if not _assemble.head_of(path, 1):
-        return ""
+def _is_one(path: Path, head: str) -> bool:
+    """Whether the head, or the end of the file, shows a report: it stands after all that the program printed."""
+    if _form(head) or not head_of(path, 1):
+        return _form(head) != ""
     with path.open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(max(0, size - 16384))
-        return stream.read().decode("utf-8", "replace")
+        return _form(stream.read().decode("utf-8", "replace")) != ""
 
 
 def _form(text: str) -> str:
     """``text``, ``json``, a separator, or empty where `text` shows nothing of perf stat."""
-    if "\x00" in text:
-        return ""
     if _TEXT.search(text):
         return "text"
     if _JSON.search(text):
@@ -89,8 +61,8 @@ def _form(text: str) -> str:
     return ""
 
 
-def _read(path: Path, rank: int | None) -> Reading:
-    lines, notes = _assemble.read_text(path)
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
+    lines, notes = read_text(path)
     form = _form("\n".join(lines))
     said: dict[int | None, dict[str, str]] = {}
     if form == "text":
@@ -107,105 +79,90 @@ def _read(path: Path, rank: int | None) -> Reading:
             f"{path}: nothing was counted ({missing})", "'ranksight doctor' shows what this machine counts"
         )
     tagged = sorted({row.rank for row in rows if row.rank is not None})
-    if rank is None and not tagged:
-        rank = _assemble.rank_in(path)
-    ranks: Sequence[int] = tagged or [rank if rank is not None else 0]
-    said_notes: list[str] = [*notes]
-    table, origin = _table(path, rows, ranks, bool(tagged), said_notes)
-    wall = _footers(path, len(lines), said, table, ranks, bool(tagged), said_notes)
-    alone: dict[str, float] | None = None if tagged else {}
+    table: dict[int, dict[str, float]] = {each: {} for each in tagged or [rank or 0]}
+    said_notes = list(notes)
+    origin = _add(rows, table, said_notes)
+    wall = _add_footers(path, len(lines), said, table, bool(tagged), said_notes)
     facts = next((facts for facts in said.values() if "what" in facts), {})
-    return _assemble.build(
+    yield build(
         path,
-        [WHOLE] * len(ranks),
-        ranks,
-        _assemble.columns_of(table),
+        [WHOLE] * len(table),
+        list(table),
+        columns_of(table.values()),
         origin=origin,
         aliases=_ALIASES,
-        configuration=alone,
+        configuration=None if tagged else {},
         notes=said_notes,
-        command=_command(facts.get("what", "")),
+        command=words(facts.get("what", "")),
         wall_time=wall,
     )
 
 
-def _table(
-    path: Path, rows: Sequence[Row], ranks: Sequence[int], tagged: bool, notes: list[str]
-) -> tuple[list[dict[str, float]], dict[str, str]]:
-    place = {rank: at for at, rank in enumerate(ranks)}
-    table: list[dict[str, float]] = [{} for _ in ranks]
+READERS.register("perf-stat")(
+    Format("perf stat: text, -x and -j, intervals, tagged output of several ranks", _is_one, _read)
+)
+
+
+def _add(rows: Sequence[Row], table: dict[int, dict[str, float]], notes: list[str]) -> dict[str, str]:
+    """Add the rows to what each rank counted; where each event comes from, where that needs saying."""
     seen: dict[tuple[int, str], int] = defaultdict(int)
-    absent: dict[str, list[str]] = defaultdict(list)
+    absent: dict[str, dict[str, None]] = defaultdict(dict)
     shares: dict[str, list[float]] = defaultdict(list)
     for row in rows:
-        at = place[row.rank] if tagged and row.rank is not None else 0
+        rank = row.rank if row.rank in table else next(iter(table))
         if row.value is None:
-            if row.event not in absent[row.status]:
-                absent[row.status].append(row.event)
+            absent[row.status][row.event] = None
             continue
         unit = row.unit or ("msec" if row.event in _CLOCKS else "ns" if row.event.endswith("_time") else "")
         scale = unit_scale(unit)
         # of one unit's instances (memory channels, kinds of cores) the sum is the processor's
         event = _HYBRID.sub(r"\1\2", _INSTANCE.sub(r"\1/", row.event))
         name = event if scale is not None else f"{event} [{row.unit}]"
-        table[at][name] = table[at].get(name, 0.0) + row.value * (1.0 if scale is None else scale)
-        seen[at, name] += 1
+        table[rank][name] = table[rank].get(name, 0.0) + row.value * (1.0 if scale is None else scale)
+        seen[rank, name] += 1
         shares[name].append(row.share)
-    for status, events in absent.items():
-        notes.append(f"{status} here: {', '.join(events)}")
+    notes += [f"{status} here: {', '.join(events)}" for status, events in absent.items()]
+    most = max(seen.values(), default=0)
     if any(row.interval for row in rows):
-        notes.append(f"intervals added up ({max(seen.values())} of them)")
-    elif seen and max(seen.values()) > 1:
-        notes.append(f"rows of {max(seen.values())} processors or threads added up")
+        notes.append(f"intervals added up ({most} of them)")
+    elif most > 1:
+        notes.append(f"rows of {most} processors or threads added up")
     origin = {}
     for name, given in shares.items():
-        mean = float(np.mean(given))
-        if mean < 99.995:
-            origin[_ALIASES.get(name, name)] = origin[name] = (
-                f"measured ({name}), counted {mean:.4g} % of the time and scaled by perf"
-            )
-    return table, origin
+        if (mean := float(np.mean(given))) < 99.995:
+            how = f"measured ({name}), counted {mean:.4g} % of the time and scaled by perf"
+            origin[_ALIASES.get(name, name)] = origin[name] = how
+    return origin
 
 
-def _footers(
+def _add_footers(
     path: Path,
     end: int,
     said: dict[int | None, dict[str, str]],
-    table: list[dict[str, float]],
-    ranks: Sequence[int],
+    table: dict[int, dict[str, float]],
     tagged: bool,
     notes: list[str],
 ) -> float | None:
-    """Elapsed and processor time from below the table; the longest elapsed time."""
+    """Add elapsed and processor time from below each table; the longest elapsed time."""
     walls = []
     for rank, facts in said.items():
         if "what" in facts and not {"time elapsed", "user", "sys"} & set(facts):
             whose = f" of rank {rank}" if rank is not None else ""
-            raise InputError(
-                f"{path}:{end}: the report{whose} breaks off before its time elapsed",
-                "the file is truncated: copy it again",
-            )
-        at = list(ranks).index(rank) if rank is not None and rank in ranks else 0
+            raise damaged(f"{path}:{end}: the report{whose} breaks off before its time elapsed")
+        values = table[rank if rank in table else next(iter(table))]
         seconds = {key: float(facts[key]) for key in ("time elapsed", "user", "sys") if _is_number(facts.get(key))}
         if "time elapsed" in seconds and (not tagged or rank is not None):
             walls.append(seconds["time elapsed"])
-            table[at].setdefault("duration_time", seconds["time elapsed"])
+            values.setdefault("duration_time", seconds["time elapsed"])
         if {"user", "sys"} <= set(seconds):
-            table[at].setdefault("task-clock", seconds["user"] + seconds["sys"])
+            values.setdefault("task-clock", seconds["user"] + seconds["sys"])
         if "runs" in facts:
             notes.append(f"values are means of {facts['runs']} runs")
-    return max(walls) if walls else None
+    return max(walls, default=None)
 
 
 def _is_number(text: str | None) -> bool:
     try:
-        return text is not None and 0 <= float(text) < _assemble.LARGEST
+        return text is not None and 0 <= float(text) < LARGEST
     except ValueError:
         return False
-
-
-def _command(what: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(what))
-    except ValueError:
-        return tuple(what.split())

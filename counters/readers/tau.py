@@ -17,8 +17,9 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._calltree import SEPARATOR
+from ranksight.counters.readers._files import damaged, head_of, head_text, inside, number, read_text
 
 _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$")
 _HEAD = re.compile(r"(\d{1,9}) templated_functions(?:_MULTI_(\S+))?\s*$")
@@ -51,81 +52,65 @@ class Tau:
         """Whether `path` is a profile of TAU, or a folder of them."""
         if path.is_dir():
             try:
-                first = next(iter(_files(path)), None)
+                first = next(_files(path), None)
             except InputError:
                 return False
-            return first is not None and self.recognises(first[1], _assemble.head_of(first[1]))
-        return _HEAD.match(_assemble.head_text(head).partition("\n")[0]) is not None
+            return first is not None and self.recognises(first, head_of(first))
+        return _HEAD.match(head_text(head).partition("\n")[0]) is not None
 
     def read(self, path: Path) -> Iterator[Reading]:
         """Read the profiles of one run.
 
         Raises InputError, naming file and line: damaged, a rank is missing, or metrics of different ranks.
         """
-        if path.is_dir():
-            files = list(_files(path))
-            if not files:
-                raise InputError(f"{path} holds no profile.N.N.N", "name the folder that TAU wrote its profiles to")
-        else:
-            name = _FILE.search(path.name)
-            where = (int(name[1]), f"{name[2]}.{name[3]}") if name else (0, "0.0")
-            files = [(where, path)]
+        files = list(_files(path)) if path.is_dir() else [path]
+        if not files:
+            raise InputError(f"{path} holds no profile.N.N.N", "name the folder that TAU wrote its profiles to")
         yield _reading(path, files)
 
 
 READERS.register("tau")(Tau())
 
 
-def _files(folder: Path) -> Iterator[tuple[tuple[int, str], Path]]:
-    """Profiles of a folder and of its MULTI__ folders, with rank and thread."""
-    folders = [folder]
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith("MULTI__") and entry.is_dir() and not entry.is_symlink():
-            folders.append(entry)
-    for place in folders:
-        if not any(_FILE.match(entry.name) for entry in place.iterdir()):
-            continue
-        for file in _assemble.inside(place):
-            found = _FILE.match(file.name)
-            if found:
-                yield (int(found[1]), f"{found[2]}.{found[3]}"), file
+def _files(folder: Path) -> Iterator[Path]:
+    """Profiles of a folder and of its MULTI__ folders."""
+    folders = [entry for entry in sorted(folder.iterdir()) if entry.name.startswith("MULTI__")]
+    for place in [folder, *(entry for entry in folders if entry.is_dir() and not entry.is_symlink())]:
+        if any(_FILE.match(entry.name) for entry in place.iterdir()):
+            yield from (file for file in inside(place) if _FILE.match(file.name))
 
 
-def _reading(path: Path, files: list[tuple[tuple[int, str], Path]]) -> Reading:
-    cells: dict[tuple[str, int, str], dict[str, float]] = {}
+def _reading(path: Path, files: list[Path]) -> Reading:
+    cells = Cells()
     metadata: dict[str, str] = {}
     metrics: dict[str, set[tuple[int, str]]] = {}
     events = 0
     origin = {"visits": "measured (calls)"}
-    for (rank, thread), file in files:
+    for file in files:
+        named = _FILE.search(file.name)
+        rank, thread = (int(named[1]), f"{named[2]}.{named[3]}") if named else (0, "0.0")
         profile = _profile(file)
         if (rank, thread) in metrics.setdefault(profile.metric, set()):
             raise InputError(f"{file}: {profile.metric} of node {rank}, thread {thread} was read before")
         metrics[profile.metric].add((rank, thread))
         metadata = metadata or profile.metadata
         events = max(events, profile.events)
+        said = f"measured ({profile.metric})"
         timed = _TIME.search(profile.metric) is not None and not profile.metric.startswith("PAPI_")
-        name = "time" if timed and ("time" not in origin or origin["time"] == _said(profile.metric)) else profile.metric
+        name = "time" if timed and origin.get("time", said) == said else profile.metric
         if name == "time":
-            origin["time"] = _said(profile.metric)
+            origin["time"] = said
         for function, value in profile.exclusive.items():
-            row = cells.setdefault((function, rank, thread), {})
-            row[name] = value * (1e-6 if timed else 1.0)
-            if function in profile.calls:
-                row["visits"] = profile.calls[function]
+            cells.add(function, {name: value * (1e-6 if timed else 1.0)}, rank, thread)
+            if function in profile.calls:  # which the profile of every metric states
+                cells.rows[function, rank, thread]["visits"] = profile.calls[function]
     everyone = set().union(*metrics.values())
     for metric, present in metrics.items():
         if present != everyone:
             rank, thread = min(everyone - present)
             raise InputError(f"{path}: {metric} of node {rank}, thread {thread} is missing", "give all profiles")
-    functions, ranks, threads = zip(*cells, strict=True) if cells else ((), (), ())
-    return _assemble.build_threads(
+    return cells.reading(
         path,
-        functions,
-        ranks,
-        threads,
-        _assemble.columns_of(cells.values()),
-        {"time": "max"},
         origin=origin,
         configuration=None if path.is_dir() else {},
         notes=[f"{events} user events of a profile are left out"] if events else (),
@@ -134,50 +119,33 @@ def _reading(path: Path, files: list[tuple[tuple[int, str], Path]]) -> Reading:
     )
 
 
-def _said(metric: str) -> str:
-    return f"measured ({metric})"
-
-
 def _profile(file: Path) -> _Profile:
-    lines, _ = _assemble.read_text(file)
+    lines, _ = read_text(file)
     head = _HEAD.match(lines[0])
     if head is None:
-        raise InputError(f"{file}:1 is not the head of a TAU profile", "the file is damaged, or no profile of TAU")
+        raise damaged(f"{file}:1 is not the head of a TAU profile")
     count = int(head[1])
     about = lines[1] if len(lines) > 1 else ""
     if not about.startswith("# Name Calls Subrs Excl Incl"):
-        raise InputError(f"{file}:2 does not name the columns of a TAU profile", "the file is damaged")
+        raise damaged(f"{file}:2 does not name the columns of a TAU profile")
     metadata = dict(_ATTRIBUTE.findall(about))
     if len(lines) < count + 3:
-        raise InputError(f"{file}:{len(lines)} breaks off: {count} functions are announced", "the file is truncated")
+        raise damaged(f"{file}:{len(lines)} breaks off: {count} functions are announced")
     calls: dict[str, float] = {}
     exclusive: dict[str, float] = {}
-    for number in range(2, count + 2):
-        row = _ROW.match(lines[number])
+    for at, line in enumerate(lines[2 : count + 2], 3):
+        row = _ROW.match(line)
         values = row["numbers"].split() if row else []
         if row is None or len(values) < 4:
-            raise InputError(f"{file}:{number + 1} is not a row of a TAU profile", "the file is damaged or truncated")
-        try:
-            visits, _, own, whole = (float(text) for text in values[:4])
-        except ValueError:
-            what = f"{file}:{number + 1} holds a value that is not a number: {row['numbers']!r:.80}"
-            raise InputError(what) from None
-        for value in (visits, own, whole):
-            if not 0 <= value < _assemble.LARGEST:
-                raise InputError(
-                    f"{file}:{number + 1} holds {value:g}", "no clock or counter gives this: it is damaged"
-                )
+            raise damaged(f"{file}:{at} is not a row of a TAU profile")
+        visits, _, own, _ = (number(f"{file}:{at}", text, row["name"]) for text in values[:4])
         name = _ARROW.join(part.strip() for part in row["name"].split(_ARROW))
         if name in exclusive:
-            raise InputError(f"{file}:{number + 1} gives {name!r} a second time", "the file is damaged")
+            raise damaged(f"{file}:{at} gives {name!r} a second time")
         calls[name], exclusive[name] = visits, own
-    rest = next((line for line in lines[count + 2 :] if line.endswith("userevents")), "0")
-    return _Profile(head[2] or metadata.get("Metric Name", "TIME"), *_by_path(calls, exclusive), metadata, _first(rest))
-
-
-def _first(line: str) -> int:
-    text = line.split()[0]
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
+    rest = next((line for line in lines[count + 2 :] if line.endswith("userevents")), "0").split()[0]
+    events = int(rest) if rest.isdecimal() and len(rest) < 19 else 0
+    return _Profile(head[2] or metadata.get("Metric Name", "TIME"), *_by_path(calls, exclusive), metadata, events)
 
 
 def _by_path(calls: dict[str, float], exclusive: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:

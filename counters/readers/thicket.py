@@ -16,48 +16,37 @@ from typing import Any
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
-from ranksight.counters.readers import _assemble, caliper
+from ranksight.counters.readers import caliper
 from ranksight.counters.readers._calltree import CallPaths
+from ranksight.counters.readers._files import Format, damaged, read_json
 
 _START = re.compile(r'^\s*\{\s*"graph"\s*:\s*\[\s*\{\s*"\d+"\s*:\s*\{\s*"data"\s*:')
 _LISTS = ("graph", "dataframe", "inclusive_metrics", "exclusive_metrics")
 
 
-class Thicket:
-    """Reads Thicket's JSON; see the module's text."""
-
-    text = "Thicket and Hatchet: JSON of Thicket.to_json, one run a profile, and of GraphFrame.to_json"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the file begins with a call graph as Hatchet writes it."""
-        return _START.match(_assemble.head_text(head)) is not None
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read the profiles of a file, one reading each.
-
-        Raises InputError when the file is damaged, or a profile holds no metric of a region.
-        """
-        content = caliper.parsed(path)
-        if not isinstance(content, dict) or not all(isinstance(content.get(key), list) for key in _LISTS):
-            raise InputError(f"{path} is not of Thicket: {', '.join(_LISTS)} are expected", "write it with to_json")
-        calls = CallPaths(str(path))
-        paths = _paths(path, content["graph"], calls)
-        inclusive, exclusive = (frozenset(map(str, content[f"{kind}_metrics"])) for kind in ("inclusive", "exclusive"))
-        key = str(content.get("profile_idx_name", "profile"))
-        profiles: dict[str, list[Mapping[str, Any]]] = {}
-        for at, row in enumerate(content["dataframe"]):
-            if not isinstance(row, dict) or str(row.get("node")) not in paths:
-                raise InputError(f"{path}: row {at} of the dataframe names no node of the graph", "the file is damaged")
-            kept = {name: value for name, value in row.items() if value is not None and not isinstance(value, list)}
-            profiles.setdefault(str(row.get(key, "")), []).append({**kept, "path": paths[str(row["node"])]})
-        known = _metadata(path, content.get("metadata", []), key)
-        if not profiles:
-            raise InputError(f"{path} holds no profile", "write it with ensemble=True")
-        for name, records in profiles.items():
-            source = caliper.Source(
-                records, calls, dict.fromkeys(sorted(inclusive | exclusive), ""), known.get(name, {}), inclusive
-            )
-            yield caliper.reading(path, source)
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
+    """The profiles of a file, one reading each."""
+    content = read_json(path)
+    if not isinstance(content, dict) or not all(isinstance(content.get(key), list) for key in _LISTS):
+        raise InputError(f"{path} is not of Thicket: {', '.join(_LISTS)} are expected", "write it with to_json")
+    calls = CallPaths(str(path))
+    paths = _paths(path, content["graph"], calls)
+    inclusive, exclusive = (frozenset(map(str, content[f"{kind}_metrics"])) for kind in ("inclusive", "exclusive"))
+    key = str(content.get("profile_idx_name", "profile"))
+    profiles: dict[str, list[Mapping[str, Any]]] = {}
+    for at, row in enumerate(content["dataframe"]):
+        if not isinstance(row, dict) or str(row.get("node")) not in paths:
+            raise damaged(f"{path}: row {at} of the dataframe names no node of the graph")
+        kept = {name: value for name, value in row.items() if value is not None and not isinstance(value, list)}
+        profiles.setdefault(str(row.get(key, "")), []).append({**kept, "path": paths[str(row["node"])]})
+    known = _metadata(path, content.get("metadata", []), key)
+    if not profiles:
+        raise InputError(f"{path} holds no profile", "write it with ensemble=True")
+    for name, records in profiles.items():
+        source = caliper.Source(
+            records, calls, dict.fromkeys(sorted(inclusive | exclusive), ""), known.get(name, {}), inclusive
+        )
+        yield caliper.reading(path, source)
 
 
 def _paths(path: Path, graph: list[Any], calls: CallPaths) -> dict[str, int]:
@@ -73,18 +62,25 @@ def _paths(path: Path, graph: list[Any], calls: CallPaths) -> dict[str, int]:
                     paths[at] = calls.number(caller, str(nodes[at]["data"]["name"]) or caliper.UNNAMED)
                     waiting += [(str(child), paths[at]) for child in reversed(nodes[at]["children"])]
         except (AttributeError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: a node of the graph is not complete: {error}", "the file is damaged") from error
+            raise damaged(f"{path}: a node of the graph is not complete: {error}") from error
     return paths
 
 
 def _metadata(path: Path, rows: Any, key: str) -> dict[str, dict[str, str]]:
     """What is known of each profile's run."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{path}: metadata is not a list of objects", "the file is damaged")
+        raise damaged(f"{path}: metadata is not a list of objects")
     return {
         str(row.get(key, "")): {name: caliper.as_text(value) for name, value in row.items() if value is not None}
         for row in rows
     }
 
 
-READERS.register("thicket")(Thicket())
+READERS.register("thicket")(
+    Format(
+        "Thicket and Hatchet: JSON of Thicket.to_json, one run a profile, and of GraphFrame.to_json",
+        lambda path, head: _START.match(head) is not None,
+        _read,
+        None,
+    )
+)

@@ -9,20 +9,18 @@ Source: Intel VTune Profiler user guide, "Command Line Report" and "Hardware Eve
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
-from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.objects import kernel_name, owner_of
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._delimited import header, read_delimited
-from ranksight.counters.readers._numbers import parse_numbers
+from ranksight.counters.readers._files import Format, grouped, read_text
+from ranksight.counters.readers._numbers import MISSING
 
 _EVENT = re.compile(
     r"^Hardware Event Count:(?P<event>[\w.:=,]+?)(?P<precise>_PS)?(?::Self)?(?:\s*\((?P<prefix>[KMG])\))?$"
@@ -36,22 +34,17 @@ _DELIMITERS = ("\t", ",", "^", ";", "|")
 _PREFIX = {None: 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 
 
-def _is_one(path: Path, head: bytes) -> bool:
-    """Whether `path` is such a report."""
-    text = _assemble.head_text(head)
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return "\x00" not in text and _TABLE.search(first) is not None
+def _is_one(path: Path, head: str) -> bool:
+    return _TABLE.search(_first(head.splitlines())) is not None
 
 
-def _read(path: Path, rank: int | None) -> Reading:
-    """One file, of a rank where it is one.
+def _first(lines: list[str]) -> str:
+    return next((line for line in lines if line.strip()), "")
 
-    Raises InputError, naming file and line: no function or event among the columns, ragged rows, a value that is not a
-    number.
-    """
-    lines, _ = _assemble.read_text(path)
-    first = next((line for line in lines if line.strip()), "")
-    delimiter = max(_DELIMITERS, key=first.count)
+
+def _read(path: Path, rank: int | None) -> Iterator[Reading]:
+    lines, _ = read_text(path)
+    delimiter = max(_DELIMITERS, key=_first(lines).count)
     names, _, _ = header(path, lines, delimiter)
     kernel = next((name for name in _KERNELS if name in names), None)
     wanted: dict[str, tuple[str, float]] = {}
@@ -66,45 +59,30 @@ def _read(path: Path, rank: int | None) -> Reading:
             f"{path}: {'no column of functions' if kernel is None else 'no column of events or time'}",
             "print it with 'vtune -report hw-events -group-by function -format csv'",
         )
-    place = "Module" if "Module" in names else None
-    table = read_delimited(path, [kernel, *([place] if place else []), *wanted], delimiter)
-    functions = table.columns[kernel]
-    modules = table.columns[place] if place else [""] * len(functions)
-    rows: dict[str, dict[str, float]] = {}
-    columns = {name: _numbers(path, name, table.columns[name], table.lines) for name in wanted}
-    for at, (function, module) in enumerate(zip(functions, modules, strict=True)):
-        row = rows.setdefault(_kernel(function.strip(), module.strip()), {})
+    place = ["Module"] if "Module" in names else []
+    table = read_delimited(path, [kernel, *place, *wanted], delimiter)
+    modules = table.columns["Module"] if place else [""] * len(table.lines)
+    cells = Cells()
+    for at, (line, function, module) in enumerate(zip(table.lines, table.columns[kernel], modules, strict=True)):
+        values: dict[str, float] = {}
         for name, (metric, scale) in wanted.items():
-            if not np.isnan(columns[name][at]):
-                row[metric] = row.get(metric, 0.0) + float(columns[name][at]) * scale
-    left = [name for name in names if name not in wanted and name not in (kernel, place, "")]
+            text = table.columns[name][at].strip()
+            text = text.removesuffix("s") if metric == "time" else text
+            if text.casefold() not in MISSING:
+                values[metric] = values.get(metric, 0.0) + grouped(f"{path}:{line}", text, name) * scale
+        cells.add(_kernel(function.strip(), module.strip()), values, rank)
+    left = [name for name in names if name not in (kernel, *place, *wanted, "")]
     notes = list(table.notes)
     if left:
         notes.append(f"columns left out: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}")
     origin = {metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()}
-    return _assemble.build_cells(path, rows, rank, notes, origin=origin)
+    yield cells.reading(path, configuration={}, notes=notes, origin=origin)
 
 
 def _kernel(function: str, module: str) -> str:
-    if owner_of(function, module) == "mpi":
-        return MPI
-    return kernel_name(function, module) or OTHER
-
-
-def _numbers(path: Path, name: str, texts: Sequence[str], lines: Sequence[int]) -> Array:
-    bare = [text.strip().removesuffix("s") if name.startswith("CPU Time") else text.strip() for text in texts]
-    values, wrong = parse_numbers(bare)
-    if wrong:
-        where, text = lines[wrong[0]], texts[wrong[0]]
-        raise InputError(f"{path}:{where}: {text!r} of {name} is not a number", "the file is damaged")
-    with np.errstate(invalid="ignore"):
-        bad = (values < 0) | (values >= _assemble.LARGEST)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise InputError(f"{path}:{lines[at]}: {name} is {values[at]:g}, which no counter holds", "the file is damaged")
-    return values
+    return MPI if owner_of(function, module) == "mpi" else kernel_name(function, module) or OTHER
 
 
 READERS.register("vtune")(
-    _assemble.FilePerRank("VTune: -report hw-events or hotspots -format csv; functions, sampled events", _is_one, _read)
+    Format("VTune: -report hw-events or hotspots -format csv; functions, sampled events", _is_one, _read)
 )

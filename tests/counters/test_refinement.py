@@ -11,7 +11,7 @@ import pytest
 
 from ranksight.campaign.launching import Template
 from ranksight.core.errors import InputError
-from ranksight.counters._callgrind_sites import positions
+from ranksight.counters._callgrind_numbers import positions
 from ranksight.counters.callgrind_profile import read
 from ranksight.counters.collectors._perf import gather
 from ranksight.counters.collectors._perf_lines import _part, in_parts

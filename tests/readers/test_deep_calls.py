@@ -12,7 +12,7 @@ import pytest
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS
-from ranksight.counters.readers._calltree import CallPaths, Records, tree
+from ranksight.counters.readers._calltree import CallPaths, tree
 
 HEAD = (
     '<?xml version="1.0"?>\n<!DOCTYPE HPCToolkitExperiment [<!ELEMENT a (b)>]>\n<HPCToolkitExperiment version="2.0">'
@@ -110,7 +110,7 @@ def test_the_nearest_caller_with_a_row() -> None:
     main = calls.number(CallPaths.ROOT, "main")
     inner = calls.number(calls.number(main, "a"), "b")
     leaf = calls.number(inner, "c")
-    rows = tree(Records(calls, [leaf, main, leaf, inner, CallPaths.ROOT], [0, 0, 1, 0, 0], [""] * 5, {}))
+    rows = tree(calls, [leaf, main, leaf, inner, CallPaths.ROOT], [0, 0, 1, 0, 0], [""] * 5, {})
     assert rows.kernels == ["main->a->b->c", "main", "main->a->b->c", "main->a->b", "(whole program)"]
     assert rows.parents.tolist() == [3, -1, -1, 1, -1]
 

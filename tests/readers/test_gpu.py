@@ -85,7 +85,7 @@ def test_a_file_a_rank_is_one_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("nsys", SUM.replace("3000000,", "-3,"), "no time or count"),
+        ("nsys", SUM.replace("3000000,", "-3,"), r":4: Total Time \(ns\) is -3, which no counter"),
         ("nsys", SUM.replace("75.0,3000000,30,", "75.0,3000000,"), ":4 has 8 columns"),
         ("nsys", SUM.split("75.0")[0], "without rows"),
         ("nsys", "nothing here\n", "no report of GPU kernels"),
@@ -96,7 +96,7 @@ def test_a_file_a_rank_is_one_run(tmp_path: Path) -> None:
         ("ncu", DETAILS.replace('"stencil"', '""'), "without a name"),
         ("rocprof", V3.replace("1551874061246194000", "5"), "ends before it begins"),
         ("rocprof", V3.replace("KERNEL_DISPATCH", "MEMORY_COPY"), "no dispatch"),
-        ("rocprof", STATS.replace("3000000", "many"), "no time or count"),
+        ("rocprof", STATS.replace("3000000", "many"), ":2: 'many' of TotalDurationNs is not a number"),
     ],
 )
 def test_damaged_files_name_their_line(name: str, text: str, expected: str, tmp_path: Path) -> None:

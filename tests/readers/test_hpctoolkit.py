@@ -72,6 +72,19 @@ def test_sums_only() -> None:
     assert any("sums over all ranks" in note for note in reading.notes)
 
 
+def test_two_clocks_keep_their_times(database: Path) -> None:
+    file = database / "experiment.xml"
+    file.write_text(file.read_text().replace("PAPI_TOT_CYC", "CPUTIME (usec)"))
+    reading = read(database)
+    assert cell(reading, SWEEP, "time", 1) == pytest.approx(0.04)
+    assert cell(reading, SWEEP, "cpu_time", 1) == pytest.approx(200e-6)
+    for store in database.glob("*.metric-db"):
+        store.unlink()
+    reading = read(database)
+    assert cell(reading, SWEEP, "time", ALL_RANKS) == pytest.approx(0.05)
+    assert cell(reading, f"{SWEEP}->inlined", "cpu_time", ALL_RANKS) == pytest.approx(30e-6)
+
+
 def test_entities_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "experiment.xml"
     bomb = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">\n]>'

@@ -34,7 +34,7 @@ def test_each_run_that_passed_is_a_repetition(tmp_path: Path) -> None:
     [
         ("|GB/s|0\n", "\n", "fields, the first line"),
         ("elapsed_value", "elapsed", "no .*|holds|variable"),
-        ("|0.256|", "|soon|", "no value of a run"),
+        ("|0.256|", "|soon|", "'soon' of .* is not a number"),
         ("solve_", "runtime_", "two variables"),
         ("pass|", "fail|", "holds no run; 25 runs did not pass"),
     ],

@@ -1,4 +1,4 @@
-"""Numbers in lines of text, parsed all at once from an array of bytes."""
+"""Numbers and positions in lines of callgrind's profiles, parsed all at once from an array of bytes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ Bytes = NDArray[np.uint8]
 DIGITS = 15
 """Decimal digits that a double holds exactly; a count with more is absurd."""
 _SPACE, _NEWLINE, _ZERO = 32, 10, 48
+_HEX = np.full(256, -1, np.int64)
+_HEX[list(b"0123456789")] = range(10)
+_HEX[list(b"abcdef")] = _HEX[list(b"ABCDEF")] = range(10, 16)
 
 
 def fields(text: Bytes) -> tuple[Ints, Ints, Ints, Ints]:
@@ -55,3 +58,39 @@ def decimals(text: Bytes, start: Ints, length: Ints) -> tuple[Ints, Ints]:
         value[active] = value[active] * 10 + digit
     bad |= length == 0
     return value, np.flatnonzero(bad)
+
+
+def positions(text: Bytes, start: Ints, length: Ints, last: int) -> Ints:
+    """Positions of one field a row, in the order of rows, after the position `last`; -1 where it is none.
+
+    A position is absolute (``0x401136``, ``25``), or relative to the one before: ``+3``, ``-2``, ``*`` for the same.
+    """
+    first = text[start] if len(start) else np.zeros(0, np.uint8)
+    same = (first == ord("*")) & (length == 1)
+    minus = first == ord("-")
+    signed = minus | (first == ord("+"))
+    hexadecimal = (first == ord("0")) & (length > 2)
+    hexadecimal[hexadecimal] = text[start[hexadecimal] + 1] == ord("x")
+    plain = ~hexadecimal & ~same
+    value = np.zeros(len(start), np.int64)
+    at = np.flatnonzero(plain)
+    value[at], bad = decimals(text, start[at] + signed[at], length[at] - signed[at])
+    wrong = np.zeros(len(start), bool)
+    wrong[at[bad]] = True
+    at = np.flatnonzero(hexadecimal)
+    wrong[at[length[at] > 17]] = True
+    for k in range(2, 18):
+        at = at[length[at] > k]
+        if not len(at):
+            break
+        digit = _HEX[text[start[at] + k]]
+        wrong[at[digit < 0]] = True
+        value[at] = (value[at] << 4) | np.maximum(digit, 0)
+    absolute = hexadecimal | (plain & ~signed)
+    step = np.where(absolute | wrong, 0, np.where(minus, -value, value))
+    walked = np.cumsum(step)
+    base = np.maximum.accumulate(np.where(absolute, np.arange(len(start)), -1))
+    known = base >= 0
+    resolved = np.where(known, value[base] + walked - walked[base], last + walked)
+    resolved[wrong] = -1
+    return resolved

@@ -1,4 +1,4 @@
-"""Callgrind's profile files: exclusive cost of every function, simulated.
+"""Callgrind's and cachegrind's profile files: exclusive cost of every function, simulated.
 
 Cost becomes that of kernels as the collector's does (:mod:`ranksight.counters.attribution`): what functions did for the
 MPI library, its start-up in MPI_Init included, is in one kernel, and what the loader and start-up did in another. The
@@ -7,6 +7,7 @@ sum over kernels is the file's total. Cachegrind's files have no calls: there fu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -22,43 +23,46 @@ from ranksight.core.reading import READERS, Reading
 from ranksight.counters import callgrind_profile
 from ranksight.counters.attribution import attribute
 from ranksight.counters.objects import kernel_name, owner_of
-from ranksight.counters.readers import _assemble
+from ranksight.counters.readers._assemble import build
+from ranksight.counters.readers._files import Format, damaged
 
-_MARKS = ("# callgrind format", "creator: callgrind")
-
-
-class Callgrind:
-    """Reads callgrind.out files; see the module's text."""
-
-    text = "callgrind: callgrind.out files; functions, simulated counts"
-
-    def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether `path` is a profile of callgrind, or a folder with one such file a rank."""
-        if path.is_dir():
-            return _assemble.is_process_folder(path, self.recognises)
-        text = _assemble.head_text(head)
-        return any(mark in text for mark in _MARKS) and "events:" in text
-
-    def read(self, path: Path) -> Iterator[Reading]:
-        """Read a file in blocks, or a folder with one file a rank.
-
-        Raises InputError, naming file and line where it is damaged; a rank is missing.
-        """
-        yield _assemble.read_processes(path, _read)
+_CACHEGRIND = re.compile(
+    r"(?:(?:desc|cmd):[^\n]*\n|#[^\n]*\n|\n)*(?:cmd:[^\n]*\n)events: ?[A-Z]\w*(?: \w+)* ?\n(?:f[lni]=)"
+)
 
 
-READERS.register("callgrind")(Callgrind())
+def _is_callgrind(path: Path, head: str) -> bool:
+    return any(mark in head for mark in ("# callgrind format", "creator: callgrind")) and "events:" in head
 
 
-def _read(path: Path) -> Reading:
+def _callgrind(path: Path, rank: int | None) -> Iterator[Reading]:
     regular_file(path)
     profile = callgrind_profile.read(path)
     if profile.header.get("part", "1") == "1":
-        check_totals(path, profile, "totals")
-    return reading_of(path, profile, "callgrind")
+        _check_totals(path, profile, "totals")
+    yield _reading(path, profile, "callgrind", rank or 0)
 
 
-def check_totals(path: Path, profile: callgrind_profile.Profile, line: str) -> None:
+def _cachegrind(path: Path, rank: int | None) -> Iterator[Reading]:
+    regular_file(path)
+    profile = callgrind_profile.read(path)
+    _check_totals(path, profile, "summary")
+    yield _reading(path, profile, "cachegrind", rank or 0)
+
+
+READERS.register("callgrind")(
+    Format("callgrind: callgrind.out files; functions, simulated counts", _is_callgrind, _callgrind)
+)
+READERS.register("cachegrind")(
+    Format(
+        "cachegrind: cachegrind.out files; functions, simulated counts",
+        lambda path, head: _CACHEGRIND.match(head) is not None,
+        _cachegrind,
+    )
+)
+
+
+def _check_totals(path: Path, profile: callgrind_profile.Profile, line: str) -> None:
     """Compare the sum over functions with what the file itself says it is.
 
     Raises InputError when the line is missing or says another sum.
@@ -73,15 +77,13 @@ def check_totals(path: Path, profile: callgrind_profile.Profile, line: str) -> N
     total = profile.self_cost.sum(axis=0)
     if not np.allclose(total, said, rtol=1e-12, atol=0.5):
         at = int(np.argmax(np.abs(total - said)))
-        raise InputError(
-            f"{path}: {profile.events[at]} of all functions is {total[at]:.17g}, its {line} says {said[at]:.17g}",
-            "the file is damaged: measure again",
+        raise damaged(
+            f"{path}: {profile.events[at]} of all functions is {total[at]:.17g}, its {line} says {said[at]:.17g}"
         )
 
 
-def reading_of(path: Path, profile: callgrind_profile.Profile, tool: str) -> Reading:
+def _reading(path: Path, profile: callgrind_profile.Profile, tool: str, rank: int) -> Reading:
     """One reading from a profile that `tool` wrote."""
-    rank = _assemble.rank_in(path) or 0
     tables: dict[str, pd.DataFrame] = {}
     if len(profile.calls):
         found = attribute(profile)
@@ -100,9 +102,9 @@ def reading_of(path: Path, profile: callgrind_profile.Profile, tool: str) -> Rea
     if table.empty:
         raise InputError(f"{path} holds no cost", f"was anything executed while {tool} was collecting?")
     events = {str(name): table[name].to_numpy(dtype=np.float64) for name in table.columns}
-    columns, derived = simulated(events)
+    columns, derived = _simulated(events)
     how = f"simulated ({tool}{_caches(profile.header)})"
-    return _assemble.build(
+    return build(
         path,
         table.index.tolist(),
         [rank] * len(table),
@@ -128,7 +130,7 @@ def _caches(header: Mapping[str, str]) -> str:
     return ": " + ", ".join(caches) if caches else ""
 
 
-def simulated(events: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, str]]:
+def _simulated(events: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, str]]:
     """Metrics from the events of valgrind's cache simulation, and which of them are derived from what.
 
     With Dr data reads, D1mr those that miss the first level and DLmr those that miss the last:
