@@ -85,6 +85,16 @@ class Fabric:
             return np.asarray(rank // self.ranks_per_node)
         return np.asarray(rank % int(self.nodes(ranks)))
 
+    def link(self, distance: int) -> NetworkParameters:
+        """The link that a tree's message to so distant a rank takes."""
+        return self.far if self.inter is not None and distance >= self.ranks_per_node else self.near
+
+    def hops(self, size: ArrayLike, far: ArrayLike, near: ArrayLike) -> Array:
+        """So many messages between nodes and inside, one after the other, ``far T_far + near T_near``; seconds."""
+        size, far, near = np.broadcast_arrays(np.asarray(size, dtype=float), far, near)
+        time = far * self.far.transfer_time(size) if bool(np.any(far > 0)) else np.zeros(size.shape)
+        return np.asarray(time + near * self.near.transfer_time(size) if bool(np.any(near > 0)) else time)
+
     def _turns(self, ranks: Ints, size: ArrayLike, distance: ArrayLike, senders: ArrayLike) -> Array:
         """A step to `distance` where the nodes take turns: inside a node at multiples of their number alone."""
         inside = np.asarray(distance, dtype=np.int64) % self.nodes(ranks) == 0
@@ -141,11 +151,7 @@ class Fabric:
         nodes = self.nodes(ranks)
         several = nodes > 1
         crossing = np.where(several, np.minimum(nodes, ranks - 1), 0)
-        time = np.zeros(size.shape)
-        if bool(np.any(several)):
-            time = np.where(several, crossing * self.far.transfer_time(size), time)
-        if bool(np.any(ranks - 1 > crossing)):
-            time = time + (ranks - 1 - crossing) * self.near.transfer_time(size)
+        time = self.hops(size, crossing, ranks - 1 - crossing)
         if bool(np.any(several)):
             time = np.where(several, np.maximum(time, (ranks - 1) * _between(self.far, size, True)), time)
         return time
@@ -210,10 +216,6 @@ class Fabric:
             crossing = np.where(twice > 0, at, 0)
             time = time + (twice * self._slowest(np.broadcast_to(size, crossing.shape), crossing, True)).sum(axis=0)
         return np.asarray(time)
-
-    def combine(self, size: ArrayLike) -> Array:
-        """Time to combine two operands of `size` bytes; seconds."""
-        return self.reduction * np.asarray(size, dtype=float)
 
 
 def _between(link: NetworkParameters, size: Array, in_turn: bool) -> Array:

@@ -16,38 +16,28 @@ from ranksight.core.arrays import Array, Ints
 Stage = Callable[[str, Ints, Array, Fabric], Array]
 """Costs one flat operation of one level: (operation, ranks, size, fabric) -> seconds."""
 
-HIERARCHICAL = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
+_STAGES = {
+    "bcast": ("n bcast m", "k bcast m"),
+    "reduce": ("k reduce m", "n reduce m"),
+    "allreduce": ("k reduce m", "n allreduce m", "k bcast m"),
+    "allgather": ("k gather m", "n allgather km", "k bcast pm"),
+    "gather": ("k gather m", "n gather km"),
+    "scatter": ("k scatter m", "n scatter km"),
+    "barrier": ("k barrier m", "n barrier m", "k bcast 0"),
+}
+"""Stages of each operation: over which ranks, which operation, of how many bytes."""
+HIERARCHICAL = tuple(sorted(_STAGES))
 """Operations that have a form in two levels here."""
 
 
 def hierarchical(operation: str, ranks: Ints, size: Array, fabric: Fabric, stage: Stage) -> Array:
-    """Seconds of `operation` in two levels; each level's algorithm is chosen by `stage`.
-
-    ========= ==================================================================
-    bcast     bcast over n of m, bcast over k of m
-    reduce    reduce over k of m, reduce over n of m
-    allreduce reduce over k of m, allreduce over n of m, bcast over k of m
-    allgather gather over k of m, allgather over n of k m, bcast over k of p m
-    gather    gather over k of m, gather over n of k m (scatter: mirrored)
-    barrier   barrier over k, barrier over n, bcast over k of nothing
-    ========= ==================================================================
-    """
+    """Seconds of `operation` in two levels; each level's algorithm is chosen by `stage`."""
     k = np.minimum(fabric.ranks_per_node, ranks)
-    n = fabric.nodes(ranks)
-    inside, between = Fabric(fabric.near, None, fabric.ranks_per_node), Fabric.flat(fabric.far)
-
-    def near(name: str, part: Array) -> Array:
-        return stage(name, k, part, inside)
-
-    def far(name: str, part: Array) -> Array:
-        return stage(name, n, part, between)
-
-    if operation == "barrier":
-        return near("barrier", size) + far("barrier", size) + near("bcast", size * 0.0)
-    if operation == "allreduce":
-        return near("reduce", size) + far("allreduce", size) + near("bcast", size)
-    if operation == "allgather":
-        return near("gather", size) + far("allgather", size * k) + near("bcast", size * ranks)
-    if operation in ("gather", "scatter"):
-        return near(operation, size) + far(operation, size * k)
-    return near(operation, size) + far(operation, size)
+    levels = {
+        "k": (k, Fabric(fabric.near, None, fabric.ranks_per_node)),
+        "n": (fabric.nodes(ranks), Fabric.flat(fabric.far)),
+    }
+    sizes = {"m": size, "km": size * k, "pm": size * ranks, "0": size * 0.0}
+    parts = (words.split() for words in _STAGES[operation])
+    times = [stage(name, levels[level][0], sizes[amount], levels[level][1]) for level, name, amount in parts]
+    return np.asarray(sum(times))

@@ -33,9 +33,4 @@ RECEIVES = (
 def message(size: Array, ranks: ArrayLike, fabric: Fabric) -> Array:
     """``T(s)`` of one message between ranks whose place is not known: between nodes where there are several."""
     several = np.asarray(ranks) > fabric.ranks_per_node
-    time = np.zeros(np.broadcast_shapes(size.shape, several.shape))
-    if bool(np.any(several)):
-        time = np.where(several, fabric.far.transfer_time(size), time)
-    if not bool(np.all(several)):
-        time = np.where(several, time, fabric.near.transfer_time(size))
-    return time
+    return fabric.hops(size, several, ~several)

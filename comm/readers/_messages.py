@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -13,10 +13,9 @@ import pandas as pd
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError, readable
-from ranksight.core.experiment import MESSAGE_COLUMNS
+from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
 from ranksight.core.files import regular_file
-
-"""Rows and peers that a table may hold: bounds the memory that a hostile or senseless file can take."""
+from ranksight.core.reading import Reading
 
 Key = tuple[str, int, str, int, int]
 
@@ -90,6 +89,25 @@ class Tally:
         table = pd.DataFrame(content, columns=list(MESSAGE_COLUMNS))
         kinds = dict.fromkeys(("rank", "comm_size", "size_class", "count", "bytes", "peers"), np.int64)
         return table.astype({**kinds, "kernel": str, "operation": str, "seconds": float})
+
+
+def reading(
+    tally: Tally, ranks: Mapping[int, Mapping[str, float]], path: Path, notes: Iterable[str], **more: Any
+) -> Reading:
+    """The reading of one run: its messages, and what is known of the whole program on each rank, by metric."""
+    counters = pd.DataFrame([{"kernel": WHOLE, "rank": rank, **known} for rank, known in sorted(ranks.items())])
+    metrics = counters.columns[2:]
+    wall_time = float(counters["wall_time"].max()) if "wall_time" in metrics else None
+    return Reading(
+        configuration={"ranks": float(len(ranks))},
+        counters=counters if len(metrics) else None,
+        messages=tally.table(),
+        provenance=dict.fromkeys((*metrics, "messages"), "measured") | more.pop("provenance", {}),
+        wall_time=wall_time,
+        notes=tuple(notes),
+        source=(str(path),),
+        **more,
+    )
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

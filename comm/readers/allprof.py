@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from ranksight.comm.readers import _messages
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
@@ -39,11 +37,10 @@ class _Call:
 
 CALLS = {
     **dict.fromkeys(("Send", "Bsend", "Ssend", "Rsend", "Isend", "Ibsend", "Issend", "Irsend"), _Call(1, 2, 5, 3)),
-    **dict.fromkeys(("Sendrecv",), _Call(1, 2, 10, 3)),
-    **dict.fromkeys(("Sendrecv_replace",), _Call(1, 2, 7, 3)),
+    "Sendrecv": _Call(1, 2, 10, 3),
+    "Sendrecv_replace": _Call(1, 2, 7, 3),
     **dict.fromkeys(("Recv", "Irecv"), _Call(comm=5)),
-    **dict.fromkeys(("Barrier",), _Call(comm=0)),
-    **dict.fromkeys(("Ibarrier",), _Call(comm=0)),
+    **dict.fromkeys(("Barrier", "Ibarrier"), _Call(comm=0)),
     **dict.fromkeys(("Bcast", "Ibcast"), _Call(1, 2, 4)),
     **dict.fromkeys(("Reduce", "Ireduce"), _Call(2, 3, 6)),
     **dict.fromkeys(("Allreduce", "Iallreduce", "Scan", "Exscan", "Iscan", "Iexscan"), _Call(2, 3, 5)),
@@ -84,22 +81,12 @@ class Allprof:
         files = {int(found[1]): file for file in folder.iterdir() if (found := _FILE.fullmatch(file.name))}
         ranks = _messages.complete(files, str(folder))
         tally = _messages.Tally(str(folder))
-        rows, blind = [], set[str]()
-        for rank in range(ranks):
-            rows.append({"kernel": WHOLE, "rank": rank, **_rank(tally, rank, files[rank], ranks, blind)})
+        blind = set[str]()
+        times = {rank: _rank(tally, rank, files[rank], ranks, blind) for rank in range(ranks)}
         notes = ["times have a resolution of one microsecond"]
         if blind:
             notes.append(f"the trace does not hold the bytes of {', '.join(sorted(blind))}: they are 0")
-        counters = pd.DataFrame(rows)
-        yield Reading(
-            configuration={"ranks": float(ranks)},
-            counters=counters,
-            messages=tally.table(),
-            provenance=dict.fromkeys((*counters.columns[2:], "messages"), "measured"),
-            wall_time=float(counters["wall_time"].max()),
-            notes=tuple(notes),
-            source=(str(folder),),
-        )
+        yield _messages.reading(tally, times, folder, notes)
 
 
 READERS.register("liballprof")(Allprof())

@@ -87,13 +87,8 @@ def _read(path: Path, cube: Any) -> Reading:
             )
     if not calls:
         raise InputError(f"{path} holds no MPI function", "read its counters with: import cube")
-    return Reading(
-        configuration={"ranks": float(ranks)},
-        messages=tally.table(),
-        provenance={"messages": "measured"},
-        notes=("collectives are taken on all ranks: the profile does not name communicators", _score_p.NOTE),
-        source=(str(path),),
-    )
+    notes = ("collectives are taken on all ranks: the profile does not name communicators", _score_p.NOTE)
+    return _messages.reading(tally, {rank: {} for rank in range(ranks)}, path, notes)
 
 
 def _walk(root: Any) -> Iterator[tuple[Any, str]]:

@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-import pandas as pd
-
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.readers import _messages
 from ranksight.core import limits
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import WHOLE
 from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.xml import parse
@@ -119,19 +116,8 @@ class Ipm:
         for full, rank, region, where, attributes, text in profile.rows:
             if full == (rank in profile.detailed):
                 _row(tally, full, rank, region, where, attributes, text, ranks)
-        wholes = sorted(profile.ranks.items())
-        counters = pd.DataFrame([{"kernel": WHOLE, "rank": rank, **times} for rank, times in wholes])
-        walls = [times["wall_time"] for times in profile.ranks.values() if "wall_time" in times]
-        yield Reading(
-            configuration={"ranks": float(ranks)},
-            counters=counters if len(counters.columns) > 2 else None,
-            messages=tally.table(),
-            provenance=dict.fromkeys((*counters.columns[2:], "messages"), "measured"),
-            wall_time=max(walls, default=None),
-            command=tuple(profile.command.split()),
-            notes=("collectives are taken on all ranks: IPM does not name communicators",),
-            source=(str(path),),
-        )
+        notes = ("collectives are taken on all ranks: IPM does not name communicators",)
+        yield _messages.reading(tally, profile.ranks, path, notes, command=tuple(profile.command.split()))
 
 
 READERS.register("ipm")(Ipm())

@@ -14,12 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pandas as pd
-
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.readers import _messages
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import READERS, Reading
 
 _TIMES, _SENT, _RMA = (
@@ -34,7 +31,7 @@ _CONCISE = "Callsite Time statistics (all callsites, milliseconds)"
 class _Report:
     command: str = ""
     version: str = ""
-    tasks: dict[int, tuple[float, float]] = field(default_factory=dict)
+    tasks: dict[int, dict[str, float]] = field(default_factory=dict)
     functions: dict[int, str] = field(default_factory=dict)
     times: dict[tuple[str, int, int], tuple[int, float]] = field(default_factory=dict)
     sent: dict[tuple[str, int, int], tuple[int, float, float]] = field(default_factory=dict)
@@ -67,28 +64,11 @@ class MpiP:
             tally.add(
                 kernel, rank, name, ranks if collective else 0, mean, seconds, max(count, sends), total=round(total)
             )
-        times = sorted(report.tasks.items())
-        counters = pd.DataFrame(
-            {
-                "kernel": WHOLE,
-                "rank": [rank for rank, _ in times],
-                "wall_time": [wall for _, (wall, _) in times],
-                "mpi_time": [inside for _, (_, inside) in times],
-            }
+        notes = (
+            f"mpiP {report.version}: sums and means are rounded to four digits",
+            "collectives are taken on all ranks: mpiP does not name communicators",
         )
-        yield Reading(
-            configuration={"ranks": float(ranks)},
-            counters=counters,
-            messages=tally.table(),
-            provenance={"wall_time": "measured", "mpi_time": "measured", "messages": "measured"},
-            wall_time=max(wall for wall, _ in report.tasks.values()),
-            command=tuple(report.command.split()),
-            notes=(
-                f"mpiP {report.version}: sums and means are rounded to four digits",
-                "collectives are taken on all ranks: mpiP does not name communicators",
-            ),
-            source=(str(path),),
-        )
+        yield _messages.reading(tally, report.tasks, path, notes, command=tuple(report.command.split()))
 
 
 READERS.register("mpip")(MpiP())
@@ -132,8 +112,8 @@ def _task(report: _Report, line: str, where: str) -> None:
     if len(fields) < 3 or fields[0] == "*" or not fields[0].isdecimal():
         return
     rank = _messages.whole(fields[0], where, "the task")
-    wall, inside = (_messages.number(fields[i], where, "a time") for i in (1, 2))
-    report.tasks[rank] = (wall, inside)
+    names = (("wall_time", 1), ("mpi_time", 2))
+    report.tasks[rank] = {name: _messages.number(fields[i], where, "a time") for name, i in names}
 
 
 def _site(report: _Report, section: str, line: str, where: str) -> None:

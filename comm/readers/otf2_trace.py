@@ -16,8 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pandas as pd
-
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.readers import _messages, _score_p
 from ranksight.comm.readers._events import EventLog
@@ -159,34 +157,18 @@ def _read(trace: Any, anchor: Path, size: int) -> Reading:
     _convert(tally, collectives)
     threads = len(ranks) - len(numbers)
     count = _messages.complete(numbers, str(anchor))
-    counters = _counters([ranks[numbers[rank]] for rank in range(count)], tick)
+    firsts = {number: ranks[location] for number, location in numbers.items()}
+    times = {
+        number: {"wall_time": (rank.ended - rank.begun) * tick, "mpi_time": rank.outer * tick}
+        for number, rank in firsts.items()
+    }
     notes = [_score_p.NOTE]
     if threads:
         notes.append(f"{threads} further threads: their calls are with their rank, its times are the first thread's")
     if world and world != count:
         notes.append(f"the trace holds {count} locations of {world} ranks")
-    return Reading(
-        configuration={"ranks": float(count)},
-        counters=counters,
-        messages=tally.table(),
-        tables=log.tables() if not threads else {},
-        provenance={"wall_time": "measured", "mpi_time": "measured", "messages": "measured"},
-        wall_time=float(counters["wall_time"].max()),
-        notes=(*notes, *log.notes),
-        source=(str(anchor),),
-    )
-
-
-def _counters(ranks: list[_Rank], tick: float) -> pd.DataFrame:
-    """Time of each rank in the trace, and inside of MPI."""
-    return pd.DataFrame(
-        {
-            "kernel": WHOLE,
-            "rank": range(len(ranks)),
-            "wall_time": [(rank.ended - rank.begun) * tick for rank in ranks],
-            "mpi_time": [rank.outer * tick for rank in ranks],
-        }
-    )
+    tables = log.tables() if not threads else {}
+    return _messages.reading(tally, times, anchor, (*notes, *log.notes), tables=tables)
 
 
 def _convert(tally: _messages.Tally, collectives: dict[Collective, list[float]]) -> None:

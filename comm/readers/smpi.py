@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pandas as pd
-
 from ranksight.comm.readers import _messages
 from ranksight.comm.readers._events import EventLog
 from ranksight.core.errors import InputError
@@ -77,16 +75,12 @@ class Smpi:
             for line_number, line in _messages.lines(file):
                 if line.strip() and not line.startswith("#"):
                     _action(trace, line, f"{file}:{line_number}")
-        rows = [{"kernel": WHOLE, "rank": rank, "flops": trace.flops.get(rank, 0.0)} for rank in range(ranks)]
-        yield Reading(
-            configuration={"ranks": float(ranks)},
-            counters=pd.DataFrame(rows),
-            messages=trace.tally.table(),
-            tables=trace.events.tables(),
-            provenance={"messages": "measured", "flops": "derived from computed time and the simulated host's speed"},
-            notes=("a time-independent trace holds no times of messages", *trace.events.notes),
-            source=tuple(str(file) for file in (files if len(files) == 1 else [path])),
-        )
+        flops = {rank: {"flops": trace.flops.get(rank, 0.0)} for rank in range(ranks)}
+        notes = ("a time-independent trace holds no times of messages", *trace.events.notes)
+        derived = {"flops": "derived from computed time and the simulated host's speed"}
+        source = files[0] if len(files) == 1 else path
+        tables = trace.events.tables()
+        yield _messages.reading(trace.tally, flops, source, notes, tables=tables, provenance=derived)
 
 
 READERS.register("smpi")(Smpi())

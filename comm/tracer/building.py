@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.comm.tracer import fortran, wrappers
+from ranksight.comm.tracer.operations import HOT
 from ranksight.comm.tracer.prototypes import Prototype, parse
 from ranksight.core.errors import ToolError
 from ranksight.core.files import new_folder
@@ -207,7 +208,7 @@ def _generate(using: Compiler) -> dict[str, str]:
 
 def _kind(function: Prototype) -> str:
     """How often a function is called: ``hot`` in inner loops, ``moving`` data otherwise, or ``other``."""
-    if function.name.removeprefix("MPI_") in wrappers.HOT:
+    if function.name.removeprefix("MPI_") in HOT:
         return "hot"
     return "other" if wrappers.rule_of(function).kind == "o" else "moving"
 

@@ -73,18 +73,6 @@ int rs_is_ignored(const void *status) { return among(ignored, status); }
 
 /* ---- the first index of mpi_f08 ---------------------------------------------------------------------------------- */
 
-static int query(void *extra, MPI_Status *status)
-{
-    (void)extra;
-    PMPI_Status_set_elements(status, MPI_BYTE, 0);
-    PMPI_Status_set_cancelled(status, 0);
-    return MPI_SUCCESS;
-}
-
-static int nothing(void *extra) { return (void)extra, MPI_SUCCESS; }
-
-static int no_cancel(void *extra, int complete) { return (void)extra, (void)complete, MPI_SUCCESS; }
-
 /* Indices of requests count from 1 in Fortran, but mpi_f08 of MPICH 4.0 counts them from 0: asked once, with a request of our own. */
 int rs_f08_base(void)
 {
@@ -97,7 +85,7 @@ int rs_f08_base(void)
         return base < 0 ? 1 : base;
     base = 1;
     *(void **)&waitany = rs_real("mpi_waitany_f08_");
-    if (waitany == NULL || PMPI_Grequest_start(query, nothing, no_cancel, NULL, &request) != MPI_SUCCESS)
+    if (waitany == NULL || rs_idle_request(&request) != MPI_SUCCESS)
         return 1;
     PMPI_Grequest_complete(request);
     fortran = PMPI_Request_c2f(request);

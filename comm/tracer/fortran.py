@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ranksight.comm.tracer.operations import Rule
 from ranksight.comm.tracer.prototypes import Parameter, Prototype
-from ranksight.comm.tracer.wrappers import SMALL, around, fill, operation_name, rule_of
+from ranksight.comm.tracer.wrappers import SMALL, fill, operation_name, rule_of
 
 _HANDLES = {
     "MPI_Comm": "Comm",
@@ -53,8 +52,6 @@ def _used(code: str) -> set[int]:
 def body(function: Prototype, numbers: Mapping[str, int]) -> str:
     """What the wrappers of a function do; arguments are ``f0``, ``f1``, ... and ``ierr``."""
     rule, name = rule_of(function), operation_name(function.name)
-    begin, end = around(name)
-    rule = Rule(rule.kind, rule.after, f"{rule.before} {begin}", rule.also, rule.always)
     many = name in ("Waitall", "Testall", "Waitsome", "Testsome")
     count, ignored = ("a0", "MPI_STATUSES_IGNORE") if many else ("1", "MPI_STATUS_IGNORE")
     before, after = _used(rule.before), _used(rule.after)
@@ -87,7 +84,6 @@ def body(function: Prototype, numbers: Mapping[str, int]) -> str:
         *(f"a{i} = rs_status_end(&s{i}, f{i}, {ignored}, {count});" for i in statuses),
         fill(rule.after, numbers),
         f"}} else rs_failed(&c, {numbers[name]}); }}",
-        fill(end, numbers),
         *(f"rs_status_free(&s{i});" for i in statuses),
         fill(rule.always, numbers),
     ]

@@ -7,8 +7,8 @@
  * complete. The leader holds one content at a time, however many ranks there are.
  *
  * Other ranks may have died, which closes their connection, or be late by hours: nobody waits for longer than a limit
- * without news. A member that has waited in vain, or whose leader is gone, writes a file of its own, as after a signal. A
- * the reader recognises content that is in two files. */
+ * without news. A member that has waited in vain, or whose leader is gone, writes a file of its own, as after a signal. The
+ * reader recognises content that is in two files. */
 #define _GNU_SOURCE
 #include "tracer.h"
 
@@ -58,10 +58,15 @@ static int no_query(void *state, MPI_Status *status)
 static int no_free(void *state) { return (void)state, MPI_SUCCESS; }
 static int no_cancel(void *state, int complete) { return (void)state, (void)complete, MPI_SUCCESS; }
 
+int rs_idle_request(MPI_Request *request)
+{
+    return PMPI_Grequest_start(no_query, no_free, no_cancel, NULL, request);
+}
+
 static void progress(void)
 {
     int done;
-    if (idle != MPI_REQUEST_NULL || PMPI_Grequest_start(no_query, no_free, no_cancel, NULL, &idle) == MPI_SUCCESS)
+    if (idle != MPI_REQUEST_NULL || rs_idle_request(&idle) == MPI_SUCCESS)
         PMPI_Test(&idle, &done, MPI_STATUS_IGNORE);
 }
 
@@ -187,13 +192,10 @@ void rs_gather_leave(void)
 /* A leader may itself wait for others: its members are twice as patient. */
 static int follow(void)
 {
-    uint64_t bytes = rs_content_size();
-    char *content = bytes <= LARGEST ? malloc(bytes) : NULL, answer = 0;
-    int sent;
-    if (content == NULL)
-        return 0;
-    rs_content_copy(content);
-    sent = transfer(channel, 1, (char *)&bytes, sizeof bytes, 2 * limit) && transfer(channel, 1, content, bytes, 2 * limit);
+    char *content = malloc(LARGEST), answer = 0;
+    uint64_t bytes = content != NULL ? rs_content_copy(content, LARGEST) : 0;
+    int sent = bytes > 0 && bytes <= LARGEST && transfer(channel, 1, (char *)&bytes, sizeof bytes, 2 * limit)
+               && transfer(channel, 1, content, bytes, 2 * limit);
     free(content);
     return sent && transfer(channel, 0, &answer, 1, 2 * limit) && answer == WRITTEN;
 }
@@ -261,7 +263,6 @@ static int lead(void)
         free(content);
         return 0;
     }
-    rs_content_size(); /* the mappings anew */
     file = rs_file_open();
     if (file < 0 || rs_file_content(file, RS_END_FINALIZE, 0) != 0)
         error = errno;

@@ -84,26 +84,23 @@ void rs_groups_begin(MPI_Group world)
 
 static int *world_ranks(MPI_Group group, int n)
 {
-    int *from, *to, i, same;
+    int *from, *to, i, same = 1;
     if (n <= 0 || world_group == MPI_GROUP_NULL)
         return NULL;
     from = malloc(sizeof *from * (size_t)n);
     to = malloc(sizeof *to * (size_t)n);
-    if (from == NULL || to == NULL) {
-        free(from);
-        free(to);
-        return NULL;
-    }
-    for (i = 0; i < n; i++)
-        from[i] = i;
-    PMPI_Group_translate_ranks(group, n, from, world_group, to);
-    for (i = 0, same = 1; i < n; i++) {
-        if (to[i] == MPI_UNDEFINED || to[i] < 0)
-            to[i] = -1;
-        same = same && to[i] == i;
+    if (from != NULL && to != NULL) {
+        for (i = 0; i < n; i++)
+            from[i] = i;
+        PMPI_Group_translate_ranks(group, n, from, world_group, to);
+        for (i = 0, same = 1; i < n; i++) {
+            if (to[i] == MPI_UNDEFINED || to[i] < 0)
+                to[i] = -1;
+            same = same && to[i] == i;
+        }
     }
     free(from);
-    if (same) {
+    if (same) { /* or no memory */
         free(to);
         return NULL;
     }
@@ -134,6 +131,15 @@ static rs_group *keep(rs_group g, MPI_Group addressed, int n)
     return at;
 }
 
+static rs_group *known(uint64_t handle, int kind)
+{
+    rs_group *found;
+    rs_lock();
+    found = rs_group_find(handle, kind);
+    rs_unlock();
+    return found;
+}
+
 /* Only asked for communicators that a call of MPI has just accepted. */
 rs_group *rs_comm_slow(MPI_Comm comm)
 {
@@ -142,9 +148,7 @@ rs_group *rs_comm_slow(MPI_Comm comm)
     uint64_t generation = rs_group_generation;
     if (comm == MPI_COMM_NULL)
         return &unknown;
-    rs_lock();
-    found = rs_group_find(g.handle, 'c');
-    rs_unlock();
+    found = known(g.handle, 'c');
     if (found == NULL) {
         PMPI_Comm_test_inter(comm, &g.inter);
         PMPI_Comm_size(comm, &g.local);
@@ -160,30 +164,31 @@ rs_group *rs_comm_slow(MPI_Comm comm)
         if (comm_key != MPI_KEYVAL_INVALID && found != &unknown)
             PMPI_Comm_set_attr(comm, comm_key, found);
     }
-    rs_recent_comm.handle = g.handle;
-    rs_recent_comm.generation = generation;
-    rs_recent_comm.group = found;
+    rs_recent_comm = (rs_recent){g.handle, generation, found};
+    return found;
+}
+
+/* A window or file whose group is known: all of its ranks are addressed, or none. */
+static rs_group *of_group(uint64_t handle, int kind, MPI_Group group)
+{
+    rs_group g = {.handle = handle, .kind = kind}, *found;
+    PMPI_Group_size(group, &g.size);
+    PMPI_Group_rank(group, &g.me);
+    g.local = g.size;
+    found = keep(g, group, kind == 'w' ? g.size : 0);
+    PMPI_Group_free(&group);
     return found;
 }
 
 rs_group *rs_win(MPI_Win win)
 {
-    rs_group g = {.handle = RS_HANDLE(win), .kind = 'w'}, *found;
+    rs_group *found = win == MPI_WIN_NULL ? &unknown : known(RS_HANDLE(win), 'w');
     MPI_Group group;
-    if (win == MPI_WIN_NULL)
-        return &unknown;
-    rs_lock();
-    found = rs_group_find(g.handle, 'w');
-    rs_unlock();
     if (found != NULL)
         return found;
     if (PMPI_Win_get_group(win, &group) != MPI_SUCCESS)
         return &unknown;
-    PMPI_Group_size(group, &g.size);
-    PMPI_Group_rank(group, &g.me);
-    g.local = g.size;
-    found = keep(g, group, g.size);
-    PMPI_Group_free(&group);
+    found = of_group(RS_HANDLE(win), 'w', group);
     if (win_key != MPI_KEYVAL_INVALID && found != &unknown)
         PMPI_Win_set_attr(win, win_key, found);
     return found;
@@ -192,23 +197,13 @@ rs_group *rs_win(MPI_Win win)
 /* Files carry no attributes: MPI_File_close makes the tracer forget. */
 rs_group *rs_file(MPI_File file)
 {
-    rs_group g = {.handle = RS_HANDLE(file), .kind = 'f'}, *found;
+    rs_group *found = file == MPI_FILE_NULL ? &unknown : known(RS_HANDLE(file), 'f');
     MPI_Group group;
-    if (file == MPI_FILE_NULL)
-        return &unknown;
-    rs_lock();
-    found = rs_group_find(g.handle, 'f');
-    rs_unlock();
     if (found != NULL)
         return found;
     if (PMPI_File_get_group(file, &group) != MPI_SUCCESS)
         return &unknown;
-    PMPI_Group_size(group, &g.size);
-    PMPI_Group_rank(group, &g.me);
-    g.local = g.size;
-    found = keep(g, group, 0);
-    PMPI_Group_free(&group);
-    return found;
+    return of_group(RS_HANDLE(file), 'f', group);
 }
 
 /* Outgoing neighbours of the communicator's topology, in the order of the send buffer's blocks. */

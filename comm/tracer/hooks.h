@@ -116,20 +116,25 @@ static inline void rs_recv_half(rs_call *c, unsigned op, MPI_Comm comm, const MP
                        status->MPI_TAG, rs_status_bytes(status));
 }
 
-/* A receive is posted: time and computation are recorded now, under class 0 with no message yet; the message at completion. */
-RS_HOT void rs_await(rs_call *c, unsigned op, rs_group *g, int source, uint64_t handle)
+/* A request that will complete or start as operation `op`; `kind` as in rs_request. NULL without memory. */
+static inline rs_request *rs_request_new(rs_call *c, unsigned op, int kind, rs_group *g, uint64_t handle)
 {
-    rs_request *r;
-    if (source == MPI_PROC_NULL)
-        return;
-    r = rs_request_add(handle, g);
+    rs_request *r = rs_request_add(handle, g);
     if (r == NULL)
-        return;
+        return NULL;
     r->own = c->thread->last;
     r->comm_size = (uint32_t)g->size;
     r->operation = (uint16_t)op;
-    r->kind = 'r';
+    r->kind = (uint8_t)kind;
     r->thread = c->thread;
+    return r;
+}
+
+/* A receive is posted: time and computation are recorded now, under class 0 with no message yet; the message at completion. */
+RS_HOT void rs_await(rs_call *c, unsigned op, rs_group *g, int source, uint64_t handle)
+{
+    if (source != MPI_PROC_NULL)
+        rs_request_new(c, op, 'r', g, handle);
 }
 
 RS_HOT void rs_irecv(rs_call *c, unsigned op, int source, MPI_Comm comm, uint64_t handle)
@@ -139,23 +144,18 @@ RS_HOT void rs_irecv(rs_call *c, unsigned op, int source, MPI_Comm comm, uint64_
     rs_await(c, op, g, source, handle);
 }
 
-/* A persistent request: `kind` as in rs_request, `op` what each start counts as. */
+/* A persistent request: `op` is what each start counts as. */
 static inline void rs_persist(rs_call *c, unsigned op, int kind, rs_group *g, int rank, int tag, uint64_t bytes,
                               uint64_t handle)
 {
-    rs_request *r = rs_request_add(handle, g);
+    rs_request *r = rs_request_new(c, op, kind, g, handle);
     if (r == NULL)
         return;
-    r->own = c->thread->last;
-    r->comm_size = (uint32_t)g->size;
-    r->operation = (uint16_t)op;
-    r->kind = (uint8_t)kind;
     r->bytes = bytes;
     r->peer = kind == 's' ? rs_world(g, rank) : -1;
     r->null = rank == MPI_PROC_NULL && kind != 'c';
     r->tag = tag;
     r->persistent = 1;
-    r->thread = c->thread;
 }
 
 static inline void rs_start(rs_call *c, uint64_t handle)
@@ -193,7 +193,15 @@ RS_HOT void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
         rs_request_drop(r);
 }
 
-/* Records of `n` requests before they complete, or NULL where none is known. `few` has room for RS_FEW. */
+/* Before a completion: the record of its request, or NULL. */
+#define RS_FIND(call, request) rs_request *rs_r = rs_recording(call) ? rs_request_find(RS_HANDLE(request)) : NULL
+
+/* Those of `n` requests, or NULL where none is known. */
+#define RS_FIND_MANY(call, n, requests) \
+    rs_request *rs_few[RS_FEW], **rs_r = rs_recording(call) ? RS_FIND_ALL(rs_few, n, requests) : NULL; \
+    int rs_n = (n); \
+    (void)rs_n
+#define RS_FREE_MANY() if (rs_r != NULL && rs_r != rs_few) free(rs_r)
 #define RS_FIND_ALL(few, n, requests) __extension__({ \
     rs_request **rs_all = rs_requests_held == 0 || (n) <= 0 ? NULL : (n) <= RS_FEW ? (few) : malloc(sizeof *rs_all * (size_t)(n)); \
     int rs_any = 0; \
@@ -204,9 +212,29 @@ RS_HOT void rs_done(rs_call *c, rs_request *r, const MPI_Status *status)
     rs_any ? rs_all : NULL; \
 })
 
-static inline MPI_Status *rs_statuses(MPI_Status *few, int n)
+/* A status for the call where the program ignores it and the tracer needs it; likewise those of `n` requests. */
+#define RS_NEED_STATUS(needed, status) \
+    MPI_Status rs_status; \
+    if ((needed) && (status) == MPI_STATUS_IGNORE) \
+        (status) = &rs_status
+#define RS_NEED_STATUSES(n, statuses) \
+    MPI_Status rs_some[RS_FEW], *rs_own = NULL; \
+    if (rs_r != NULL && (statuses) == MPI_STATUSES_IGNORE \
+        && (rs_own = (n) > RS_FEW ? malloc(sizeof *rs_own * (size_t)(n)) : rs_some) != NULL) \
+        (statuses) = rs_own
+#define RS_FREE_STATUSES() if (rs_own != NULL && rs_own != rs_some) free(rs_own)
+
+/* After it: one of several has completed, or all have. */
+RS_HOT void rs_done_one(rs_call *c, rs_request **all, int at, const MPI_Status *status)
 {
-    return n > RS_FEW ? malloc(sizeof *few * (size_t)n) : few;
+    if (at >= 0 && all[at] != NULL)
+        rs_done(c, all[at], status);
+}
+
+RS_HOT void rs_done_all(rs_call *c, rs_request **all, int n, const MPI_Status *statuses)
+{
+    for (int i = 0; i < n && statuses != MPI_STATUSES_IGNORE; i++)
+        rs_done_one(c, all, i, &statuses[i]);
 }
 
 static inline void rs_forget_request(rs_request *r)
@@ -225,14 +253,8 @@ static inline void rs_forget_request(rs_request *r)
 
 static inline void rs_probed(rs_call *c, MPI_Message message, MPI_Comm comm)
 {
-    rs_request *r;
-    if (message == MPI_MESSAGE_NULL || message == MPI_MESSAGE_NO_PROC)
-        return;
-    r = rs_request_add(RS_MESSAGE(message), rs_comm(comm));
-    if (r == NULL)
-        return;
-    r->kind = 'm';
-    r->thread = c->thread;
+    if (message != MPI_MESSAGE_NULL && message != MPI_MESSAGE_NO_PROC)
+        rs_request_new(c, 0, 'm', rs_comm(comm), RS_MESSAGE(message));
 }
 
 static inline rs_group *rs_probed_on(MPI_Message message)
@@ -247,30 +269,13 @@ static inline rs_group *rs_probed_on(MPI_Message message)
 
 /* ---- collectives: bytes that this rank contributes --------------------------------------------------------------- */
 
-#define RS_SUM(counts, n) _Generic((counts), const MPI_Count *: rs_sum_large, MPI_Count *: rs_sum_large, default: rs_sum)((const void *)(counts), (n))
-
-static inline uint64_t rs_sum(const void *counts, int n)
-{
-    const int *at = counts;
-    uint64_t sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += at[i] > 0 ? (uint64_t)at[i] : 0;
-    return sum;
-}
-
-static inline uint64_t rs_sum_large(const void *counts, int n)
-{
-    const MPI_Count *at = counts;
-    uint64_t sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += at[i] > 0 ? (uint64_t)at[i] : 0;
-    return sum;
-}
-
-static inline void rs_coll(rs_call *c, unsigned op, const rs_group *g, uint64_t bytes)
-{
-    rs_add(c, op, (uint32_t)g->size, 1, bytes);
-}
+/* Of counts of any width. */
+#define RS_SUM(counts, n) __extension__({ \
+    uint64_t rs_sum = 0; \
+    for (int rs_i = 0; rs_i < (n); rs_i++) \
+        rs_sum += (counts)[rs_i] > 0 ? (uint64_t)(counts)[rs_i] : 0; \
+    rs_sum; \
+})
 
 /* Ranks that a rank addresses: the others of an intercommunicator, all of an intracommunicator. */
 static inline int rs_addressed(const rs_group *g) { return g->inter ? g->remote : g->local; }
@@ -311,30 +316,23 @@ static inline int rs_is_root(const rs_group *g, int root) { return g->inter ? ro
     rs_total; \
 })
 
-/* Neighbourhood collectives send one block to each neighbour that exists; each is a peer. */
+/* Neighbourhood collectives send one block to each neighbour that exists: `block` is the bytes to neighbour rs_i. */
+#define RS_NEIGHBOUR_BYTES(g, comm, block) __extension__({ \
+    uint64_t rs_total = 0; \
+    rs_neighbours(g, comm); \
+    for (int rs_i = 0; rs_i < (g)->slots; rs_i++) \
+        if ((g)->neighbour[rs_i] != MPI_PROC_NULL) \
+            rs_total += (block); \
+    rs_total; \
+})
+
+/* Each of them is a peer. */
 #define RS_NEIGHBOURS(call, op, comm, block) do { \
     rs_group *rs_g = rs_comm(comm); \
-    uint64_t rs_total = 0; \
-    int rs_i; \
-    rs_neighbours(rs_g, comm); \
-    for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
-        if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
-            rs_total += (block); \
-    rs_record *rs_own = rs_add((call), (op), (uint32_t)rs_g->size, 1, rs_total); \
-    for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
+    rs_record *rs_own = rs_add((call), (op), (uint32_t)rs_g->size, 1, RS_NEIGHBOUR_BYTES(rs_g, comm, block)); \
+    for (int rs_i = 0; rs_i < rs_g->slots; rs_i++) \
         if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
             rs_add_peer((call)->thread, rs_own, rs_world(rs_g, rs_g->neighbour[rs_i]), RS_NO_TAG, (block)); \
-} while (0)
-
-#define RS_NEIGHBOURS_INIT(call, op, comm, request, block) do { \
-    rs_group *rs_g = rs_comm(comm); \
-    uint64_t rs_total = 0; \
-    int rs_i; \
-    rs_neighbours(rs_g, comm); \
-    for (rs_i = 0; rs_i < rs_g->slots; rs_i++) \
-        if (rs_g->neighbour[rs_i] != MPI_PROC_NULL) \
-            rs_total += (block); \
-    rs_persist((call), (op), 'c', rs_g, 0, RS_NO_TAG, rs_total, (request)); \
 } while (0)
 
 /* ---- one-sided and files ----------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* What a rank leaves, written in one go by system calls that a signal handler may make, or copied for gather.c.
  *
- * Layout of one rank's content, of which a file holds one or, gathered, several, in the machine's byte order: 16 bytes of magic and version, then chunks: four letters, the size of an item
- * (u32), the size of the chunk (u64), the items, zeros to the next multiple of 8. HEAD holds the rank's numbers, OPER the
+ * Layout of one rank's content, of which a file holds one or, gathered, several, in the machine's byte order: 16 bytes
+ * of magic and version, then chunks: four letters, the size of an item (u32), the size of the chunk (u64), the items, zeros to the next multiple of 8. HEAD holds the rank's numbers, OPER the
  * names of the operations, MAPS the executable mappings of /proc/self/maps, PYTH the functions of Python that are call
  * sites, THRD, RECS, PEER and, where asked for, EVNT the state and the tables of each thread, and DONE, empty, ends it. */
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@ static char maps[MAPS];
 static size_t maps_used;
 
 /* What is to be written is listed first and goes out in as few calls as can be: a launcher that asks a process to end
- * kills it soon after. It goes to a file, into memory, or nowhere: then its bytes are only counted. */
+ * kills it soon after. It goes to a file, or into memory as far as there is room. */
 enum { PIECES = 512 };
 typedef struct {
     char tag[4];
@@ -36,9 +36,9 @@ static struct iovec pieces[PIECES];
 static chunk_head heads[PIECES];
 static int listed;
 static struct {
-    int fd;
+    int fd; /* -1: memory */
     char *memory;
-    uint64_t bytes;
+    uint64_t room, bytes;
 } sink;
 
 static int to_file(int fd, struct iovec *at, struct iovec *end)
@@ -68,7 +68,7 @@ static int flush(void)
     if (sink.fd >= 0)
         return to_file(sink.fd, at, end);
     for (; at < end; at++) {
-        if (sink.memory != NULL)
+        if (sink.bytes + at->iov_len <= sink.room)
             memcpy(sink.memory + sink.bytes, at->iov_base, at->iov_len);
         sink.bytes += at->iov_len;
     }
@@ -152,12 +152,6 @@ static void read_maps(void)
 
 static struct stat first_stderr; /* a program may put a file of its own in its place */
 
-static void remember_stderr(void)
-{
-    if (fstat(STDERR_FILENO, &first_stderr) != 0)
-        memset(&first_stderr, 0, sizeof first_stderr);
-}
-
 /* Takes a name by an empty file, which says: this rank began. */
 static int claim(void)
 {
@@ -187,7 +181,8 @@ int rs_output_begin(int writes)
         snprintf(parts[i], PATH, "%.*s.part", PATH - 8, names[i]);
     if (writes ? claim() != 0 : access(folder, W_OK | X_OK) != 0)
         return -1;
-    remember_stderr();
+    if (fstat(STDERR_FILENO, &first_stderr) != 0)
+        memset(&first_stderr, 0, sizeof first_stderr);
     read_maps();
     return 0;
 }
@@ -310,28 +305,18 @@ static void tell_loss(int error, int others)
         return;
 }
 
-uint64_t rs_content_size(void)
+uint64_t rs_content_copy(char *memory, uint64_t room)
 {
     sigset_t before;
     shield(&before);
     read_maps();
     sink.fd = -1;
-    sink.memory = NULL;
+    sink.memory = memory;
+    sink.room = room;
     sink.bytes = 0;
     content(RS_END_FINALIZE, 0);
     unshield(&before);
     return sink.bytes;
-}
-
-void rs_content_copy(char *memory)
-{
-    sigset_t before;
-    shield(&before);
-    sink.fd = -1;
-    sink.memory = memory;
-    sink.bytes = 0;
-    content(RS_END_FINALIZE, 0);
-    unshield(&before);
 }
 
 int rs_file_open(void)
@@ -355,6 +340,9 @@ int rs_file_content(int fd, int how, int number)
     sigset_t before;
     int failed;
     shield(&before);
+    /* After a signal every moment counts: launchers kill soon after they ask. The mappings of MPI_Init will do. */
+    if (how != RS_END_SIGNAL)
+        read_maps();
     sink.fd = fd;
     failed = content(how, number);
     unshield(&before);
@@ -383,12 +371,6 @@ void rs_file_drop(void)
 
 void rs_write(int how, int number)
 {
-    int fd, error = 0;
-    /* After a signal every moment counts: launchers kill soon after they ask. The mappings of MPI_Init will do. */
-    if (how != RS_END_SIGNAL)
-        read_maps();
-    fd = rs_file_open();
-    if (fd < 0 || rs_file_content(fd, how, number) != 0)
-        error = errno;
-    rs_file_close(fd, error, 0);
+    int fd = rs_file_open();
+    rs_file_close(fd, fd < 0 || rs_file_content(fd, how, number) != 0 ? errno : 0, 0);
 }

@@ -317,8 +317,7 @@ RS_HIDDEN void rs_memory(uint64_t *pss, uint64_t *peak);
 /* ---- what is left behind: this rank's content, and the files (output.c, gather.c) ---------------------------------- */
 
 RS_HIDDEN int rs_output_begin(int writes);
-RS_HIDDEN uint64_t rs_content_size(void);
-RS_HIDDEN void rs_content_copy(char *memory); /* as many bytes as the size that was asked for just before */
+RS_HIDDEN uint64_t rs_content_copy(char *memory, uint64_t room); /* its bytes, copied where there is room for all */
 RS_HIDDEN int rs_file_open(void);             /* descriptor, or -1 and errno */
 RS_HIDDEN int rs_file_put(int fd, const void *data, size_t bytes);
 RS_HIDDEN int rs_file_content(int fd, int how, int number);
@@ -326,6 +325,7 @@ RS_HIDDEN void rs_file_close(int fd, int error, int others); /* reports the loss
 RS_HIDDEN void rs_file_drop(void);
 RS_HIDDEN void rs_write(int how, int number);
 
+RS_HIDDEN int rs_idle_request(MPI_Request *request); /* one that ends when it is completed by hand; its error */
 RS_HIDDEN void rs_gather_begin(void);
 RS_HIDDEN int rs_gather_leads(void); /* whether this rank writes a file for others or itself in any case */
 RS_HIDDEN void rs_gather_leave(void);

@@ -11,14 +11,6 @@ from ranksight.comm.tracer.prototypes import Prototype
 _UNTRACED = re.compile(r"^MPI_T_|_(c2f|f2c|f082c|c2f08|f082f|f2f08|toint|fromint)$")
 SMALL = "#define RS_SMALL"
 """Begins a source of wrappers that are built fast and run some nanoseconds slower."""
-HOT = frozenset(
-    [
-        *("Send", "Isend", "Ssend", "Issend", "Rsend", "Irsend", "Bsend", "Ibsend", "Recv", "Irecv", "Sendrecv"),
-        *("Sendrecv_replace", "Probe", "Iprobe", "Start", "Startall", "Wait", "Waitall", "Waitany", "Waitsome"),
-        *("Test", "Testall", "Testany", "Testsome", "Barrier", "Bcast", "Reduce", "Allreduce", "Put", "Get"),
-    ]
-)
-"""Operations that inner loops call."""
 
 
 def operation_name(function: str) -> str:
@@ -61,15 +53,6 @@ def operations(functions: list[Prototype]) -> dict[str, str]:
     return found
 
 
-def around(name: str) -> tuple[str, str]:
-    """Code before and after the functions that end a program, in addition to recording them."""
-    return {
-        "Finalize": ("rs_before_finalize(@, #Finalize);", "rs_after_finalize(@);"),
-        "Session_finalize": ("rs_before_finalize(@, #Session_finalize);", "rs_after_finalize(@);"),
-        "Abort": ("rs_end(RS_END_ABORT, {1});", ""),
-    }.get(name, ("", ""))
-
-
 def fill(code: str, numbers: Mapping[str, int]) -> str:
     """A rule's code with the call, the numbers of operations and the arguments ``a0``, ``a1``, ... put in."""
     code = re.sub(r"#(\w+)", lambda match: str(numbers[match[1]]), code)
@@ -107,18 +90,16 @@ def wrapper(function: Prototype, numbers: Mapping[str, int]) -> str:
             "return r;",
         ]
     else:
-        begin, end = around(name)
         lines = [
             "rs_call c;",
             "int r;",
             "rs_enter(&c, RS_PC);",
-            fill(f"{rule.before} {begin}", numbers),
+            fill(rule.before, numbers),
             f"r = {call};",
             "if (rs_leave(&c)) {",
             f"    if (RS_LIKELY(r == MPI_SUCCESS)) {{ {fill(rule.after, numbers)} }}",
             f"    else rs_failed(&c, {numbers[name]});",
             "}",
-            fill(end, numbers),
             fill(rule.always, numbers),
             "return r;",
         ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranksight.comm.costs import allgather, allreduce, barrier, reduce_scatter, trees
+from ranksight.comm.costs import trees
+from ranksight.comm.costs.collective import collective
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
 
@@ -25,7 +26,7 @@ def test_rings_of_ranks_dealt_in_turn_cross_a_border_in_every_step(p: int, k: in
     """All k ranks of a node send at once to the next node: each block keeps the link k times as long."""
     step = ALPHA + k * G * SIZE
     assert float(fabric(k, "cyclic").ring(np.array(p), SIZE)) == pytest.approx((p - 1) * step)
-    assert float(allgather.ring(np.array(p), np.array(SIZE), fabric(k, "cyclic"))) == pytest.approx((p - 1) * step)
+    assert float(collective("allgather", "ring")(p, SIZE, fabric(k, "cyclic"))) == pytest.approx((p - 1) * step)
 
 
 def test_distances_that_are_multiples_of_the_nodes_stay_inside_where_ranks_are_dealt_in_turn() -> None:
@@ -54,21 +55,25 @@ def test_a_ring_in_blocks_crosses_each_border_once() -> None:
 def test_collectives_on_one_level(p: int) -> None:
     flat, ranks, size = Fabric.flat(FAR), np.array(p), np.array(SIZE)
     rounds, y = int(np.log2(p)), 3e-10
-    assert float(barrier.recursive_exchange(ranks, size, flat)) == pytest.approx(rounds * (ALPHA + (G + y) * SIZE))
+
+    def cost(operation: str, kind: str) -> float:
+        return float(collective(operation, kind)(p, SIZE, flat))
+
+    assert cost("allreduce", "recursive_doubling") == pytest.approx(rounds * (ALPHA + (G + y) * SIZE))
     around = 2 * (p - 1) * ALPHA + 2 * (p - 1) / p * SIZE * G + (p - 1) / p * y * SIZE
-    assert float(allreduce.ring(ranks, size, flat)) == pytest.approx(around)
+    assert cost("allreduce", "ring") == pytest.approx(around)
     halves = 2 * rounds * ALPHA + 2 * (p - 1) / p * SIZE * G + (p - 1) / p * y * SIZE
-    assert float(allreduce.rabenseifner(ranks, size, flat)) == pytest.approx(halves)
+    assert cost("allreduce", "rabenseifner") == pytest.approx(halves)
     blocks = rounds * ALPHA + (p - 1) * (G + y) * SIZE
-    assert float(reduce_scatter.recursive_halving(ranks, size, flat)) == pytest.approx(blocks)
-    assert float(trees.binomial(ranks, size, flat, size * y)) == pytest.approx(rounds * (ALPHA + (G + y) * SIZE))
+    assert cost("reduce_scatter", "recursive_halving") == pytest.approx(blocks)
+    assert float(trees.binomial(ranks, size, flat, y)) == pytest.approx(rounds * (ALPHA + (G + y) * SIZE))
 
 
-def test_a_pipelined_chain_passes_pieces_on() -> None:
-    flat = Fabric.flat(FAR)
-    piece = ALPHA + G * SIZE / 10
-    found = trees.chain(np.array(5), np.array(SIZE), flat, np.array(0.0), segment=SIZE / 10)
-    assert float(found) == pytest.approx((5 - 2 + 10) * piece)
+def test_a_chain_passes_the_vector_from_rank_to_rank() -> None:
+    found = trees.chain(np.array(5), np.array(SIZE), Fabric.flat(FAR), 3e-10)
+    assert float(found) == pytest.approx(4 * (ALPHA + (G + 3e-10) * SIZE))
+    found = trees.chain(np.array(12), np.array(SIZE), fabric(4))
+    assert float(found) == pytest.approx(2 * (ALPHA + G * SIZE) + 9 * (5e-7 + 2e-10 * SIZE))
 
 
 def test_pieces_of_a_function_of_size_begin_at_their_first_byte() -> None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
+from ranksight.comm.patterns.distances import Shift
 from ranksight.comm.patterns.rule import Rule
-from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.errors import InputError
 from ranksight.model.application.bulk_synchronous import Application

@@ -12,10 +12,8 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.comm.patterns.hypercube import Hypercube
-from ranksight.comm.patterns.offset import Offset
+from ranksight.comm.patterns.distances import Hypercube, Offset, Shift
 from ranksight.comm.patterns.rule import Rule
-from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError

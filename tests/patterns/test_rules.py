@@ -11,19 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.comm.patterns.communicators import UNKNOWN, CommunicatorSize, communicator_sizes
-from ranksight.comm.patterns.dissemination import Dissemination
-from ranksight.comm.patterns.everyone import Everyone
-from ranksight.comm.patterns.fraction import Fraction
+from ranksight.comm.patterns.distances import Dissemination, Fraction, Hypercube, Offset, Shift
 from ranksight.comm.patterns.grid import Cartesian
-from ranksight.comm.patterns.hypercube import Hypercube
-from ranksight.comm.patterns.offset import Offset
 from ranksight.comm.patterns.recognition import Explanation, disagree, distinguishing_ranks, explain
-from ranksight.comm.patterns.root import Root
+from ranksight.comm.patterns.roles import Everyone, Root, Transpose, Tree
 from ranksight.comm.patterns.rule import EdgeSet, Links, Rule, rule_from
-from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
-from ranksight.comm.patterns.transpose import Transpose
-from ranksight.comm.patterns.tree import Tree
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
 from ranksight.model.messages.sharing import share_links

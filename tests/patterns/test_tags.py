@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.comm.patterns.everyone import Everyone
+from ranksight.comm.patterns.distances import Shift
 from ranksight.comm.patterns.grid import Cartesian
+from ranksight.comm.patterns.roles import Everyone, Transpose
 from ranksight.comm.patterns.rule import Rule
-from ranksight.comm.patterns.shift import Shift
 from ranksight.comm.patterns.steps import Step
-from ranksight.comm.patterns.transpose import Transpose
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
