@@ -178,7 +178,8 @@ class Application(Stored):
         for name, law in ((BANDWIDTH, self.sharing), (CACHE, self.cached)):
             if law is not None:
                 found = law.forecast(points, level, at)
-                laws.add_shared(name, law, found, self._applies(name, law, found.time, points))
+                other = self.by_cache(law.kernels)[:, None] & (name == BANDWIDTH)
+                laws.add_shared(name, law, found, found.answers & ~other)
         laws.no_narrower(self.pace)
         if self.resources is not None:
             imputed = {name for name, yes in zip(self.resources.kernels, self.resources.imputed, strict=True) if yes}
@@ -187,13 +188,6 @@ class Application(Stored):
             if imputed and laws.given_parts is not None:
                 laws.only(CONSTANT_CPI, imputed, laws.given_parts.forecast())
         return laws
-
-    def _applies(self, name: str, law: Sharing, time: Forecast, points: Array) -> Mask:
-        """Where a law of shared bandwidth applies (K, k)."""
-        answers = np.isfinite(time.value) & ~np.isin(time.status, forecast.INSUFFICIENT)
-        if name == BANDWIDTH:
-            answers &= ~self.by_cache(law.kernels)[:, None]
-        return np.asarray(answers & law.applies(points))
 
     def _cycles(
         self,

@@ -13,7 +13,6 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.kernel_time.counted import Counted, Times
-from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.stacking import (
     BANDWIDTH,
     CACHE,
@@ -29,6 +28,7 @@ from ranksight.model.kernel_time.stacking import (
 )
 from ranksight.model.priors import SHOWN, STALLS_UNCOUNTED, VAGUE
 from ranksight.model.resource.equation import LEVELS, Parts, Resources
+from ranksight.model.resource.spread import Spread
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import READ, Shared, Sharing
 from ranksight.model.structure.functions import rows_of
@@ -39,6 +39,10 @@ NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
 """Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""
 COUNTING = (COUNTED, BANDWIDTH, CACHE, CONSTANT_CPI)
 """Laws that count what a kernel does."""
+UNDETERMINED = (
+    "times alone inside one memory domain that do not fall as 1 / ranks do not show what further domains bring: "
+    "measure fewer ranks as well, or count instructions"
+)
 BUSY = "busy"
 """Part of the time that the interface of a rank's memory domain is at work."""
 
@@ -85,7 +89,9 @@ class Laws:
         """Each kernel's own function of time."""
         kernels = tuple(timed)
         own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
-        self.laws[FUNCTION] = Law.of(kernels, own, ~np.isin(own.status, forecast.INSUFFICIENT), ("",) * len(kernels))
+        spread = Spread.of(own)
+        answers = np.isfinite(spread.centre) & ~np.isin(own.status, forecast.INSUFFICIENT)
+        self.laws[FUNCTION] = Law(kernels, spread, answers, ("",) * len(kernels))
 
     def add_counted(self, counted: Counted, times: Times) -> None:
         """The counted equation, and the cost of a unit of work."""
@@ -109,7 +115,8 @@ class Laws:
         """
         said = parts.forecast()
         missing = np.isin(said.status, forecast.INSUFFICIENT)
-        law = Law.of(resources.kernels, said, ~missing, resources.evidence)
+        spread = Spread.of(said)
+        law = Law(resources.kernels, spread, np.isfinite(spread.centre) & ~missing, resources.evidence)
         if regime is not None:
             waits = np.nan_to_num(parts.memory.sum(axis=2) / np.where(said.value > 0, said.value, np.nan))
             waits = np.clip(waits, STALLS_UNCOUNTED, 1.0)
@@ -127,10 +134,11 @@ class Laws:
 
     def add_shared(self, name: str, law: Sharing, shared: Shared, answers: Mask) -> None:
         """Bandwidth of memory, or of a cache, that ranks share."""
-        self.laws[name] = Law.of(law.kernels, shared.time, answers, law.evidence)
-        refused = law.refused(shared.time)
-        for at in np.flatnonzero(refused.any(axis=1)).tolist():
-            self.refused[law.kernels[at]] = refused[at], shared.time.status[at], shared.time.reason[at]
+        self.laws[name] = Law(law.kernels, shared.time, answers, law.evidence)
+        shape = shared.answers.shape[1:]
+        for at in np.flatnonzero(shared.undetermined.any(axis=1)).tolist():
+            status, reason = np.full(shape, forecast.FEW_POINTS), np.full(shape, UNDETERMINED, dtype=object)
+            self.refused[law.kernels[at]] = shared.undetermined[at], status, reason
         held = {
             "execution": shared.execution,
             loads_of(law.resource): shared.transfer,

@@ -27,8 +27,9 @@ from ranksight.model.kernel_time.counted import (
     Where,
     occupancy,
 )
-from ranksight.model.kernel_time.perwork import PerWork, Spread
+from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
+from ranksight.model.resource.spread import Spread
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import median
 from ranksight.model.sharing.domains import Domains
@@ -264,9 +265,8 @@ def _unsaturated(
     domains = model.where.domains
     if domains is None or domains.domain is None:
         return stalled, 1.0
-    nothing = np.zeros(time.shape)
-    memory = Spread(log(levels[3]), nothing, nothing)
-    works = {name: Spread(counts[name], nothing, nothing) for name in ("bytes_mem_read", "bytes_mem_written")}
+    memory = Spread.exact(log(levels[3]))
+    works = {name: Spread.exact(counts[name]) for name in ("bytes_mem_read", "bytes_mem_written")}
     need = model.need(memory, points, works)
     if need is None:
         return stalled, 1.0
