@@ -97,12 +97,13 @@ class Application(Stored):
         :meth:`ranksight.model.resource.equation.Resources.parts`."""
         if self.resources is None:
             return None
-        found = self.resources.parts(points, requirements, rows, level)
+        found = self.resources.parts(points, requirements, rows)
         if self.imbalances is None or not self.imbalances.held or not self.resources.averaged.any():
             return found
         averaged = self.resources.averaged[:, None]
         ratio, reach = self.imbalances.reaching(self.resources.kernels, points, level)
-        return found.times(np.where(averaged, ratio, 1.0), np.where(averaged, reach, 0.0))
+        deviation = reach / float(special.ndtri((1 + level) / 2))
+        return found.times(np.where(averaged, ratio, 1.0), np.where(averaged, deviation, 0.0))
 
     def refine(
         self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
@@ -131,7 +132,7 @@ class Application(Stored):
         here = np.ones(mixed.value.shape, dtype=bool)
         said = choose(said, mixed, index, here)
         said = self._cycles(said, mixed, timed, rows, times)
-        terms = terms_of(self.counted, times, self.resources, parts, level)
+        terms = terms_of(self.counted, times, self.resources, parts, mixed, timed)
         if self.cache is not None and terms is not None:
             said = self._opened(said, functions, points, said if share is None else share.said, terms)
         own = weights[names.index(FUNCTION)]
@@ -186,7 +187,7 @@ class Application(Stored):
             if self.resources.equation == "literal":
                 laws.leave((CONSTANT_CPI,), np.ones(len(points), dtype=bool))
             if imputed and laws.given_parts is not None:
-                laws.only(CONSTANT_CPI, imputed, laws.given_parts.forecast())
+                laws.only(CONSTANT_CPI, imputed, forecast.IMPUTED)
         return laws
 
     def _cycles(
