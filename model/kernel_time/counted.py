@@ -40,8 +40,6 @@ COUNTS = ("instructions", "flops_dp", "bytes_mem_read", "bytes_mem_written")
 """Metrics whose functions the equation asks for."""
 PER_RANK, NOTHING, WAITING, BEYOND_L1 = "work per rank", "nothing", "waiting", "waiting beyond L1"
 """Kinds of work that are no metric. Loads that the first level serves may be hidden altogether."""
-HYPOTHESES = 3
-"""Compositions whose waiting stalls are measured by."""
 RANKS = 2
 """Column of ln ranks among the coordinates."""
 
@@ -157,6 +155,14 @@ class Counted(Stored):
     bandwidth: float  # measured over described bandwidth of a domain, 1 or more
     offset: Array  # (K,): logarithm of time x clock over cycles; NaN where it changes or cycles were not counted
 
+    def __post_init__(self) -> None:
+        # Up to version 4 of the file stalls were learned by the waiting of three compositions, the best one first.
+        if self.stall is not None and f"{WAITING} 0" in self.stall.names:
+            best = [at for at, name in enumerate(self.stall.names) if not name.endswith((" 1", " 2"))]
+            names = tuple(self.stall.names[at].removesuffix(" 0") for at in best)
+            stall = PerWork(names, self.stall.prior[best], tuple(self.stall.rates[at] for at in best))
+            object.__setattr__(self, "stall", stall)
+
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
         domains = self.where.domains
@@ -178,24 +184,18 @@ class Counted(Stored):
             return Spread.exact(np.broadcast_to(self.where.work.logarithm(points), shape))
         return Spread.of(counts, np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
 
-    def loads(
-        self, points: Array, work_points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]
-    ) -> list[list[Spread]]:
-        """Logarithms of the loads of each level (4) under each of :data:`HYPOTHESES`, (h, 4) of (K, k)."""
+    def loads(self, points: Array, work_points: Array, works: dict[str, Spread]) -> tuple[Array, Array, Array]:
+        """Logarithms of the loads that each level serves (4, K, k), by the best hypothesis of each kernel, and their
+        deviations downwards and upwards (K, k)."""
         assert self.caches is not None
         x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
-        shape = (HYPOTHESES, 4, len(self.kernels), len(points))
-        each, works = np.full(shape, np.nan), {}
-        for name in {name for _, name in self.compositions if name}:
-            works[name] = self.work(name, work_points, counts, rows)
-        sides = np.zeros((2, *shape[2:]))
+        shape = len(self.kernels), len(points)
+        each, sides = np.full((4, *shape), np.nan), np.zeros((2, *shape))
         for at, (held, name) in enumerate(self.compositions):
-            if held is None:
-                continue
-            count = min(HYPOTHESES, len(held.weight))
-            each[:count, :, at] = log(held.per_work(x, capacities)[:count]) + works[name].centre[at]
-            sides[0, at], sides[1, at] = works[name].down[at], works[name].up[at]
-        return [[Spread(one, sides[0], sides[1]) for one in level] for level in each]
+            if held is not None:
+                each[:, at] = log(held.per_work(x, capacities)[0]) + works[name].centre[at]
+                sides[:, at] = works[name].down[at], works[name].up[at]
+        return each, *sides
 
     def at(
         self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int], work_points: Array | None = None
@@ -220,7 +220,7 @@ class Counted(Stored):
             levels = np.repeat(empty[..., None], 4, axis=2)
             return Times(whole, none, empty, empty, levels, none, none, f, levels, empty)
         execution = self.execution.at([works[name] for name in self.execution.names], inputs)
-        loads, memory, kinds = self._waiting(points, work_points, counts, rows, f, works)
+        loads, memory, kinds = self._waiting(points, work_points, f, works)
         levels = loads * self.latencies_at(np.exp(f.centre[0])).T
         waiting = log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
@@ -262,32 +262,18 @@ class Counted(Stored):
         return changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
 
     def _waiting(
-        self,
-        points: Array,
-        work_points: Array,
-        counts: Forecast,
-        rows: Mapping[tuple[str, str], int],
-        f: Spread,
-        works: dict[str, Spread],
+        self, points: Array, work_points: Array, f: Spread, works: dict[str, Spread]
     ) -> tuple[Array, Spread | None, dict[str, Spread]]:
-        """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with those of
-        :data:`HYPOTHESES`."""
-        shape = (len(self.kernels), len(points))
-        kinds = dict(works)
+        """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with the cycles
+        that loads wait."""
         if self.caches is None:
-            return np.full((*shape, 4), np.nan), None, kinds
-        latency = self.latencies_at(np.exp(f.centre[0]))
-        every = self.loads(points, work_points, counts, rows)
-        for h, each in enumerate(every):
-            cycles = np.stack([np.exp(one.centre) * lat for one, lat in zip(each, latency, strict=True)])
-            with np.errstate(divide="ignore"):
-                for name, some in ((WAITING, cycles), (BEYOND_L1, cycles[1:])):
-                    kinds[f"{name} {h}"] = Spread(np.log(some.sum(axis=0)), each[0].down, each[0].up)
-        chance = self.chances()
-        loads = np.exp(np.stack([[one.centre for one in each] for each in every]))
-        total = np.einsum("hK,hlKk->Kkl", chance, np.nan_to_num(loads))
-        memory = average([each[3] for each in every], np.broadcast_to(chance[..., None], (len(every), *shape)))
-        return np.where(chance.sum(axis=0)[:, None, None] > 0, total, np.nan), memory, kinds
+            return np.full((len(self.kernels), len(points), 4), np.nan), None, works
+        each, down, up = self.loads(points, work_points, works)
+        cycles = np.exp(each) * self.latencies_at(np.exp(f.centre[0]))[:, None]
+        kinds = {
+            name: Spread(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
+        }
+        return np.moveaxis(np.exp(each), 0, 2), Spread(each[3], down, up), {**works, **kinds}
 
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
@@ -307,14 +293,6 @@ class Counted(Stored):
         """Cycles (4, k) of a load at clocks `frequency` (k,): caches go with the clock, memory does not."""
         found = np.repeat(self.latencies[:, None], len(frequency), axis=1)
         found[3] *= frequency / self.frequency
-        return found
-
-    def chances(self) -> Array:
-        """Weights of the compositions of each kernel, (h, K)."""
-        found = np.zeros((HYPOTHESES, len(self.kernels)))
-        for at, (held, _) in enumerate(self.compositions):
-            if held is not None:
-                found[: len(held.weight), at] = held.weight[:HYPOTHESES] / held.weight[:HYPOTHESES].sum()
         return found
 
     def need(self, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread | None:
