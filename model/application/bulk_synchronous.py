@@ -97,12 +97,13 @@ class Application(Stored):
         :meth:`ranksight.model.resource.equation.Resources.parts`."""
         if self.resources is None:
             return None
-        found = self.resources.parts(points, requirements, rows, level)
+        found = self.resources.parts(points, requirements, rows)
         if self.imbalances is None or not self.imbalances.held or not self.resources.averaged.any():
             return found
         averaged = self.resources.averaged[:, None]
         ratio, reach = self.imbalances.reaching(self.resources.kernels, points, level)
-        return found.times(np.where(averaged, ratio, 1.0), np.where(averaged, reach, 0.0))
+        deviation = reach / float(special.ndtri((1 + level) / 2))
+        return found.times(np.where(averaged, ratio, 1.0), np.where(averaged, deviation, 0.0))
 
     def refine(
         self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
@@ -131,7 +132,7 @@ class Application(Stored):
         here = np.ones(mixed.value.shape, dtype=bool)
         said = choose(said, mixed, index, here)
         said = self._cycles(said, mixed, timed, rows, times)
-        terms = terms_of(self.counted, times, self.resources, parts, level)
+        terms = terms_of(self.counted, times, self.resources, parts, mixed, timed)
         if self.cache is not None and terms is not None:
             said = self._opened(said, functions, points, said if share is None else share.said, terms)
         own = weights[names.index(FUNCTION)]
@@ -178,22 +179,16 @@ class Application(Stored):
         for name, law in ((BANDWIDTH, self.sharing), (CACHE, self.cached)):
             if law is not None:
                 found = law.forecast(points, level, at)
-                laws.add_shared(name, law, found, self._applies(name, law, found.time, points))
+                other = self.by_cache(law.kernels)[:, None] & (name == BANDWIDTH)
+                laws.add_shared(name, law, found, found.answers & ~other)
         laws.no_narrower(self.pace)
         if self.resources is not None:
             imputed = {name for name, yes in zip(self.resources.kernels, self.resources.imputed, strict=True) if yes}
             if self.resources.equation == "literal":
                 laws.leave((CONSTANT_CPI,), np.ones(len(points), dtype=bool))
             if imputed and laws.given_parts is not None:
-                laws.only(CONSTANT_CPI, imputed, laws.given_parts.forecast())
+                laws.only(CONSTANT_CPI, imputed, forecast.IMPUTED)
         return laws
-
-    def _applies(self, name: str, law: Sharing, time: Forecast, points: Array) -> Mask:
-        """Where a law of shared bandwidth applies (K, k)."""
-        answers = np.isfinite(time.value) & ~np.isin(time.status, forecast.INSUFFICIENT)
-        if name == BANDWIDTH:
-            answers &= ~self.by_cache(law.kernels)[:, None]
-        return np.asarray(answers & law.applies(points))
 
     def _cycles(
         self,

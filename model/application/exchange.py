@@ -18,11 +18,11 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.learn_counted import located
-from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import RARE_TERM, REPEATED
+from ranksight.model.resource.spread import Spread
 from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.reducing import Series

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.kernel_time.counted import Counted, Times
-from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.stacking import (
     BANDWIDTH,
     CACHE,
@@ -29,6 +28,7 @@ from ranksight.model.kernel_time.stacking import (
 )
 from ranksight.model.priors import SHOWN, STALLS_UNCOUNTED, VAGUE
 from ranksight.model.resource.equation import LEVELS, Parts, Resources
+from ranksight.model.resource.spread import Spread
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import READ, Shared, Sharing
 from ranksight.model.structure.functions import rows_of
@@ -39,6 +39,10 @@ NO_LAW = (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED)
 """Abstentions of a function of time that no law overrules: nothing was measured, or nothing of that kind varied."""
 COUNTING = (COUNTED, BANDWIDTH, CACHE, CONSTANT_CPI)
 """Laws that count what a kernel does."""
+UNDETERMINED = (
+    "times alone inside one memory domain that do not fall as 1 / ranks do not show what further domains bring: "
+    "measure fewer ranks as well, or count instructions"
+)
 BUSY = "busy"
 """Part of the time that the interface of a rank's memory domain is at work."""
 
@@ -85,7 +89,9 @@ class Laws:
         """Each kernel's own function of time."""
         kernels = tuple(timed)
         own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
-        self.laws[FUNCTION] = Law.of(kernels, own, ~np.isin(own.status, forecast.INSUFFICIENT), ("",) * len(kernels))
+        spread = Spread.of(own)
+        answers = np.isfinite(spread.centre) & ~np.isin(own.status, forecast.INSUFFICIENT)
+        self.laws[FUNCTION] = Law(kernels, spread, answers, ("",) * len(kernels))
 
     def add_counted(self, counted: Counted, times: Times) -> None:
         """The counted equation, and the cost of a unit of work."""
@@ -107,15 +113,12 @@ class Laws:
         Which part of a time is stalls rests on one blocking factor for all runs; `regime` (k,) is the standard
         deviation of the logarithm by which that may change at each configuration.
         """
-        said = parts.forecast()
-        missing = np.isin(said.status, forecast.INSUFFICIENT)
-        law = Law.of(resources.kernels, said, ~missing, resources.evidence)
+        spread = parts.time
+        answers = parts.answers & np.isfinite(spread.centre)
         if regime is not None:
-            waits = np.nan_to_num(parts.memory.sum(axis=2) / np.where(said.value > 0, said.value, np.nan))
-            waits = np.clip(waits, STALLS_UNCOUNTED, 1.0)
-            down, up = (np.hypot(side, waits * regime) for side in (law.spread.down, law.spread.up))
-            law = replace(law, spread=Spread(law.spread.centre, down, up))
-        self.laws[CONSTANT_CPI] = law
+            waits = np.nan_to_num(parts.memory.sum(axis=2) / np.exp(spread.centre))
+            spread = spread.wider(np.clip(waits, STALLS_UNCOUNTED, 1.0) * regime)
+        self.laws[CONSTANT_CPI] = Law(resources.kernels, spread, answers, resources.evidence)
         levels = {name: parts.memory[..., at] for at, name in enumerate(LEVELS)}
         self.parts[CONSTANT_CPI] = resources.kernels, {"execution": parts.execution, **levels}
 
@@ -127,10 +130,11 @@ class Laws:
 
     def add_shared(self, name: str, law: Sharing, shared: Shared, answers: Mask) -> None:
         """Bandwidth of memory, or of a cache, that ranks share."""
-        self.laws[name] = Law.of(law.kernels, shared.time, answers, law.evidence)
-        refused = law.refused(shared.time)
-        for at in np.flatnonzero(refused.any(axis=1)).tolist():
-            self.refused[law.kernels[at]] = refused[at], shared.time.status[at], shared.time.reason[at]
+        self.laws[name] = Law(law.kernels, shared.time, answers, law.evidence)
+        shape = shared.answers.shape[1:]
+        for at in np.flatnonzero(shared.undetermined.any(axis=1)).tolist():
+            status, reason = np.full(shape, forecast.FEW_POINTS), np.full(shape, UNDETERMINED, dtype=object)
+            self.refused[law.kernels[at]] = shared.undetermined[at], status, reason
         held = {
             "execution": shared.execution,
             loads_of(law.resource): shared.transfer,
@@ -141,15 +145,15 @@ class Laws:
         if name == BANDWIDTH:
             self.quantities[name] = law.kernels, {READ: shared.reads, BUSY: shared.busy}
 
-    def only(self, name: str, kernels: set[str], said: Forecast) -> None:
-        """Leave some kernels to one law, whose forecast is `said`: nothing else was measured of them."""
+    def only(self, name: str, kernels: set[str], status: int) -> None:
+        """Leave some kernels to one law, with a `status` of their answers: nothing else was measured of them."""
         for law, held in self.laws.items():
             mine = np.array([kernel in kernels for kernel in held.kernels], dtype=bool)
             if law != name and mine.any():
                 self.laws[law] = replace(held, answers=held.answers & ~mine[:, None])
-        for at, kernel in enumerate(self.laws[name].kernels):
-            if kernel in kernels:
-                self.refused[kernel] = said.status[at] != forecast.OK, said.status[at], said.reason[at]
+        shape = self.laws[name].answers.shape[1:]
+        refused = np.ones(shape, bool), np.full(shape, status), np.full(shape, forecast.REASONS[status], dtype=object)
+        self.refused |= dict.fromkeys(kernels, refused)
 
     def leave(self, names: tuple[str, ...], where: Mask) -> None:
         """Leave the configurations `where` (k,) to the laws `names`, for the kernels that these predict there."""
@@ -221,9 +225,13 @@ class Laws:
         """Seconds (K, k) of each part of `value` (K, k): those of the laws that say what their times are made of, by
         their weights; without one, all of it is direct."""
         found: dict[str, Array] = {"direct": np.zeros(value.shape)}
-        for law, (theirs, parts) in self.parts.items():
+        rest = np.ones(value.shape)
+        for law, (theirs, parts) in sorted(self.parts.items(), key=lambda part: part[0] == CONSTANT_CPI):
             mine = places(theirs, kernels)
-            weight = np.where((mine >= 0)[:, None], share[names.index(law)], 0.0)
+            # The equation of constant CPI divides the times of laws that do not say what theirs are made of, too.
+            own = rest if law == CONSTANT_CPI else share[names.index(law)]
+            weight = np.where((mine >= 0)[:, None], own, 0.0)
+            rest = rest - weight
             for name, seconds in self._by_equation(theirs, parts).items():
                 part = np.where(weight > 0, weight * np.nan_to_num(seconds[mine]), 0.0)
                 found[name] = found.get(name, 0.0) + part
@@ -280,9 +288,19 @@ def methods(names: tuple[str, ...], share: Array, details: NDArray[np.object_]) 
 
 
 def terms_of(
-    counted: Counted | None, times: Times | None, resources: Resources | None, parts: Parts | None, level: float
+    counted: Counted | None,
+    times: Times | None,
+    resources: Resources | None,
+    parts: Parts | None,
+    mixed: Forecast,
+    timed: Mapping[str, int],
 ) -> Terms | None:
-    """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none."""
+    """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none.
+
+    Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
+    the kernels in `timed`.
+    """
+    level = mixed.level
     blocks: list[tuple[tuple[str, ...], tuple[Array, ...], Mask, tuple[str, ...]]] = []
     z = float(special.ndtri((1 + level) / 2))
     if counted is not None and times is not None and counted.split.any():
@@ -300,11 +318,15 @@ def terms_of(
     if resources is not None and parts is not None:
         known = set() if not blocks else set(blocks[0][0])
         keep = np.array([kernel not in known for kernel in resources.kernels], dtype=bool)
-        shape = (int(keep.sum()), parts.value.shape[1])
+        shape = (int(keep.sum()), mixed.value.shape[1])
         cpi = np.broadcast_to((resources.cpi * resources.scale)[keep][:, None], shape)
         clock = np.full(shape, resources.machine.frequency)
-        b = parts.blocking
-        ends = [cpi, cpi, cpi, b.value[keep], b.lower[keep], b.upper[keep], clock, clock, clock]
+        mine, own = places(tuple(timed), resources.kernels)[keep], parts.time.interval(level)
+        blocking = []
+        for seconds, end in zip(own, ("value", "lower", "upper"), strict=True):
+            seconds = np.where((mine >= 0)[:, None], getattr(mixed, end)[mine], seconds[keep])
+            blocking.append(ratio(seconds - parts.execution[keep], parts.waiting[keep], 0.0))
+        ends = [cpi, cpi, cpi, *blocking, clock, clock, clock]
         names = tuple(kernel for kernel, yes in zip(resources.kernels, keep.tolist(), strict=True) if yes)
         method = tuple(text for text, yes in zip(resources.evidence, keep.tolist(), strict=True) if yes)
         blocks.append((names, tuple(ends), resources.counted[keep], method))

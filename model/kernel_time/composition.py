@@ -15,29 +15,20 @@ Systems Journal 9, 78).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
-
-if TYPE_CHECKING:
-    import lmfit
-
+from ranksight.model.resource.marquardt import least_squares
 
 SHARPNESS_LIMITS = (0.5, 16.0)
 """Smallest and largest p of the refinement."""
 REACH = 2.0
 """e-folds of b up to which the refinement goes from a point of the grid."""
-STEPS = 60
-"""Steps of the refinement for all kernels at once."""
-SETTLED = 1e-5
-"""Relative change of b and p below which the refinement ends; of the squares, its square."""
-DIFFERENCE = 1e-6
-"""Change of b and p that derivatives are taken with."""
 AT_ONCE = 256
 """Kernels whose grids are in memory together."""
 PER_FOLD = 2.0
@@ -180,7 +171,7 @@ def _fit(grid: _Hypotheses, loads: Array, squares: Array, x: Array, capacities: 
         start = np.stack([grid.scale[best], grid.sharpness[best]], axis=1)
         refined = _Refinement(loads[some], squares[some], x, capacities[which])
         start[some] = refined.best(start[some])
-        found, height, rest = refined.at(start[some])
+        found, height, rest = refined.at(start[some], np.arange(len(some)))
         levels, heights, errors = np.zeros((count, 4)), np.zeros(count), np.full(count, np.inf)
         levels[some], heights[some], errors[some] = found, height, np.sqrt((rest**2).sum(axis=1) / n)
         kind = np.full(count, which)
@@ -264,16 +255,16 @@ class _Sums:
 
 @dataclass(frozen=True)
 class _Refinement:
-    """The best points of the grid, with ln b and p between its points."""
+    """Squared errors of m kernels with ln b and p between the points of the grid."""
 
     loads: Array  # (m, 4, n): of one kernel each, and weights of squared errors
     squares: Array  # (m, 4, n)
     x: Array  # (n,)
     capacities: Array  # (3, n)
 
-    def at(self, point: Array) -> tuple[Array, Array, Array]:
-        """n_l0 (m, 4), a (m,) and weighted errors (m, 4 n) at ln b and p (m, 2)."""
-        q, y = self.squares, self.loads
+    def at(self, point: Array, rows: Index) -> tuple[Array, Array, Array]:
+        """n_l0 (r, 4), a (r,) and weighted errors (r, 4 n) of the kernels `rows` (r,) at ln b and p (r, 2)."""
+        q, y = self.squares[rows], self.loads[rows]
         capacities = np.broadcast_to(self.capacities, (len(point), 3, len(self.x)))
         shares = _shares(point[:, 0], point[:, 1], self.x, capacities)
         sums = _Sums(*(part.sum(axis=2).T for part in (q, q * y, q * shares, q * shares**2, q * shares * y)))
@@ -282,55 +273,7 @@ class _Refinement:
         return constant.T, amplitude, rest.reshape(len(point), 4 * len(self.x))
 
     def best(self, start: Array) -> Array:
-        """ln b and p (m, 2) of least squares, by Levenberg and Marquardt's steps for all at once (Marquardt 1963, J.
-        SIAM 11, 431); lmfit takes those that such steps do not settle."""
+        """ln b and p (m, 2) of least squares."""
         low, high = start + np.array([-REACH, 0.0]), start + np.array([REACH, 0.0])
         low[:, 1], high[:, 1] = SHARPNESS_LIMITS
-        point, damping, unsettled = start.copy(), np.full(len(start), 1e-3), np.arange(len(start))
-        for _ in range(STEPS):
-            if not len(unsettled):
-                break
-            part, here = replace(self, loads=self.loads[unsettled], squares=self.squares[unsettled]), point[unsettled]
-            least, most = low[unsettled], high[unsettled]
-            rest = part.at(here)[2]
-            slope = part._slope(here, rest, most)
-            gradient, normal = np.einsum("mri,mr->mi", slope, rest), np.einsum("mri,mrj->mij", slope, slope)
-            # A limit that the errors would push past holds.
-            free = ~(((here <= least) & (gradient > 0)) | ((here >= most) & (gradient < 0)))
-            normal = np.where(free[:, :, None] & free[:, None, :], normal, 0.0)
-            diagonal = np.maximum(np.einsum("mii->mi", normal), 1e-30)
-            normal = normal + np.eye(2) * (damping[unsettled, None] * diagonal)[:, None, :] + np.eye(2) * 1e-30
-            step = -np.linalg.solve(normal, (free * gradient)[..., None])[..., 0]
-            trial = np.clip(here + step, least, most)
-            before, after = (rest**2).sum(axis=1), (part.at(trial)[2] ** 2).sum(axis=1)
-            better = after <= before
-            point[unsettled[better]] = trial[better]
-            damping[unsettled] = np.where(better, damping[unsettled] / 4, damping[unsettled] * 4)
-            small = (np.abs(trial - here) <= SETTLED * (1 + np.abs(here))).all(axis=1)
-            done = small | (better & (before - after <= SETTLED**2 * before))
-            unsettled = unsettled[~done]
-        for at in unsettled.tolist():
-            one = replace(self, loads=self.loads[at : at + 1], squares=self.squares[at : at + 1])
-            point[at] = one.by_lmfit(point[at], low[at], high[at])
-        return point
-
-    def _slope(self, point: Array, rest: Array, most: Array) -> Array:
-        """Derivatives (m, 4 n, 2) of the errors by differences, away from the upper limits."""
-        step = np.where(point + DIFFERENCE > most, -DIFFERENCE, DIFFERENCE)
-        return np.stack(
-            [(self.at(point + step * unit)[2] - rest) / (step @ unit)[:, None] for unit in np.eye(2)], axis=2
-        )
-
-    def by_lmfit(self, point: Array, least: Array, most: Array) -> Array:
-        """ln b and p (2,) of a single kernel."""
-        import lmfit  # takes as long as the rest of a prediction
-
-        start = lmfit.Parameters()
-        for name, value, low, high in zip(("scale", "sharpness"), point, least, most, strict=True):
-            start.add(name, float(value), min=float(low), max=float(high))
-
-        def values(parameters: lmfit.Parameters) -> Array:
-            return np.array([float(parameters[name]) for name in parameters])
-
-        found = lmfit.minimize(lambda p: self.at(values(p)[None])[2][0], start, method="least_squares", max_nfev=200)
-        return values(found.params)
+        return least_squares(lambda point, rows: self.at(point, rows)[2], start, low, high)

@@ -22,14 +22,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
+from ranksight.core.arrays import Array, Mask, log, log_ratio
 from ranksight.model.kernel_time.composition import Caches, Composition
-from ranksight.model.kernel_time.perwork import PerWork, Spread, average
+from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates, changed, unseen
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import FULL_NODE
+from ranksight.model.resource.spread import Spread, added, average, longer
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.domains import Domains, needs
@@ -40,12 +40,6 @@ COUNTS = ("instructions", "flops_dp", "bytes_mem_read", "bytes_mem_written")
 """Metrics whose functions the equation asks for."""
 PER_RANK, NOTHING, WAITING, BEYOND_L1 = "work per rank", "nothing", "waiting", "waiting beyond L1"
 """Kinds of work that are no metric. Loads that the first level serves may be hidden altogether."""
-HYPOTHESES = 3
-"""Compositions whose waiting stalls are measured by."""
-WIDE = 50.0
-"""Logarithm that stands for an end that is not known."""
-
-
 RANKS = 2
 """Column of ln ranks among the coordinates."""
 
@@ -161,6 +155,14 @@ class Counted(Stored):
     bandwidth: float  # measured over described bandwidth of a domain, 1 or more
     offset: Array  # (K,): logarithm of time x clock over cycles; NaN where it changes or cycles were not counted
 
+    def __post_init__(self) -> None:
+        # Up to version 4 of the file stalls were learned by the waiting of three compositions, the best one first.
+        if self.stall is not None and f"{WAITING} 0" in self.stall.names:
+            best = [at for at, name in enumerate(self.stall.names) if not name.endswith((" 1", " 2"))]
+            names = tuple(self.stall.names[at].removesuffix(" 0") for at in best)
+            stall = PerWork(names, self.stall.prior[best], tuple(self.stall.rates[at] for at in best))
+            object.__setattr__(self, "stall", stall)
+
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Counted:
         """The same kernels with ranks placed in another way."""
         domains = self.where.domains
@@ -177,31 +179,23 @@ class Counted(Stored):
         """Logarithms of one kind of work of all kernels at `points`."""
         shape = (len(self.kernels), len(points))
         if name == NOTHING:
-            return Spread(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+            return Spread.exact(np.zeros(shape))
         if name == PER_RANK:
-            x = np.broadcast_to(self.where.work.logarithm(points), shape)
-            return Spread(x, np.zeros(shape), np.zeros(shape))
-        index = np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
-        return _spread(counts, index)
+            return Spread.exact(np.broadcast_to(self.where.work.logarithm(points), shape))
+        return Spread.of(counts, np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
 
-    def loads(
-        self, points: Array, work_points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]
-    ) -> list[list[Spread]]:
-        """Logarithms of the loads of each level (4) under each of :data:`HYPOTHESES`, (h, 4) of (K, k)."""
+    def loads(self, points: Array, work_points: Array, works: dict[str, Spread]) -> tuple[Array, Array, Array]:
+        """Logarithms of the loads that each level serves (4, K, k), by the best hypothesis of each kernel, and their
+        deviations downwards and upwards (K, k)."""
         assert self.caches is not None
         x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
-        shape = (HYPOTHESES, 4, len(self.kernels), len(points))
-        each, works = np.full(shape, np.nan), {}
-        for name in {name for _, name in self.compositions if name}:
-            works[name] = self.work(name, work_points, counts, rows)
-        sides = np.zeros((2, *shape[2:]))
+        shape = len(self.kernels), len(points)
+        each, sides = np.full((4, *shape), np.nan), np.zeros((2, *shape))
         for at, (held, name) in enumerate(self.compositions):
-            if held is None:
-                continue
-            count = min(HYPOTHESES, len(held.weight))
-            each[:count, :, at] = log(held.per_work(x, capacities)[:count]) + works[name].centre[at]
-            sides[0, at], sides[1, at] = works[name].down[at], works[name].up[at]
-        return [[Spread(one, sides[0], sides[1]) for one in level] for level in each]
+            if held is not None:
+                each[:, at] = log(held.per_work(x, capacities)[0]) + works[name].centre[at]
+                sides[:, at] = works[name].down[at], works[name].up[at]
+        return each, *sides
 
     def at(
         self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int], work_points: Array | None = None
@@ -215,10 +209,10 @@ class Counted(Stored):
         inputs, f = self.where.inputs(points, work_points), self.frequencies(points)
         inverse = Spread(-f.centre, f.up, f.down)
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
-        inverse = inverse.plus(self._drift(inputs, len(self.kernels)))
-        new = np.broadcast_to(self.regime(inputs), (len(self.kernels), len(points)))
+        # What no run shows: a deviation that grows with the distance from the measured ones.
+        inverse = inverse.wider(unseen(inputs, self.total.rates[0].inputs))
         whole = self._whole(points, inputs, [works[name] for name in self.total.names]).plus(inverse)
-        whole = whole.plus(Spread(np.zeros(new.shape), new, new))
+        whole = whole.wider(self.regime(inputs))
         shape = whole.centre.shape
         none = Spread(*np.full((3, *shape), np.nan))
         if self.execution is None or self.stall is None:
@@ -226,13 +220,13 @@ class Counted(Stored):
             levels = np.repeat(empty[..., None], 4, axis=2)
             return Times(whole, none, empty, empty, levels, none, none, f, levels, empty)
         execution = self.execution.at([works[name] for name in self.execution.names], inputs)
-        loads, memory, kinds = self._waiting(points, work_points, counts, rows, f, works)
+        loads, memory, kinds = self._waiting(points, work_points, f, works)
         levels = loads * self.latencies_at(np.exp(f.centre[0])).T
         waiting = log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
-        core = _sum(execution, stalls).plus(inverse)
+        core = added(execution, stalls).plus(inverse)
         need = self.need(memory, points, works)
-        time = core if need is None else _longer(core, need)
+        time = core if need is None else longer(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
             levels = np.ones_like(levels) if self.caches is None else levels
             held = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
@@ -267,39 +261,19 @@ class Counted(Stored):
             acting &= np.array(self.where.columns) != RANKS
         return changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
 
-    def _drift(self, inputs: Array, kernels: int) -> Spread:
-        """What no run shows: a deviation of the logarithm that grows with the distance from the measured ones."""
-        drift = unseen(inputs, self.total.rates[0].inputs)
-        each = np.broadcast_to(drift, (kernels, len(inputs)))
-        return Spread(np.zeros(each.shape), each, each)
-
     def _waiting(
-        self,
-        points: Array,
-        work_points: Array,
-        counts: Forecast,
-        rows: Mapping[tuple[str, str], int],
-        f: Spread,
-        works: dict[str, Spread],
+        self, points: Array, work_points: Array, f: Spread, works: dict[str, Spread]
     ) -> tuple[Array, Spread | None, dict[str, Spread]]:
-        """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with those of
-        :data:`HYPOTHESES`."""
-        shape = (len(self.kernels), len(points))
-        kinds = dict(works)
+        """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with the cycles
+        that loads wait."""
         if self.caches is None:
-            return np.full((*shape, 4), np.nan), None, kinds
-        latency = self.latencies_at(np.exp(f.centre[0]))
-        every = self.loads(points, work_points, counts, rows)
-        for h, each in enumerate(every):
-            cycles = np.stack([np.exp(one.centre) * lat for one, lat in zip(each, latency, strict=True)])
-            with np.errstate(divide="ignore"):
-                for name, some in ((WAITING, cycles), (BEYOND_L1, cycles[1:])):
-                    kinds[f"{name} {h}"] = Spread(np.log(some.sum(axis=0)), each[0].down, each[0].up)
-        chance = self.chances()
-        loads = np.exp(np.stack([[one.centre for one in each] for each in every]))
-        total = np.einsum("hK,hlKk->Kkl", chance, np.nan_to_num(loads))
-        memory = average([each[3] for each in every], np.broadcast_to(chance[..., None], (len(every), *shape)))
-        return np.where(chance.sum(axis=0)[:, None, None] > 0, total, np.nan), memory, kinds
+            return np.full((len(self.kernels), len(points), 4), np.nan), None, works
+        each, down, up = self.loads(points, work_points, works)
+        cycles = np.exp(each) * self.latencies_at(np.exp(f.centre[0]))[:, None]
+        kinds = {
+            name: Spread(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
+        }
+        return np.moveaxis(np.exp(each), 0, 2), Spread(each[3], down, up), {**works, **kinds}
 
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
@@ -321,14 +295,6 @@ class Counted(Stored):
         found[3] *= frequency / self.frequency
         return found
 
-    def chances(self) -> Array:
-        """Weights of the compositions of each kernel, (h, K)."""
-        found = np.zeros((HYPOTHESES, len(self.kernels)))
-        for at, (held, _) in enumerate(self.compositions):
-            if held is not None:
-                found[: len(held.weight), at] = held.weight[:HYPOTHESES] / held.weight[:HYPOTHESES].sum()
-        return found
-
     def need(self, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread | None:
         """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it; None where that is
         not known."""
@@ -337,8 +303,8 @@ class Counted(Stored):
         read, written = works["bytes_mem_read"], works["bytes_mem_written"]
         of_bytes = np.isfinite(read.centre)
         if memory is not None:
-            line = Spread(memory.centre + np.log(self.line), memory.down, memory.up)
-            read = Spread(*(np.where(of_bytes, a, b) for a, b in zip(_each(read), _each(line), strict=True)))
+            names, line = ("centre", "down", "up"), memory.moved(np.log(self.line))
+            read = Spread(*(np.where(of_bytes, getattr(read, name), getattr(line, name)) for name in names))
         if not np.isfinite(read.centre).any():
             return None
         one = needs(self.where.domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
@@ -361,47 +327,6 @@ class Times:
     loads: Array  # (K, k, 4): served by each level; NaN where they were not counted
     busy: Array  # (K, k)
     """Part of the time that the interface of a memory domain is at work; NaN where that is not known."""
-
-
-def _longer(core: Spread, need: Spread) -> Spread:
-    """A core's time, or what the domain needs for the traffic where that is longer."""
-    with np.errstate(invalid="ignore"):
-        longer = need.centre > core.centre
-        # An end of the interval follows whichever is longer there.
-        up = np.fmax(core.centre + core.up, need.centre + need.up) - np.fmax(core.centre, need.centre)
-        down = np.fmax(core.centre, need.centre) - np.fmax(core.centre - core.down, need.centre - need.down)
-    known = np.isfinite(need.centre)
-    return Spread(
-        np.where(longer, need.centre, core.centre), np.where(known, down, core.down), np.where(known, up, core.up)
-    )
-
-
-def _each(spread: Spread) -> tuple[Array, Array, Array]:
-    return spread.centre, spread.down, spread.up
-
-
-def _spread(counts: Forecast, index: Index) -> Spread:
-    """Logarithms of the rows `index` of a forecast, NaN where the index is negative."""
-    z = float(special.ndtri((1 + counts.level) / 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(index[:, None] >= 0, counts.value[index], np.nan)
-        centre = np.where(value > 0, np.log(value), np.nan)
-        down = (centre - np.log(np.fmax(counts.lower[index], 0.0))) / z
-        up = (np.log(counts.upper[index]) - centre) / z
-    return Spread(centre, *(np.clip(np.nan_to_num(side, nan=WIDE, posinf=WIDE), 0.0, WIDE) for side in (down, up)))
-
-
-def _sum(first: Spread, second: Spread) -> Spread:
-    """Logarithm of the sum of two independent quantities; distances to its ends are those of its parts in
-    quadrature."""
-    one, two = np.exp(first.centre), np.exp(second.centre)
-    total = one + two
-    z = float(special.ndtri(0.95))
-    up = np.hypot(one * np.expm1(np.minimum(z * first.up, WIDE)), two * np.expm1(np.minimum(z * second.up, WIDE)))
-    down = np.hypot(one * -np.expm1(-z * first.down), two * -np.expm1(-z * second.down))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low = np.fmax(1 - down / total, np.exp(-z * np.fmax(first.down, second.down)))
-        return Spread(np.log(total), -np.log(low) / z, np.log1p(up / total) / z)
 
 
 def occupancy(where: Where, points: Array) -> Array:

@@ -6,7 +6,6 @@ divide them. Configurations whose traffic fills a memory domain say nothing of B
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +18,6 @@ from ranksight.model.kernel_time.composition import Caches, Composition, fit_com
 from ranksight.model.kernel_time.counted import (
     BEYOND_L1,
     COUNTS,
-    HYPOTHESES,
     NOTHING,
     PER_RANK,
     WAITING,
@@ -27,16 +25,13 @@ from ranksight.model.kernel_time.counted import (
     Where,
     occupancy,
 )
-from ranksight.model.kernel_time.perwork import PerWork, Spread
+from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
+from ranksight.model.resource.blocking import FEWEST, SPLIT
+from ranksight.model.resource.spread import Spread
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import median
 from ranksight.model.sharing.domains import Domains
-
-SPLIT = ("time", "cycles", "stall_cycles")
-"""Metrics that divide a time."""
-FEWEST = 3
-"""Configurations that a kernel needs."""
 
 
 def learn_counted(
@@ -76,18 +71,13 @@ def learn_counted(
     execution = _learn(priors.EXECUTION_PER, executed, np.hypot(error, priors.STALL_RESOLUTION), counts, inputs, where)
     kept = np.clip(share, priors.STALL_RESOLUTION, 1.0)
     stalled, of_stalls = busy + np.log(kept), np.hypot(known.errors("stall_cycles"), priors.STALL_RESOLUTION / kept)
-    chance = {name: np.full(len(split), np.log(weight)) for name, weight in priors.STALLS_PER.items() if name in counts}
     model = replace(model, latencies=latencies, split=split, caches=caches)
     levels = np.stack([np.exp(known.logs(name)) for name in LEVELS])
     if caches is not None and np.isfinite(levels).any():
         model = replace(model, compositions=_compositions(levels, counts, split, where, points, caches, latencies))
-        for name, waiting, weight in _waiting(model, caches, counts, points):
-            counts[name], chance[name] = waiting, weight
+        counts |= _waiting(model, caches, counts, points)
     stalled, scale = _unsaturated(model, stalled, levels, counts, time, points)
-    names = tuple(name for name in chance if np.isfinite(counts[name]).any())
-    prior = np.stack([np.where(np.isfinite(chance[name]), chance[name], np.nan) for name in names])
-    works = np.stack([counts[name] for name in names])
-    stall = PerWork.learn(names, prior, stalled, of_stalls, works, inputs, where.variants)
+    stall = _learn(priors.STALLS_PER, stalled, of_stalls, counts, inputs, where)
     return replace(model, execution=execution, stall=stall, bandwidth=scale)
 
 
@@ -173,24 +163,17 @@ def _stalled(known: _Known, cycles: Array, busy: Array, spent: Mask) -> Array:
     return np.where(split[:, None] & np.isfinite(busy), np.nan_to_num(stalls), np.nan)
 
 
-def _waiting(
-    model: Counted, caches: Caches, counts: dict[str, Array], points: Array
-) -> Iterator[tuple[str, Array, Array]]:
-    """Logarithms (K, n) of the cycles that loads wait by each of :data:`HYPOTHESES`, with all levels and beyond the
-    first, and their prior weights (K,)."""
-    where, chances = model.where, model.chances()
+def _waiting(model: Counted, caches: Caches, counts: dict[str, Array], points: Array) -> dict[str, Array]:
+    """Logarithms (K, n) of the cycles that loads wait, with all levels and beyond the first."""
     latency = model.latencies_at(np.exp(model.clock.values[0]))
-    x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
-    for h in range(HYPOTHESES):
-        for kind, first in ((WAITING, 0), (BEYOND_L1, 1)):
-            waiting = np.full((len(model.kernels), len(points)), np.nan)
-            with np.errstate(divide="ignore"):
-                for at, (held, name) in enumerate(model.compositions):
-                    if held is not None and h < len(held.weight):
-                        each = (held.per_work(x, capacities)[h] * latency)[first:].sum(axis=0)
-                        waiting[at] = np.log(each) + counts[name][at]
-                weight = np.log(chances[h]) + np.log(priors.STALLS_PER[kind])
-            yield f"{kind} {h}", np.where(np.isfinite(waiting), waiting, np.nan), weight
+    x, capacities = model.where.work.logarithm(points), caches.capacities(model.where.active(points))
+    found = {kind: np.full((len(model.kernels), len(points)), np.nan) for kind in (WAITING, BEYOND_L1)}
+    for at, (held, name) in enumerate(model.compositions):
+        if held is not None:
+            cycles = held.per_work(x, capacities)[0] * latency
+            for kind, first in ((WAITING, 0), (BEYOND_L1, 1)):
+                found[kind][at] = log(cycles[first:].sum(axis=0)) + counts[name][at]
+    return {kind: np.where(np.isfinite(waiting), waiting, np.nan) for kind, waiting in found.items()}
 
 
 def located(series: Series) -> tuple[Array, Array]:
@@ -226,7 +209,7 @@ def _clock(where: Where, points: Array, time: Array, cycles: Array, frequency: f
 def _learn(
     prior: dict[str, float], logs: Array, error: Array, counts: dict[str, Array], inputs: Array, where: Where
 ) -> PerWork:
-    names = tuple(name for name in prior if np.isfinite(counts[name]).any())
+    names = tuple(name for name in prior if name in counts and np.isfinite(counts[name]).any())
     weights = np.log(np.array([[prior[name]] for name in names])) + np.zeros((1, len(logs)))
     works = np.stack([counts[name] for name in names])
     return PerWork.learn(names, weights, logs, error, works, inputs, where.variants)
@@ -264,9 +247,8 @@ def _unsaturated(
     domains = model.where.domains
     if domains is None or domains.domain is None:
         return stalled, 1.0
-    nothing = np.zeros(time.shape)
-    memory = Spread(log(levels[3]), nothing, nothing)
-    works = {name: Spread(counts[name], nothing, nothing) for name in ("bytes_mem_read", "bytes_mem_written")}
+    memory = Spread.exact(log(levels[3]))
+    works = {name: Spread.exact(counts[name]) for name in ("bytes_mem_read", "bytes_mem_written")}
     need = model.need(memory, points, works)
     if need is None:
         return stalled, 1.0

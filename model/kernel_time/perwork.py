@@ -18,38 +18,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Logarithms of positive quantities, with a standard deviation to either side, (K, k) each."""
-
-    centre: Array
-    down: Array
-    up: Array
-
-    def plus(self, other: Spread) -> Spread:
-        """The product of two independent quantities."""
-        return Spread(self.centre + other.centre, np.hypot(self.down, other.down), np.hypot(self.up, other.up))
-
-
-def average(parts: list[Spread], weights: Array) -> Spread:
-    """The mixture of quantities (a of them) with `weights` (a, K, k), by its moments."""
-    centres = np.stack([part.centre for part in parts])
-    used = np.isfinite(centres)
-    weights = np.where(used, weights, 0.0)
-    total = weights.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weights = weights / total
-    centres = np.where(used, centres, 0.0)
-    mean = (weights * centres).sum(axis=0)
-    apart = (weights * (centres - mean) ** 2).sum(axis=0)
-
-    def side(name: str) -> Array:
-        own = np.stack([getattr(part, name) for part in parts])
-        return np.asarray(np.sqrt((weights * np.where(used, own, 0.0) ** 2).sum(axis=0) + apart))
-
-    return Spread(np.where(total > 0, mean, np.nan), side("down"), side("up"))
+from ranksight.model.resource.spread import Spread, average
 
 
 @dataclass(frozen=True)
@@ -93,7 +62,7 @@ class PerWork(Stored):
         parts = []
         for work, rate in zip(works, self.rates, strict=True):
             mean, spread = rate.at(inputs)
-            parts.append(work.plus(Spread(mean, spread, spread)))
+            parts.append(work.moved(mean).wider(spread))
         return average(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
 
     def _fits(self) -> bool:

@@ -22,9 +22,9 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model import priors
-from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import LAWS, WORTH
+from ranksight.model.resource.spread import Spread
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
@@ -34,8 +34,6 @@ COUNTED, COST, CONSTANT_CPI, BANDWIDTH, CACHE, MESSAGES, FUNCTION = tuple(LAWS)
 NORMAL = 30.0
 """Degrees of freedom of a law's distribution in the mixture."""
 ROUNDS = 20
-WIDEST = 20.0
-"""Standard deviation of a logarithm that stands for no knowledge."""
 
 
 def places(held: Sequence[str], asked: Sequence[str]) -> Index:
@@ -52,17 +50,6 @@ class Law:
     spread: Spread  # logarithms of the times (K, k)
     answers: Mask  # (K, k): where the law applies
     method: tuple[str, ...]  # what each kernel's prediction was made of
-
-    @classmethod
-    def of(cls, kernels: tuple[str, ...], said: Forecast, answers: Mask, method: tuple[str, ...]) -> Law:
-        """A law from its forecast, a row a kernel."""
-        z = float(special.ndtri((1 + said.level) / 2))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            centre = np.log(np.where(said.value > 0, said.value, np.nan))
-            down = (centre - np.log(np.fmax(said.lower, 0.0))) / z
-            up = (np.log(said.upper) - centre) / z
-        sides = (np.clip(np.nan_to_num(side, nan=WIDEST, posinf=WIDEST), 0.0, WIDEST) for side in (down, up))
-        return cls(kernels, Spread(centre, *sides), answers & np.isfinite(centre), method)
 
 
 @dataclass(frozen=True)

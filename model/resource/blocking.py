@@ -3,8 +3,10 @@
 Where no stalls were counted, a kernel's CPI without stalls is its CPI where memory asks least of it (Panadero et al.,
 minimum CPI); where no cycles were, cycles are time x clock. The model says which it used.
 
-A factor from sampled times scatters as the samples do. Where all configurations agree with one factor within that
-(chi-squared test), it is that one, with its standard error; only where they do not is it a function of the parameters.
+A factor is one number, with the scatter of the configurations as its error: times that were counted follow rates better
+where it changes (:mod:`ranksight.model.kernel_time.counted`). From sampled times it scatters as the samples do. Where
+all configurations agree with one factor within that (chi-squared test), its error is that of the samples; where they do
+not, it is a function of the parameters.
 Samples are Poisson counts: a configuration in which none fell on a kernel counts as one with none, and a kernel with
 few samples is drawn to the cycles per instruction of the whole program (:func:`shrinkage`). Cycles that were sampled
 are treated as times are; sampled stalls and loads add the scatter of their samples to the factor's error.
@@ -52,6 +54,8 @@ MOST = 0.9
 """Part of the configurations at which they have to."""
 DOUBT = 0.01
 """Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
+FEWEST = 3
+"""Configurations that show how a factor scatters, or a rate changes."""
 
 
 def fit_resources(
@@ -82,15 +86,15 @@ def fit_resources(
     **settings
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
-    rows = series.rows
+    rows, samples = series.rows, samples or {}
     values = reduce(series.values, over_repetitions, axis=2)
-    number = series.samples
+    number, sampled = series.samples, series.sampled
     parts = []
-    rate, drawn = _sampling(values, rows, samples or {}, "time")
+    rate, drawn = _sampling(values, rows, samples, "time")
     cycled = {
-        kernel: np.nan_to_num(number[rows[kernel, "cycles"]])
-        for kernel, name in rows
-        if name == "cycles" and kernel != WHOLE and np.isfinite(series.samples[rows[kernel, name]]).any()
+        kernel: np.nan_to_num(number[row])
+        for (kernel, name), row in rows.items()
+        if name == "cycles" and kernel != WHOLE and sampled[row]
     }
     own_rate, own = _sampling(values, rows, cycled, "cycles")
     for kernel in dict.fromkeys(series.kernels):
@@ -108,12 +112,13 @@ def fit_resources(
             counted |= {name: counted[name] * own_clock for name in ("cycles", "stall_cycles") if name in counted}
         each = (rate / machine.frequency if kernel in drawn else None) if by_time else own_rate
         part = _kernel(kernel, counted, machine, each if by_time or kernel in own else None, few)
-        if part is not None and kernel in (samples or {}) and kernel not in drawn:
+        if part is None:
+            continue
+        if kernel in samples and kernel not in drawn:
             part = replace(part, evidence=UNSEEN, spread=SPREAD)
-        if part is not None and equation == "literal":
+        if equation == "literal":
             part = _literal(part, counted, machine)
-        if part is not None:
-            parts.append(part)
+        parts.append(part if _sampled(series, kernel) else replace(part, steady=True))
     if not parts:
         return None
     return Resources(
@@ -123,7 +128,7 @@ def fit_resources(
         np.array([part.factor for part in parts]),
         np.array([part.error for part in parts]),
         np.array([[np.nanmin(part.factors), np.nanmax(part.factors)] for part in parts]),
-        _trend(series, parts, **settings),
+        _trend(series, [part for part in parts if not part.steady], **settings),
         tuple(part.evidence for part in parts),
         max(part.closure for part in parts),
         equation=equation,
@@ -132,7 +137,9 @@ def fit_resources(
     )
 
 
-_NEEDED = ("instructions", "cycles", "time", "stall_cycles", *LEVELS)
+SPLIT = ("time", "cycles", "stall_cycles")
+"""Metrics that divide a time."""
+_NEEDED = ("instructions", *SPLIT, *LEVELS)
 
 
 @dataclass(frozen=True)
@@ -146,13 +153,18 @@ class _Kernel:
     error: float
     steady: bool
     evidence: str
-    closure: float
+    closure: float = 0.0
     spread: float = 0.0
 
 
-def _trend(series: Series, parts: list[_Kernel], **settings: Any) -> Functions | None:
+def _sampled(series: Series, kernel: str) -> bool:
+    """Whether a kernel's time is made of samples."""
+    rows = series.rows
+    return any(bool(series.sampled[rows[kernel, name]]) for name in SPLIT if (kernel, name) in rows)
+
+
+def _trend(series: Series, trending: list[_Kernel], **settings: Any) -> Functions | None:
     """Factors that are not one over all configurations, as functions of the parameters."""
-    trending = [part for part in parts if not part.steady]
     if not trending:
         return None
     ratios = Series(
@@ -250,13 +262,12 @@ def _kernel(
     else:
         cpi = _calm_cpi(cycles[known], instructions[known], waiting[known], weight[known], rate is not None)
         how = "stalls from the CPI where memory asks least"
-    factors = np.where(known, (cycles - instructions * cpi) / np.where(known, waiting, 1.0), np.nan)
-    said = instructions * cpi + np.nan_to_num(factors) * waiting
-    closure = float(np.abs(said / np.where(cycles > 0, cycles, np.inf) - (cycles > 0))[known].max())
-    factor = float((weight * (cycles - instructions * cpi))[known].sum() / (weight * waiting)[known].sum())
-    steady = bool(known.sum() < 3)
-    share = (weight * waiting)[known] / (weight * waiting)[known].sum()
-    error = float(np.sqrt((share * (factors[known] - factor) ** 2).sum()))
+    excess = cycles - instructions * cpi
+    total = (weight * waiting)[known].sum()
+    factor = float((weight * excess)[known].sum() / total)
+    factors = np.where(known, excess / np.where(known, waiting, 1.0), np.nan)
+    error = float(np.sqrt(((weight * waiting)[known] * (factors[known] - factor) ** 2).sum() / total))
+    steady = bool(known.sum() < FEWEST)
     if rate is not None:
         if factor < 0:  # within the sampling error, all of the time is execution
             cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
@@ -265,11 +276,11 @@ def _kernel(
         chi = float(((count - expected) ** 2 / np.maximum(expected, 0.5)).sum())
         steady = steady or bool(special.chdtrc(max(int(known.sum()) - 1, 1), chi) > DOUBT)
         if steady:
-            error = float(np.sqrt(expected.sum()) / (weight * waiting)[known].sum())
-        how += ", one blocking factor within the sampling error" if steady else ""
+            error = float(np.sqrt(expected.sum()) / total)
+            how += ", one blocking factor within the sampling error"
     error = float(np.hypot(error, factor * _scatter(counted, samples, latency, known)))
     taken_from = BY_CYCLES if source == "cycles" else "cycles from time"
-    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, {taken_from}", closure)
+    return _Kernel(name, cpi, factors, factor, error, steady, f"{how}, {taken_from}")
 
 
 def _scatter(
@@ -293,7 +304,7 @@ def _literal(part: _Kernel, counted: Mapping[str, Array], machine: Machine) -> _
     """The same kernel with the full CPI: equation 1 of the paper as it is written, which counts stalls twice."""
     source = "cycles" if "cycles" in counted else "time"
     cycles = counted[source] * (machine.frequency if source == "time" else 1.0)
-    known = np.isfinite(part.factors) & (cycles > 0)
+    known = (cycles > 0) & (counted["instructions"] > 0)
     instructions = counted["instructions"][known]
     cpi = float(cycles[known].sum() / instructions.sum())
     # T_literal - T is what the stalls add a second time.

@@ -19,16 +19,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model import priors
 from ranksight.model.plaindata import Row, Stored
-from ranksight.model.structure.functions import Functions, choose
-from ranksight.model.uncertainty import forecast
-from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.resource.spread import Spread
+from ranksight.model.structure.functions import Functions
+from ranksight.model.uncertainty.forecast import INSUFFICIENT, OK, Forecast
 
 COUNTED = "stalls counted"
 """How the evidence of a kernel begins whose stalls were counted."""
@@ -37,6 +36,8 @@ BY_CYCLES = "cycles from cycles"
 EQUATIONS = ("closed", "literal")
 """``closed`` takes the stalls out of the CPI, so that every measured time is met; ``literal`` is the paper's equation 1
 as it is written, with the full CPI, which counts the stalls twice and is there to compare."""
+NEGLIGIBLE = 0.05
+"""Part of a time up to which a level may serve loads that are not known."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Machine(Row):
 
 @dataclass(frozen=True)
 class Resources(Stored):
-    """The equation of the kernels whose counters carry it."""
+    """The equation of the kernels whose stalls were not counted, or were sampled."""
 
     machine: Machine
     kernels: tuple[str, ...]  # s kernels
@@ -77,8 +78,8 @@ class Resources(Stored):
     trend: Functions | None  # BF_mem over the parameters, of the kernels where it is a function
     evidence: tuple[str, ...]  # what each kernel's cycles and stalls were
     closure: float
-    """Largest relative difference of the equation from the time measured, over kernels and configurations; rounding
-    alone for the closed equation."""
+    """Largest relative difference of the equation from the time measured, over kernels and configurations: none for the
+    closed equation, whose BF_mem at a configuration is that of its time."""
     scale: float = 1.0
     """What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise."""
     run_to_run: float = 0.0
@@ -109,108 +110,65 @@ class Resources(Stored):
         """Whether the equation gives a kernel's time on the mean rank and not on the slowest, (s,)."""
         return np.array([self.means and text.endswith(BY_CYCLES) for text in self.evidence], dtype=bool)
 
-    def parts(self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float) -> Parts:
-        """Time of each kernel at `points`, and what it is made of.
+    def parts(self, points: Array, given: Forecast, rows: Mapping[tuple[str, str], int]) -> Parts:
+        """Time of each kernel at `points` (k, m), and what it is made of.
 
-        `points` (k, m). `requirements`: of the series that `rows` names by (kernel, metric).
+        `given`: requirements there, the series that `rows` names by (kernel, metric).
         """
-        f, latencies = self.machine.frequency, np.array(self.machine.latencies)
-        take = {
-            name: np.array([rows.get((kernel, name), -1) for kernel in self.kernels])
-            for name in ("instructions", "loads", *LEVELS)
-        }
-
-        def of(name: str, which: str) -> Array:
-            index = take[name]
-            values = getattr(requirements, which)[index]
-            return np.asarray(np.where(index[:, None] >= 0, values, 0.0), dtype=np.float64)
-
-        blocking = self.blocking(points, level)
-        factor = blocking.value
-        instructions = of("instructions", "value")
-        f = f / self.scale
-        execution = instructions * self.cpi[:, None] / f
-        loads = np.stack([of(name, "value") for name in LEVELS], axis=2)
-        # A level with insufficient data is left out only where it is a small part of the whole, see `carried`.
-        memory = factor[:, :, None] * np.nan_to_num(loads) * latencies / f
-        time = execution + memory.sum(axis=2)
-
+        factor, *ends = self._blocking(points, given.level)
+        index = np.array(
+            [[rows.get((kernel, name), -1) for kernel in self.kernels] for name in ("instructions", *LEVELS, "loads")]
+        )
+        held = (index >= 0)[..., None]
+        value, lower, upper = (np.where(held, getattr(given, end)[index], 0.0) for end in ("value", "lower", "upper"))
         # No level serves more loads than the kernel has.
-        every = of("loads", "upper")
-        most = np.where((take["loads"][:, None] >= 0) & np.isfinite(every), every, np.inf)
-
-        def spread(name: str, scale: Array) -> tuple[Array, Array]:
-            middle, top = of(name, "value"), of(name, "upper")
-            top = np.minimum(top, np.maximum(most, middle)) if name in LEVELS else top
-            down = np.nan_to_num(middle - of(name, "lower")) * np.abs(scale)
-            return down, np.nan_to_num(top - middle) * np.abs(scale)
-
-        sides = [spread("instructions", self.cpi[:, None] / f)]
-        sides += [spread(name, factor * latency / f) for name, latency in zip(LEVELS, latencies, strict=True)]
-        cycles = np.nan_to_num(loads) @ latencies / f
-        sides.append(((factor - blocking.lower) * cycles, (blocking.upper - factor) * cycles))
-        quantile = float(special.ndtri((1 + level) / 2))
-        jobs = quantile * np.hypot(priors.BETWEEN_JOBS, self.run_to_run) * np.nan_to_num(time)
-        sides.append((jobs, jobs))
-        reach = quantile * self.spread[:, None]
-        sides.append((time * reach, time * np.expm1(reach)))
-        down, up = (np.sqrt(sum(side[at] ** 2 for side in sides)) for at in (0, 1))
-        # Runs differ by noise; a pace that is the program's and not the kernel's is no knowledge of its form.
-        shares = [of(name, "form") for name in ("instructions", *LEVELS)]
-        shares += [blocking.form, np.zeros_like(jobs), np.ones_like(jobs)]
-        form = forecast.form_of(*(((low + high) ** 2, mine) for (low, high), mine in zip(sides, shares, strict=True)))
-        # What each level may take at most: the upper end of its loads at the same factor.
-        tops = np.stack([of(name, "upper") for name in LEVELS], axis=2)
-        at_most = np.nan_to_num(np.abs(factor)[:, :, None] * np.minimum(np.nan_to_num(tops), 1e300)) * latencies / f
-        status, reason = self._judge(requirements, take, blocking, memory, np.fmax(at_most, np.abs(memory)), time)
-        time = np.where(time > 0, time, np.nan)
+        most = np.where(held[-1] & np.isfinite(upper[-1]), upper[-1], np.inf)
+        upper[1:-1] = np.minimum(upper[1:-1], np.maximum(most, value[1:-1]))
+        f, latencies = self.machine.frequency / self.scale, np.array(self.machine.latencies)[:, None, None]
+        each = np.concatenate([np.broadcast_to(self.cpi[:, None], factor.shape)[None], factor * latencies]) / f
+        seconds = each * value[:-1]
+        seconds[1:] = np.nan_to_num(seconds[1:])
+        waiting = (np.nan_to_num(value[1:-1]) * latencies / f).sum(axis=0)
+        time = seconds.sum(axis=0)
+        # What is not known matters where it may hold more than a small part of the time.
+        unknown = held[:-1] & np.isin(given.status[index[:-1]], INSUFFICIENT)
+        at_most = np.fmax(np.abs(each) * np.minimum(np.nan_to_num(upper[:-1]), 1e300), np.abs(seconds))
+        unknown[1:] &= at_most[1:] >= NEGLIGIBLE * np.abs(time)
+        z = float(special.ndtri((1 + given.level) / 2))
+        jobs = z * np.hypot(priors.BETWEEN_JOBS, self.run_to_run) * np.nan_to_num(time)
+        pace = z * self.spread[:, None]
+        down, up = (
+            np.sqrt(
+                (np.nan_to_num(np.abs(each) * side[:-1]) ** 2).sum(axis=0)
+                + ((end - factor) * waiting) ** 2
+                + jobs**2
+                + (time * own) ** 2
+            )
+            for side, end, own in zip((value - lower, upper - value), ends, (pace, np.expm1(pace)), strict=True)
+        )
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
-        lower = time * np.exp(-down / np.where(time > 0, time, 1.0))
-        return Parts(time, lower, time + up, execution, memory, status, reason, level, blocking, form)
+        spread = Spread(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
+        return Parts(spread, ~unknown.any(axis=0), seconds[0], np.moveaxis(seconds[1:], 0, 2), waiting)
 
-    def blocking(self, points: Array, level: float) -> Forecast:
-        """BF_mem of each kernel at `points` (k, m)."""
-        shape = (len(self.kernels), len(points))
-        reach = float(special.ndtri((1 + level) / 2)) * self.error[:, None]
-        value = np.broadcast_to(self.factor[:, None], shape)
-        # The standard error of a constant: its form is taken for known.
-        steady = Forecast.settled(value, value - reach, value + reach, level)
+    def _blocking(self, points: Array, level: float) -> Array:
+        """BF_mem of each kernel at `points` (k, m) and the ends of its intervals, (3, s, k)."""
+        reach = float(special.ndtri((1 + level) / 2)) * self.error
+        found = np.stack([self.factor, self.factor - reach, self.factor + reach])[..., None]
+        found = found * np.ones(len(points))
         if self.trend is None:
-            return steady
+            return found
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
         if self.trend.levels is not None:
             # A ratio that two sizes show is carried beyond them as it was at the nearer one.
             points = np.array(points, dtype=np.float64)
             column = self.trend.levels.parameters.index(self.trend.levels.parameter)
             points[:, column] = np.clip(points[:, column], *self.trend.levels.levels)
-        given = _within(self.trend.predict(points, level), self.seen[index])
-        # Where no trend can be fitted, the factors measured are what is known: their mean, and how they scatter.
-        return choose(steady, given, index, given.status == forecast.OK)
-
-    def _judge(
-        self,
-        requirements: Forecast,
-        take: Mapping[str, Index],
-        blocking: Forecast,
-        memory: Array,
-        most: Array,
-        time: Array,
-    ) -> tuple[Index, NDArray[np.object_]]:
-        """A part that is insufficient makes the time so when it holds more than a twentieth of it."""
-        negligible = np.abs(memory.sum(axis=2)) < 0.05 * np.abs(time)
-        status = np.where(negligible, forecast.OK, blocking.status)
-        reason = np.where(negligible, "", blocking.reason).astype(object)
-        for at, name in enumerate(("instructions", *LEVELS)):
-            index = take[name]
-            bad = (requirements.status[index] != forecast.OK) & (index[:, None] >= 0)
-            if at:
-                bad &= ~(most[:, :, at - 1] < 0.05 * np.abs(time))
-            bad &= status == forecast.OK
-            status = np.where(bad, requirements.status[index], status)
-            reason[bad] = [f"{name}: {text}" for text in requirements.reason[index][bad]]
-        far = self.imputed[:, None] & (status == forecast.OK)
-        reason = np.where(far, forecast.REASONS[forecast.IMPUTED], reason)
-        return np.where(far, forecast.IMPUTED, status).astype(np.intp), reason
+        given = self.trend.predict(points, level)
+        # What was measured bounds how far memory blocks. Where no trend is known, the mean is what is.
+        low, high = self.seen[index, :1], self.seen[index, 1:]
+        ends = np.clip(np.stack([given.value, given.lower, given.upper]), low, high)
+        found[:, index] = np.where(given.status == OK, ends, found[:, index])
+        return found
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)
@@ -222,8 +180,8 @@ class Resources(Stored):
             and 0 <= self.run_to_run < 10
             and self.equation in EQUATIONS
             and self.seen.shape == (kernels, 2)
-            and all(column.shape == (kernels,) and bool(np.isfinite(column).all()) for column in columns)
             and (self.trend is None or set(self.trend.fitted.kernels) <= set(self.kernels))
+            and all(column.shape == (kernels,) and bool(np.isfinite(column).all()) for column in columns)
             and len(self.evidence) == kernels
         )
 
@@ -232,37 +190,19 @@ class Resources(Stored):
 class Parts:
     """Times of s kernels at k configurations, in seconds per rank."""
 
-    value: Array  # (s, k)
-    lower: Array  # (s, k)
-    upper: Array  # (s, k)
+    time: Spread  # (s, k)
+    answers: Mask  # (s, k): where enough is known of what they are made of
     execution: Array  # (s, k): T_exec
     memory: Array  # (s, k, 4): BF_mem x loads x latency / clock, by level
-    status: Index  # (s, k)
-    reason: NDArray[Any]  # (s, k)
-    level: float
-    blocking: Forecast  # BF_mem
-    form: Array  # (s, k): share of the variance that comes from not knowing the form of requirements and factors
+    waiting: Array  # (s, k): T_mem, without BF_mem
 
-    def times(self, ratio: Array, reach: Array) -> Parts:
-        """All seconds times `ratio` (s, k), whose logarithm's interval reaches as far as `reach` (s, k) either way."""
-        value, scale = self.value * ratio, np.where(self.value > 0, self.value, 1.0)
-        down, up = np.log(scale / self.lower), np.log(self.upper / scale)
+    def times(self, ratio: Array, deviation: Array) -> Parts:
+        """All seconds times `ratio` (s, k), whose logarithm has the standard `deviation` (s, k)."""
+        time = self.time.moved(np.log(ratio)).wider(deviation)
         return replace(
             self,
-            value=value,
-            lower=value * np.exp(-np.hypot(down, reach)),
-            upper=value * np.exp(np.hypot(up, reach)),
+            time=time,
             execution=self.execution * ratio,
             memory=self.memory * ratio[:, :, None],
+            waiting=self.waiting * ratio,
         )
-
-    def forecast(self) -> Forecast:
-        """The times as a forecast."""
-        ends, form = (self.value, self.lower, self.upper), self.form
-        return Forecast(*ends, self.status, self.reason, form, self.level)
-
-
-def _within(given: Forecast, seen: Array) -> Forecast:
-    """A ratio's forecast, kept to what was measured of it: how far memory blocks is bounded, and no trend is not."""
-    low, high = seen[:, :1], seen[:, 1:]
-    return replace(given, **{name: np.clip(getattr(given, name), low, high) for name in ("value", "lower", "upper")})

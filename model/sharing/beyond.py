@@ -21,16 +21,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask, log_ratio
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
-from ranksight.model.uncertainty.forecast import FEW_POINTS, OK, Forecast, form_of, judged_by_width
+from ranksight.model.resource.spread import Spread
 from ranksight.model.uncertainty.mixture import quantiles
 
-UNDETERMINED = (
-    "times alone inside one memory domain that do not fall as 1 / ranks do not show what further domains bring: "
-    "measure fewer ranks as well, or count instructions"
-)
 FORMS = (np.ones_like, np.log2, np.sqrt, np.positive)
 """g."""
 LEAST = 0.01
@@ -58,32 +55,17 @@ class Beyond(Stored):
     guessed: Mask  # (K,): kernels of which it is unknown how their work is divided
     whole: Mask  # (K,): those that are whole programs
 
-    def silent(self, ranks: Array, active: Index) -> Mask:
-        """Where (K, k) the law has nothing to say: inside one domain of kernels whose work is guessed."""
-        return np.asarray(self.guessed[:, None] & (ranks <= active)[None, :])
-
-    def take(self, given: Forecast, ranks: Array, nodes: Array, active: Index) -> Forecast:
-        """The forecast (K, k) of the law, with what else grows."""
-        lost = self.guessed[:, None] & (ranks > active)[None, :] & (given.status == OK)
-        status, reason = np.where(lost, FEW_POINTS, given.status), np.where(lost, UNDETERMINED, given.reason)
-        value, lower, upper = given.value.copy(), given.lower.copy(), given.upper.copy()
+    def take(self, given: Spread, ranks: Array, nodes: Array, active: Index, level: float) -> Spread:
+        """The times (K, k) of the law, with what else grows; quantiles of `level` are those of the answer."""
         rows, where = np.flatnonzero(self.known), np.flatnonzero(active == self.active)
-        if len(rows) and len(where):
-            at = np.ix_(rows, where)
-            law = value[at]
-            low, middle, high = self._added(law, ranks[where], nodes[where], given.level)
-            down, up = log_ratio(law, lower[at]), log_ratio(upper[at], law)
-            value[at] = law * np.exp(middle)
-            lower[at] = law * np.exp(middle - np.hypot(down, middle - low))
-            upper[at] = law * np.exp(np.minimum(middle + np.hypot(up, high - middle), 50.0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = upper / lower
-        status, reason = judged_by_width(ratio, status, reason)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            before = np.log(given.upper / given.lower) ** 2
-            more = np.maximum(np.log(ratio) ** 2 - before, 0.0)
-        form = form_of((before, given.form), (more, np.ones_like(more)))  # what grows is not known, or how
-        return Forecast(value, lower, upper, status, reason, form, given.level)
+        if not len(rows) or not len(where):
+            return given
+        at, z = np.ix_(rows, where), float(special.ndtri((1 + level) / 2))
+        low, middle, high = self._added(np.exp(given.centre[at]), ranks[where], nodes[where], level)
+        centre, down, up = given.centre.copy(), given.down.copy(), given.up.copy()
+        centre[at] += middle
+        down[at], up[at] = np.hypot(down[at], (middle - low) / z), np.hypot(up[at], (high - middle) / z)
+        return Spread(centre, down, up)
 
     @cached_property
     def known(self) -> Mask:

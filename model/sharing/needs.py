@@ -6,8 +6,8 @@
 t_1 is what a unit of work costs (cycles per instruction, where instructions are the work), t_2 how the kernel's
 bandwidth differs from what the platform measured, t_3 the waiting penalty, t_4 what does not shrink with the work. All
 but t_1 have a prior; the logarithm of time scatters by Student's law, so that a few configurations that are slow for
-reasons of their own do not bend the rest (Lange, Little, Taylor 1989, JASA 84, 881). The mode is found by
-Levenberg-Marquardt steps for all kernels at once.
+reasons of their own do not bend the rest (Lange, Little, Taylor 1989, JASA 84, 881). The modes are least squares
+(:mod:`ranksight.model.resource.marquardt`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.model import priors
+from ranksight.model.resource.marquardt import derivatives, least_squares
 
 CENTRE = np.array([0.0, 0.0, np.log(0.5), np.log(0.003)])
 """Centres of t before the data: bandwidth as measured on the platform, waiting of half a transfer, three thousandths of
@@ -27,7 +28,8 @@ WIDTH = np.array([np.inf, 0.15, 0.8, 1.5])
 """Standard deviations of t before the data; that of the bandwidth is :data:`ranksight.model.priors.BANDWIDTH`."""
 LEAST = 0.003
 """Relative scatter of times below which none is believed."""
-STEPS = 40
+ROUNDS = 3
+"""Times that the scatter is learned again from what the mode leaves."""
 FOLLOW = 2
 """Parameters that follow the data closely: the cost of work, and bandwidth or penalty."""
 
@@ -66,67 +68,56 @@ def times(mode: Array, work: Array, transfer: Array, domain: Array, floor: Array
 def learn(known: Known) -> Learned:
     """Find the mode of every kernel."""
     good = (known.time > 0) & (known.work > 0) & np.isfinite(known.transfer) & (known.domain >= 0)
-    time = np.where(good, known.time, 1.0)
-    fill = {name: np.where(good, getattr(known, name), 1.0) for name in ("work", "transfer", "domain")}
+    time, work, transfer, domain = (
+        np.where(good, each, 1.0) for each in (known.time, known.work, known.transfer, known.domain)
+    )
     floor = np.where(good, known.time, np.inf).min(axis=1, keepdims=True)
     width = np.array([np.inf, known.spread, *WIDTH[2:]])
-    precision = np.where(np.isfinite(width), 1 / width**2, 0.0)
     least = np.where(good, known.active[None, :], np.iinfo(np.intp).max).argmin(axis=1)
-    rows = np.arange(len(time))
-    own = np.maximum(time[rows, least] - fill["transfer"][rows, least], 0.02 * time[rows, least])
-    start = np.log(own / fill["work"][rows, least])
+    every = np.arange(len(time))
+    own = np.maximum(time[every, least] - transfer[every, least], 0.02 * time[every, least])
+    start = np.log(own / work[every, least])
 
-    def residuals(at: Array) -> Array:
-        said, _ = times(at, fill["work"], fill["transfer"], fill["domain"], floor, known.active)
-        return np.where(good, np.log(time) - np.log(said), 0.0)
+    def apart(mode: Array, rows: Index) -> Array:
+        said, _ = times(mode, work[rows], transfer[rows], domain[rows], floor[rows], known.active)
+        return np.where(good[rows], np.log(time[rows]) - np.log(said), 0.0)
 
-    def cost(at: Array, residual: Array, scatter: Array) -> Array:
-        """Minus the logarithm of the posterior, but for constants."""
-        nu = priors.FREEDOM
-        tails = 0.5 * (nu + 1) * np.log1p((residual / scatter[:, None]) ** 2 / nu)
-        return np.asarray(np.where(good, tails, 0.0).sum(axis=1) + 0.5 * ((at - CENTRE) ** 2 * precision).sum(axis=1))
+    def residuals(mode: Array, rows: Index) -> Array:
+        """Residuals whose squares are minus twice the logarithm of the posterior, but for constants."""
+        scaled = apart(mode, rows) / scatter[rows, None]
+        tails = np.sign(scaled) * np.sqrt((priors.FREEDOM + 1) * np.log1p(scaled**2 / priors.FREEDOM))
+        return np.concatenate([tails, (mode - CENTRE) / width], axis=1)
 
-    mode = _grid(residuals, cost, start, np.where(good, known.active * fill["domain"] / time, 0.0).max(axis=1))
-    here = residuals(mode)
-    scatter = _scale(here, good)
-    damping = np.full(len(time), 1e-2)
-    for _ in range(STEPS):
-        weight = _weight(here, scatter, good)
-        normal, gradient = _normal(_slope(residuals, mode, here), here, weight, scatter, mode, precision)
-        # A kernel without traffic or with one configuration leaves directions that only the damping holds.
-        held = normal + damping[:, None, None] * np.maximum(np.einsum("kii->ki", normal), 1e-9)[:, None, :] * np.eye(4)
-        trial = mode + np.clip(np.linalg.solve(held, gradient[..., None])[..., 0], -2.0, 2.0)
-        trial[:, 0] = np.clip(trial[:, 0], start - 12.0, start + 3.0)
-        there = residuals(trial)
-        gain = cost(mode, here, scatter) - cost(trial, there, scatter)
-        better = gain >= 0
-        mode, here = np.where(better[:, None], trial, mode), np.where(better[:, None], there, here)
-        damping = np.clip(np.where(better, damping / 3, damping * 5), 1e-7, 1e4)
-        scatter = np.where(better, 0.5 * (scatter + _scale(here, good)), scatter)
-        if ((np.abs(gain) < 1e-6) | (damping >= 1e4)).all():
-            break
-    weight = _weight(here, scatter, good)
-    normal, _ = _normal(_slope(residuals, mode, here), here, weight, scatter, mode, precision)
+    scatter = np.full(len(time), 0.01)
+    busiest = np.where(good, known.active * domain / time, 0.0).max(axis=1)
+    mode = _grid(lambda mode: (residuals(mode, every) ** 2).sum(axis=1), start, busiest)
+    low, high = np.full(mode.shape, -np.inf), np.full(mode.shape, np.inf)
+    low[:, 0], high[:, 0] = start - 12.0, start + 3.0
+    scatter = _scale(apart(mode, every), good)
+    for _ in range(ROUNDS):
+        mode = least_squares(residuals, mode, low, high)
+        scatter = 0.5 * (scatter + _scale(apart(mode, every), good))
+    here, slope = derivatives(apart, mode, every, high)
+    weight = good * (priors.FREEDOM + 1) / (priors.FREEDOM * scatter[:, None] ** 2 + here**2)
+    normal = np.einsum("kni,kn,knj->kij", slope, weight, slope) + np.diag(1 / width**2)
+    # A kernel without traffic or with one configuration leaves directions that only the smallest numbers hold.
     covariance = np.asarray(np.linalg.inv(normal + 1e-9 * np.eye(4)), dtype=np.float64)
     return Learned(mode, covariance, scatter, good.sum(axis=1).astype(np.intp))
 
 
-def _grid(
-    residuals: Callable[[Array], Array], cost: Callable[[Array, Array, Array], Array], start: Array, busiest: Array
-) -> Array:
+def _grid(cost: Callable[[Array], Array], start: Array, busiest: Array) -> Array:
     """The best of a coarse grid of bandwidths and penalties for each kernel, as steps get stuck at the law's edge.
 
     Bandwidths are the platform's, and a little above the largest rate that was reached.
     """
     best = np.tile(CENTRE, (len(start), 1))
-    best[:, 0] = start
     lowest = np.full(len(start), np.inf)
     reached = np.log(np.maximum(busiest, 1e-3))
     for width in (np.zeros(len(start)), reached, reached + 0.03, reached + 0.1):
         for penalty in (0.05, 0.2, 0.5, 1.0, 2.0):
             trial = np.tile(CENTRE, (len(start), 1))
             trial[:, 0], trial[:, 1], trial[:, 2] = start, width, np.log(penalty)
-            found = cost(trial, residuals(trial), np.full(len(start), 0.01))
+            found = cost(trial)
             better = found < lowest
             best, lowest = np.where(better[:, None], trial, best), np.where(better, found, lowest)
     return best
@@ -140,31 +131,6 @@ def _scale(residual: Array, good: Mask) -> Array:
     skipped = np.minimum(FOLLOW, count - 1)
     at = skipped + (count - skipped - 1) // 2
     return np.asarray(np.maximum(size[np.arange(len(size)), at] / 0.6745, LEAST))
-
-
-def _weight(residual: Array, scatter: Array, good: Mask) -> Array:
-    nu = priors.FREEDOM
-    return np.where(good, (nu + 1) / (nu + (residual / scatter[:, None]) ** 2), 0.0)
-
-
-def _slope(residuals: Callable[[Array], Array], mode: Array, here: Array) -> Array:
-    """Derivatives (K, n, 4) of the predicted logarithms."""
-    step = 1e-4
-    columns = []
-    for i in range(4):
-        moved = mode.copy()
-        moved[:, i] += step
-        columns.append((here - residuals(moved)) / step)
-    return np.stack(columns, axis=2)
-
-
-def _normal(
-    slope: Array, residual: Array, weight: Array, scatter: Array, mode: Array, precision: Array
-) -> tuple[Array, Array]:
-    weighed = slope * (weight / scatter[:, None] ** 2)[..., None]
-    normal = np.einsum("kni,knj->kij", weighed, slope) + np.diag(precision)
-    gradient = np.einsum("kni,kn->ki", weighed, residual) - (mode - CENTRE) * precision
-    return normal, gradient
 
 
 def contended(core: Array, memory: Array, active: Index, penalty: Array) -> tuple[Array, Array]:

@@ -22,9 +22,9 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
 from ranksight.model.plaindata import Stored
+from ranksight.model.resource.spread import Spread, average
 from ranksight.model.sharing.traffic import NOISE
-
-Count = tuple[Array, Array, Array]
+from ranksight.model.uncertainty.forecast import TAIL
 
 NEAR = 0.05
 """Logarithmic distance up to which work is as much as was measured."""
@@ -40,27 +40,22 @@ class Seen(Stored):
     writes: Array  # (K, n)
     belief: Array  # (K,): that the share of a rank determines its traffic, whatever the parameters are
 
-    def take(self, given: list[Count], active: Index, where: Mask, z: float) -> list[Count]:
+    def take(self, given: list[Spread], active: Index, where: Mask) -> list[Spread]:
         """Work, bytes read and bytes written, with the bytes as they were counted at configurations `where` (k,).
 
-        `given` (list of three (middle, below, above), each (K, k)): counts per rank, and logarithmic distances to the
-        ends of their intervals. `active`, `where` (k,). `z`: normal quantile of the intervals.
+        `given`: the three as functions say, (K, k) each. `active` (k,): ranks in the fullest domain.
         """
-        work, *ends = given[0]
-        known, rates, far = self.at(work, active)
-        share = np.where(known & where[None, :], self.belief[:, None], 0.0)
-        found = [given[0]]
-        for rate, (middle, *before) in zip(rates, given[1:], strict=True):
-            with np.errstate(invalid="ignore", divide="ignore"):
-                apart = np.log(work * rate / middle)
-            apart = np.where(np.isfinite(apart), apart, 0.0)
-            between = share * (1 - share) * (z * apart) ** 2
-            below, above = (
-                np.sqrt(share * (end**2 + far**2 + (z * NOISE) ** 2) + (1 - share) * old**2 + between)
-                for end, old in zip(ends, before, strict=True)
-            )
-            found.append((middle * np.exp(share * apart), below, above))
-        return found
+        work, *counts = given
+        known, rates, far = self.at(np.exp(work.centre), active)
+        share = np.where(known & where, self.belief[:, None], 0.0)
+        weights, width = np.stack([share, 1 - share]), np.hypot(far / TAIL, NOISE)
+        return [
+            work,
+            *(
+                average([work.moved(log(rate)).wider(width), now], weights)
+                for rate, now in zip(rates, counts, strict=True)
+            ),
+        ]
 
     def at(self, work: Array, active: Index) -> tuple[Mask, tuple[Array, Array], Array]:
         """Where it is known, bytes read and written per unit of work, and how far off these may be, each (K, k).

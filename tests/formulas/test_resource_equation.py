@@ -41,30 +41,31 @@ def resources(error: float = 0.0, **others: object) -> Resources:
 
 def test_time_is_execution_and_blocked_loads() -> None:
     requirements, rows = given(6e9, 0.9)
-    parts = resources().parts(np.zeros((1, 1)), requirements, rows, 0.9)
+    parts = resources().parts(np.zeros((1, 1)), requirements, rows)
     assert parts.execution == pytest.approx(np.array([[6e9 * 0.5 / CLOCK]]))
-    assert parts.value == pytest.approx(np.array([[6e9 * 0.5 / CLOCK + 0.25 * CYCLES / CLOCK]]))
-    scaled = resources(scale=1.5).parts(np.zeros((1, 1)), requirements, rows, 0.9)
-    assert scaled.value == pytest.approx(1.5 * parts.value)
+    assert np.exp(parts.time.centre) == pytest.approx(np.array([[6e9 * 0.5 / CLOCK + 0.25 * CYCLES / CLOCK]]))
+    scaled = resources(scale=1.5).parts(np.zeros((1, 1)), requirements, rows)
+    assert np.exp(scaled.time.centre) == pytest.approx(1.5 * np.exp(parts.time.centre))
 
 
 @pytest.mark.parametrize("level", list(QUANTILES))
 @pytest.mark.parametrize("run_to_run", [0.0, 0.04])
 def test_intervals_add_the_blocking_factors_error_and_the_scatter_between_jobs(level: float, run_to_run: float) -> None:
     requirements, rows = given(6e9, level)
-    parts = resources(error=0.05, run_to_run=run_to_run).parts(np.zeros((1, 1)), requirements, rows, level)
+    parts = resources(error=0.05, run_to_run=run_to_run).parts(np.zeros((1, 1)), requirements, rows)
     time = 6e9 * 0.5 / CLOCK + 0.25 * CYCLES / CLOCK
+    _, lower, upper = parts.time.interval(level)
     deviation = np.hypot(0.05 * CYCLES / CLOCK, np.hypot(JOBS, run_to_run) * time)
-    assert float(parts.upper[0, 0]) == pytest.approx(time + QUANTILES[level] * deviation)
-    assert float(parts.lower[0, 0]) == pytest.approx(time * np.exp(-QUANTILES[level] * deviation / time))
+    assert float(upper[0, 0]) == pytest.approx(time + QUANTILES[level] * deviation)
+    assert float(lower[0, 0]) == pytest.approx(time * np.exp(-QUANTILES[level] * deviation / time))
 
 
 def test_a_kernel_without_a_cpi_of_its_own_is_open_by_its_spread() -> None:
     requirements, rows = given(6e9, 0.9)
-    parts = resources(spread=np.array([0.4])).parts(np.zeros((1, 1)), requirements, rows, 0.9)
-    time, z = float(parts.value[0, 0]), QUANTILES[0.9]
-    assert float(parts.upper[0, 0]) == pytest.approx(time + time * np.hypot(np.expm1(z * 0.4), z * JOBS))
-    assert float(parts.lower[0, 0]) == pytest.approx(time * np.exp(-z * np.hypot(0.4, JOBS)))
+    parts = resources(spread=np.array([0.4])).parts(np.zeros((1, 1)), requirements, rows)
+    (time, lower, upper), z = parts.time.interval(0.9), QUANTILES[0.9]
+    assert float(upper[0, 0]) == pytest.approx(time + time * np.hypot(np.expm1(z * 0.4), z * JOBS))
+    assert float(lower[0, 0]) == pytest.approx(time * np.exp(-z * np.hypot(0.4, JOBS)))
 
 
 def test_memory_takes_more_cycles_at_a_higher_clock_and_caches_do_not() -> None:

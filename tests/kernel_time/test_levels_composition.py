@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from ranksight.model.kernel_time.composition import Caches, _Refinement, fit_compositions
 
@@ -37,7 +38,7 @@ def test_the_capacity_of_a_shared_cache_goes_with_the_ranks_at_work() -> None:
     assert working[2] == pytest.approx([30e6, 10e6, 2.5e6, 2.5e6])
 
 
-def test_kernels_fitted_together_are_those_fitted_alone_by_lmfit() -> None:
+def test_kernels_fitted_together_are_those_fitted_alone_by_scipy() -> None:
     # Marquardt's steps for all at once end where a bounded least-squares fit of each kernel does.
     x = np.log(2e6 / np.array([1.0, 2, 4, 8, 12, 24, 48]))
     capacities = CACHES.capacities(np.full(len(x), 12.0))
@@ -48,11 +49,12 @@ def test_kernels_fitted_together_are_those_fitted_alone_by_lmfit() -> None:
         (alone,) = fit_compositions(one[None], x, capacities, LATENCIES)
         assert held.per_work(x, capacities) == pytest.approx(alone.per_work(x, capacities), rel=1e-6)
     squares = (LATENCIES[:, None] / (LATENCIES @ many)[:, None]) ** 2
-    refinement = _Refinement(many, squares, x, capacities[0])
+    refinement, rows = _Refinement(many, squares, x, capacities[0]), np.arange(len(many))
     start = np.array([[np.log(BYTES) + 0.4, 2.0]]) + np.zeros((len(many), 1))
-    found = (refinement.at(refinement.best(start))[2] ** 2).sum(axis=1)
-    low, high = start - 2.0, start + 2.0
-    for at, one in enumerate(many):
-        single = _Refinement(one[None], squares[at : at + 1], x, capacities[0])
-        point = single.by_lmfit(start[at], np.array([low[at, 0], 0.5]), np.array([high[at, 0], 16.0]))
-        assert found[at] <= (single.at(point[None])[2] ** 2).sum() * (1 + 1e-6)
+    found = (refinement.at(refinement.best(start), rows)[2] ** 2).sum(axis=1)
+    for at in rows:
+        limits = (start[at, 0] - 2.0, 0.5), (start[at, 0] + 2.0, 16.0)
+        alone = optimize.least_squares(
+            lambda point, at=at: refinement.at(point[None], rows[at : at + 1])[2][0], start[at], bounds=limits
+        )
+        assert found[at] <= 2 * alone.cost * (1 + 1e-6)

@@ -10,7 +10,6 @@ from scipy.stats import t as student
 
 from ranksight.core.errors import InputError
 from ranksight.model.application.laws import Laws
-from ranksight.model.kernel_time.perwork import Spread
 from ranksight.model.kernel_time.stacking import (
     CONSTANT_CPI,
     COST,
@@ -23,6 +22,7 @@ from ranksight.model.kernel_time.stacking import (
     mix,
 )
 from ranksight.model.priors import FREEDOM, LAWS, REPEATED
+from ranksight.model.resource.spread import Spread
 
 
 def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> Law:

@@ -1,0 +1,53 @@
+"""Least squares of many problems at once, by Levenberg and Marquardt's steps (Marquardt 1963, J. SIAM 11, 431)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index
+
+Residuals = Callable[[Array, Index], Array]
+"""Residuals (m, r) at points (m, p) of the problems whose numbers are given, (m,)."""
+
+STEPS = 30
+SETTLED = 1e-4
+"""Relative change of the parameters below which a problem is solved; of its squares, the square of it."""
+DIFFERENCE = 1e-6
+"""Change of a parameter that derivatives are taken with."""
+LONGEST = 2.0
+"""Largest change of a parameter in one step."""
+
+
+def least_squares(residuals: Residuals, start: Array, low: Array, high: Array) -> Array:
+    """Parameters (m, p) between `low` and `high` whose squared residuals are least, searched from `start` on."""
+    point, damping, unsettled = start.copy(), np.full(len(start), 1e-3), np.arange(len(start))
+    for _ in range(STEPS):
+        if not len(unsettled):
+            break
+        here, least, most = point[unsettled], low[unsettled], high[unsettled]
+        rest, slope = derivatives(residuals, here, unsettled, most)
+        gradient, normal = np.einsum("mri,mr->mi", slope, rest), np.einsum("mri,mrj->mij", slope, slope)
+        # A limit that the residuals would push past holds.
+        free = ~(((here <= least) & (gradient > 0)) | ((here >= most) & (gradient < 0)))
+        normal = np.where(free[:, :, None] & free[:, None, :], normal, 0.0)
+        diagonal = np.maximum(np.einsum("mii->mi", normal), 1e-30)
+        normal = normal + np.eye(start.shape[1]) * (damping[unsettled, None] * diagonal + 1e-30)[:, None, :]
+        step = -np.linalg.solve(normal, (free * gradient)[..., None])[..., 0]
+        trial = np.clip(here + np.clip(step, -LONGEST, LONGEST), least, most)
+        before, after = (rest**2).sum(axis=1), (residuals(trial, unsettled) ** 2).sum(axis=1)
+        better = after <= before
+        point[unsettled[better]] = trial[better]
+        damping[unsettled] = np.where(better, damping[unsettled] / 4, damping[unsettled] * 4)
+        small = (np.abs(trial - here) <= SETTLED * (1 + np.abs(here))).all(axis=1)
+        unsettled = unsettled[~(small | (better & (before - after <= SETTLED**2 * before)))]
+    return point
+
+
+def derivatives(residuals: Residuals, point: Array, rows: Index, high: Array) -> tuple[Array, Array]:
+    """Residuals (m, r) of the problems `rows` and their derivatives (m, r, p), by differences away from `high`."""
+    rest = residuals(point, rows)
+    step = np.where(point + DIFFERENCE > high, -DIFFERENCE, DIFFERENCE)
+    moved = [(residuals(point + step * unit, rows) - rest) / (step @ unit)[:, None] for unit in np.eye(point.shape[1])]
+    return rest, np.stack(moved, axis=2)
