@@ -432,7 +432,7 @@ def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> S
     sent = series if messages is None else messages
     rows = np.array([name == BYTES for name in sent.metrics], dtype=bool)
     names = [kernel for kernel, yes in zip(sent.kernels, rows.tolist(), strict=True) if yes]
-    stated.check(names, [BYTES] * len(names), sent.points, reduce(sent.values[rows], "median", axis=2))
+    stated.check(names, sent.points, reduce(sent.values[rows], "median", axis=2))
     return stated
 
 
