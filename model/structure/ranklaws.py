@@ -26,7 +26,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.model import priors
-from ranksight.model.plaindata import Stored, rounded
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -165,12 +165,10 @@ def fit_rank_laws(
     if not lawful:
         return None
     flat = np.concatenate([each.T for row in lawful for _, each in found[row]])
-    distinct, first, index = np.unique(rounded(flat, 12), axis=0, return_index=True, return_inverse=True)
-    numbers = iter(index.reshape(-1).tolist())
-    texts = list(RANK_TERMS)
+    owners = [keys[rows[row]] for row in lawful for one, _ in found[row] for _ in one]
+    coefficients, index = Coefficients.distinct(others, places, flat, owners, **settings)
+    numbers, texts = iter(index.tolist()), list(RANK_TERMS)
     said = tuple(tuple(tuple((texts[term], next(numbers)) for term in one) for one, _ in found[row]) for row in lawful)
-    owner = [keys[rows[row]] for row in lawful for one, _ in found[row] for _ in one]
-    coefficients = Coefficients.fit(others, places, distinct, [owner[i] for i in first], **settings)
     mine = [keys[rows[row]] for row in lawful]
     kernels, metrics = zip(*mine, strict=True)
     kept = tuple(scatter[row] for row in lawful)

@@ -98,9 +98,9 @@ class Stated(Stored):
             if kernel not in owners:
                 sends = ", ".join(dict.fromkeys(name.split(BETWEEN)[0] for name in names)) or "none was traced"
                 raise InputError(f"no messages of {kernel!r} were measured", f"kernels that send: {sends}")
-        for kernel, row in zip(owners, values, strict=True):
-            if kernel is not None:
-                self._compare(kernel, points, row)
+        for owner, row in zip(owners, values, strict=True):
+            if owner is not None:
+                self._compare(owner, points, row)
 
     def _compare(self, kernel: str, points: Array, row: Array) -> None:
         """Hold a formula against volumes (n,) at points that differ in its parameters alone."""
