@@ -49,10 +49,9 @@ from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.indivisible import indivisible
 from ranksight.model.structure.neighbourfit import dimensions_of
-from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import BYTES, Stated
 from ranksight.model.structure.structured import structured
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import Staircase, WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
 
