@@ -61,16 +61,10 @@ class _Collected:
 
 
 def fit_messages(experiment: Experiment, stated: Stated | None = None, **settings: Any) -> Messages | None:
-    """Model the message table of an experiment; None where no traces with ``ranks`` are in it.
+    """Model the message table of an experiment by its traced runs; None where it has no traces with ``ranks``.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        Its traced runs give the tables ``messages`` and ``peers``.
-    stated : Stated, optional
-        How volumes go on beyond what was traced.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for volumes that follow no exact law.
+    `stated`: how volumes go on beyond what was traced. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`, for volumes that follow no exact law.
     """
     if "ranks" not in experiment.parameters:
         return None

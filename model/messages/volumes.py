@@ -95,20 +95,10 @@ def fit_volumes(
 ) -> Volumes:
     """Find the law or the function of every volume.
 
-    Parameters
-    ----------
-    parameters : tuple of str
-        One of them ``ranks``.
-    points : (n, m)
-        Distinct configurations.
-    values : (s, n)
-        NaN where a volume is missing.
-    names : sequence of (str, str)
-        What each volume is of, for messages, and its metric: ``messages`` or ``bytes_sent``.
-    steps : sequence of Step or None
-        The way that the messages of each volume go on a process grid, where there is one.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    `points` (n, m): distinct configurations of the `parameters`, one of which is ``ranks``. `values` (s, n): NaN where
+    a volume is missing. `names` (s of (str, str)): what each volume is of, for messages, and its metric, ``messages``
+    or ``bytes_sent``. `steps`: the way that the messages of each go on a process grid, where there is one.
+    `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     at = parameters.index("ranks")
     others = tuple(name for name in parameters if name != "ranks")

@@ -81,15 +81,12 @@ class Functions(Stored):
             better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
             better &= ~np.asarray(self.fitted.apart.any(axis=1))[:, None]
             answer = choose(answer, given, np.arange(len(self.fitted)), better)
-        if self.neighbours is not None:
-            index = np.array([self.rows[key] for key in self.neighbours.keys])
-            given = self.neighbours.predict(points, level)
-            # Where the law would have some rank count less than nothing, functions know better.
-            answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
-        if self.laws is not None:
-            index = np.array([self.rows[key] for key in self.laws.keys])
-            given = self.laws.predict(points, level)
-            answer = choose(answer, given, index, given.status != forecast.DOMAIN)
+        # Where a law of neighbours would have some rank count less than nothing, or a sum over ranks is not defined,
+        # functions know better.
+        for law, unknown in ((self.neighbours, forecast.NOT_POSITIVE), (self.laws, forecast.DOMAIN)):
+            if law is not None:
+                given = law.predict(points, level)
+                answer = choose(answer, given, np.array([self.rows[key] for key in law.keys]), given.status != unknown)
         answer = self._limited(self._varied(answer, points), points)
         if self.unserved is None:
             return answer

@@ -122,17 +122,11 @@ def fit_neighbours(
 ) -> Neighbours | None:
     """Find the requirements that follow the number of neighbours; None where the program has no grid, or none does.
 
-    Parameters
-    ----------
-    names : collection of (kernel, metric)
-        Series to look at; requirements only.
-    tables : callable
-        Gives each run's table ``kernel``, ``rank`` and one column a metric, or None.
-    everywhere : bool
-        Whether means are over the ranks that have a kernel (counters) and not over all (messages): the law, which knows
-        all ranks, then says nothing of what some ranks of a run lack.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
+    `names` (collection of (kernel, metric)): series to look at; requirements only. `tables` (callable): gives each
+    run's table ``kernel``, ``rank`` and one column a metric, or None. `everywhere`: whether means are over the ranks
+    that have a kernel (counters) and not over all (messages); the law, which knows all ranks, then says nothing of what
+    some ranks of a run lack. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for the
+    coefficients.
     """
     if "ranks" not in experiment.parameters:
         return None

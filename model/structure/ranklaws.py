@@ -122,18 +122,11 @@ def fit_rank_laws(
     halos: Mapping[str, Collection[Halo]] | None = None,
     **settings: Any,
 ) -> RankLaws | None:
-    """Find the sums of laws that series follow; None where none does, or ranks took too few values.
+    """Find the sums of laws that series, means over all ranks, follow; None where none does, or too few ranks ran.
 
-    Parameters
-    ----------
-    series : Series
-        Means over all ranks.
-    names : collection of (kernel, metric)
-        Series to look at.
-    halos : mapping of str to collection of (dimensions, periodic), optional
-        Kernels whose messages are known to go to each neighbour on grids, and these grids.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
+    `names` (collection of (kernel, metric)): series to look at. `halos` (mapping of str to collection of (dimensions,
+    periodic)): kernels whose messages are known to go to each neighbour on grids, and these grids. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
         return None
