@@ -112,7 +112,8 @@ def observed(runs: list[Traced]) -> Iterator[Observed]:
                 sized = {place: communicator.at(p) for place, p in ranks.items()}
                 parts = [{place: t[t["comm_size"] == sized[place]] for place, t in each.items()} for each in held]
                 held = [{place: table for place, table in each.items() if len(table)} for each in parts]
-            yield Observed(*key, communicator, *held)
+            mine, others = held
+            yield Observed(*key, communicator, mine, others)
 
 
 def _by_operation(tables: Mapping[int, pd.DataFrame]) -> dict[tuple[str, str], dict[int, pd.DataFrame]]:

@@ -32,7 +32,7 @@ from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import EXACT
-from ranksight.model.structure.halolaws import CLOSE, find_margins
+from ranksight.model.structure.halolaws import CLOSE, Found, find_margins
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, sums, term_values
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -47,8 +47,6 @@ NEARLY = 1.5
 """Difference of costs up to which a sum is nearly as simple."""
 RIVALS = 4
 """Sums that are kept of a series at most."""
-Found = list[tuple[tuple[int, ...], Array]]
-"""Sums that fit a series, the simplest first: terms (q,), and coefficients (g, q) at the other parameters' places."""
 REGULAR = 1e-9
 """Determinant, terms over their largest values, from which on the ranks distinguish the terms."""
 
@@ -153,7 +151,7 @@ def fit_rank_laws(
             margins, apart = find_margins(values[row], ranks, near[kernel])
             # A sum that left ranks out gives way to a halo that meets all of them.
             if margins and (not found[row] or apart <= CLOSE):
-                found[row], scatter[row] = [(each.terms, each.coefficients) for each in margins], apart
+                found[row], scatter[row] = margins, apart
     lawful = [row for row, each in enumerate(found) if each]
     if not lawful:
         return None
