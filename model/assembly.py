@@ -49,10 +49,9 @@ from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.indivisible import indivisible
 from ranksight.model.structure.neighbourfit import dimensions_of
-from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import BYTES, Stated
 from ranksight.model.structure.structured import structured
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import Staircase, WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
 
@@ -432,7 +431,7 @@ def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> S
     sent = series if messages is None else messages
     rows = np.array([name == BYTES for name in sent.metrics], dtype=bool)
     names = [kernel for kernel, yes in zip(sent.kernels, rows.tolist(), strict=True) if yes]
-    stated.check(names, [BYTES] * len(names), sent.points, reduce(sent.values[rows], "median", axis=2))
+    stated.check(names, sent.points, reduce(sent.values[rows], "median", axis=2))
     return stated
 
 

@@ -38,8 +38,7 @@ from ranksight.model.selecting import selected
 from ranksight.model.series.folding import Selection
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import ARRAYS, Functions, join, rows_of
-from ranksight.model.structure.staircase import Staircase
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import Staircase, WholeUnits
 from ranksight.model.uncertainty.forecast import NO_DATA, Forecast
 
 TIMED = ("time", "cycles")

@@ -21,10 +21,9 @@ from ranksight.model.resource.equation import Machine
 from ranksight.model.resource.sampled_times import Sampled
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.readings import Readings
-from ranksight.model.structure.staircase import Staircase
 from ranksight.model.structure.stated import Stated
 from ranksight.model.structure.structured import structured
-from ranksight.model.structure.wholeunits import WholeUnits
+from ranksight.model.structure.wholeunits import Staircase, WholeUnits
 
 
 def fit_application(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
-from ranksight.model.messages.sharing import Shared, incidence, per_rank, profile, share_links, share_ranks
+from ranksight.model.messages.sharing import Shares, basis, incidence, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volume_laws import find_law
 from ranksight.model.messages.volumes import fit_volumes
@@ -36,26 +37,34 @@ class _Collected:
     names: list[tuple[str, str]] = field(default_factory=list)
     steps: list[Step | None] = field(default_factory=list)
 
-    def add(self, label: str, metric: str, places: list[int], found: list[float], step: Step | None = None) -> int:
+    def add(self, name: str, metric: str, places: Iterable[int], found: list[float], step: Step | None) -> int:
         row = np.full(self.configurations, np.nan)
-        row[places] = found
+        row[list(places)] = found
         self.values.append(row)
-        self.names.append((f"{label} #{len(self.names)}", metric))
+        self.names.append((f"{name} #{len(self.names)}", metric))
         self.steps.append(step)
         return len(self.values) - 1
 
+    def parts(
+        self, one: Observed, population: int, shares: dict[int, Shares], steps: Sequence[Step | None]
+    ) -> list[Part]:
+        """Parts of one population, for each rule or kind of rank, by their volumes in each configuration."""
+        name, parts = f"{one.kernel}: {one.operation}", []
+        for who, step in enumerate(steps):
+            # A rule that has no link at a number of ranks says nothing of its volume there.
+            here = {place: each[who] for place, each in shares.items() if each[who].size}
+            count_profile, count = profile([count for count, _ in here.values()])
+            size_profile, size = profile([ratio(volume, count, 0.0) for count, volume in here.values()])
+            at = self.add(name, "messages", here, count, step), self.add(name, "bytes_sent", here, size, step)
+            parts.append(Part(who, population, *at, count_profile, size_profile))
+        return parts
+
 
 def fit_messages(experiment: Experiment, stated: Stated | None = None, **settings: Any) -> Messages | None:
-    """Model the message table of an experiment; None where no traces with ``ranks`` are in it.
+    """Model the message table of an experiment by its traced runs; None where it has no traces with ``ranks``.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        Its traced runs give the tables ``messages`` and ``peers``.
-    stated : Stated, optional
-        How volumes go on beyond what was traced.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for volumes that follow no exact law.
+    `stated`: how volumes go on beyond what was traced. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`, for volumes that follow no exact law.
     """
     if "ranks" not in experiment.parameters:
         return None
@@ -64,7 +73,7 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     if not patterns:
         return None
     found, explanations = [one for one, _ in patterns], [said for _, said in patterns]
-    ranks = np.array([run.ranks for run in runs])
+    counts = {run.place: run.ranks for run in runs}
     grid = _grid(explanations)
     collected = _Collected(len(runs))
     elsewhere = np.delete(points, experiment.parameters.index("ranks"), axis=1)
@@ -73,18 +82,17 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     for one, said in zip(found, explanations, strict=True):
         # Where rules say who is silent, silence is no lack.
         there = {*one.rows, *(one.silent if said else ())}
-        gone = [int(p) for p, run in zip(ranks, runs, strict=True) if p > 1 and run.place not in there]
-        missing = max(gone, default=0)
+        missing = max((p for place, p in counts.items() if p > 1 and place not in there), default=0)
         if said:
-            made = _linked(one, said, runs, groups, collected)
+            made = _linked(one, said, counts, groups, collected)
         else:
             others = [e for o, e in zip(found, explanations, strict=True) if o.kernel == one.kernel and e]
-            made = _ranked(one, runs, groups, grid, others, collected)
+            made = _ranked(one, counts, groups, grid, others, collected)
         entries.append(Entry(one.kernel, one.operation, one.communicator, gone=missing, tags=one.tags, **made))
     values = np.array(collected.values)
     volumes = fit_volumes(experiment.parameters, points, values, collected.names, collected.steps, **settings)
     trained = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
-    measured = tuple(sorted(set(ranks.tolist())))
+    measured = tuple(sorted(set(counts.values())))
     return Messages(tuple(entries), volumes, grid, measured, trained, stated)
 
 
@@ -179,36 +187,16 @@ def _populations(tables: dict[int, pd.DataFrame]) -> list[dict[int, pd.DataFrame
 
 
 def _linked(
-    one: Observed, said: tuple[Explanation, ...], runs: list[Traced], groups: Index, collected: _Collected
+    one: Observed, said: tuple[Explanation, ...], ranks: dict[int, int], groups: Index, collected: _Collected
 ) -> dict[str, Any]:
     """Volumes of an operation with partners, per link of its rules."""
-    ranks = {run.place: run.ranks for run in runs}
-    label, parts, spreads = f"{one.kernel}: {one.operation}", list[Part](), [0.0]
-    chosen = said[0]
-    populations = _populations(one.peers)
-    once = _once(chosen, one.peers, ranks, groups)
-    for j, tables in enumerate(populations):
-        shares = {place: share_links(table, chosen, ranks[place], once) for place, table in tables.items()}
-        spreads += [spread for _, spread in shares.values()]
-        for who in range(len(chosen.rules)):
-            # A rule that has no link at a number of ranks says nothing of its volume there.
-            here = [p for p in shares if chosen.rules[who].links(ranks[p]).source.size]
-            counts = [shares[p][0][who][0] for p in here]
-            sizes = [ratio(b, c, 0.0) for c, b in (shares[p][0][who] for p in here)]
-            count_profile, count = profile(counts)
-            size_profile, size = profile(sizes)
-            rule = chosen.rules[who]
-            step = rule if isinstance(rule, Step) else None
-            parts.append(
-                Part(
-                    who,
-                    j,
-                    collected.add(label, "messages", here, count, step),
-                    collected.add(label, "bytes_sent", here, size, step),
-                    count_profile,
-                    size_profile,
-                )
-            )
+    parts, spreads = list[Part](), [0.0]
+    once = _once(said[0], one.peers, ranks, groups)
+    for j, tables in enumerate(_populations(one.peers)):
+        found = {place: share_links(table, said[0], ranks[place], once) for place, table in tables.items()}
+        spreads += [spread for _, spread in found.values()]
+        steps = [rule if isinstance(rule, Step) else None for rule in said[0].rules]
+        parts += collected.parts(one, j, {place: shares for place, (shares, _) in found.items()}, steps)
     return {"kind": "links", "explanations": said, "parts": tuple(parts), "once": once, "spread": max(spreads)}
 
 
@@ -216,76 +204,64 @@ def _once(chosen: Explanation, peers: dict[int, pd.DataFrame], ranks: dict[int, 
     """Whether two rules that meet in one link carry one message there: where only that makes counts follow a law."""
     if all((incidence(chosen, ranks[place], False)[1].sum(axis=1) <= 1).all() for place in peers):
         return False  # no two rules meet
-    lawful = []
-    for once in (False, True):
-        rows = np.full((len(chosen.rules), len(groups)), np.nan)
-        for place, table in peers.items():
-            shares, _ = share_links(table, chosen, ranks[place], once)
-            for who, (count, _) in enumerate(shares):
-                if chosen.rules[who].links(ranks[place]).source.size:
-                    rows[who, place] = count.mean()
-        at = np.array([ranks.get(place, 1) for place in range(len(groups))])
-        lawful.append(sum(bool(find_law(at, groups, row)) for row in rows))
-    return lawful[1] > lawful[0]
+    apart, together = (
+        {place: share_links(table, chosen, ranks[place], once)[0] for place, table in peers.items()}
+        for once in (False, True)
+    )
+    return _lawless(together, ranks, groups) < _lawless(apart, ranks, groups)
+
+
+def _lawless(shares: dict[int, Shares], ranks: dict[int, int], groups: Index) -> int:
+    """Rules, or kinds of rank, whose counts follow no law of the ranks."""
+    rows = np.full((len(next(iter(shares.values()))), len(groups)), np.nan)
+    for place, each in shares.items():
+        rows[:, place] = [count.mean() if count.size else np.nan for count, _ in each]
+    at = np.array([ranks.get(place, 1) for place in range(len(groups))])
+    return sum(not find_law(at, groups, row) for row in rows)
 
 
 def _ranked(
     one: Observed,
-    runs: list[Traced],
+    ranks: dict[int, int],
     groups: Index,
     grid: tuple[int, ...],
     others: list[tuple[Explanation, ...]],
     collected: _Collected,
 ) -> dict[str, Any]:
-    """Volumes of an operation without partners, per kind of rank: the simplest kind that is exact and has laws.
+    """Volumes of an operation without partners, per kind of rank: the simplest kind that is exact and has most laws.
 
     `others` are the explanations of the kernel's other operations: a wait for each message follows their partners.
     """
-    ranks = {run.place: run.ranks for run in runs}
-    label = f"{one.kernel}: {one.operation}"
-    populations = _populations(one.rows)
-    values = [{place: per_rank(table, ranks[place]) for place, table in tables.items()} for tables in populations]
+    values = [
+        {place: per_rank(table, ranks[place]) for place, table in tables.items()} for tables in _populations(one.rows)
+    ]
+
+    def shared(kind: str, follows: tuple[Explanation, ...]) -> tuple[list[dict[int, Shares]], float]:
+        """Volumes of each population, and the largest spread."""
+        each: list[dict[int, Shares]] = []
+        spreads = []
+        for population in values:
+            each.append({})
+            for place, measured in population.items():
+                columns = basis(kind, len(measured), grid, follows[0] if follows else None)
+                each[-1][place], spread = share_ranks(measured, columns)
+                spreads.append(spread)
+        return each, max(spreads)
+
     kinds: list[tuple[str, tuple[Explanation, ...]]] = [("all", ()), ("root", ()), ("last", ())]
     kinds += [("degree", said) for said in others]
     kinds += [("grid", ())] if grid else []
-    at = np.array([ranks.get(place, 1) for place in range(len(groups))])
-    best: tuple[float, str, tuple[Explanation, ...], list[list[Shared]], float] = (np.inf, "", (), [], 0.0)
-    for kind, follows in (*kinds, ("mean", ())):
-        if kind == "mean" and best[1]:
+    best, least = None, np.inf
+    for kind, follows in kinds:
+        shares, spread = shared(kind, follows)
+        lawless = sum(_lawless(each, ranks, groups) for each in shares) if spread == 0.0 else np.inf
+        if lawless < least:
+            best, least = (kind, follows, shares, spread), lawless
+        if least == 0:
             break
-        shares = [share_ranks(list(each.values()), kind, grid, follows[0] if follows else None) for each in values]
-        spread = max(found.spread for population in shares for found in population)
-        if spread > 0.0 and kind != "mean":
-            continue
-        lawless = 0
-        for each, found in zip(values, shares, strict=True):
-            rows = np.full((len(found[0].count), len(groups)), np.nan)
-            rows[:, list(each)] = np.array([one.count for one in found]).T
-            lawless += sum(not find_law(at, groups, row) for row in rows)
-        if lawless < best[0]:
-            best = (lawless, kind, follows, shares, spread)
-        if best[0] == 0:
-            break
-    _, kind, follows, shares, spread = best
-    parts = []
-    for j, (each, found) in enumerate(zip(values, shares, strict=True)):
-        for who in range(len(found[0].count)):
-            places = list(each)
-            count = [float(one.count[who]) for one in found]
-            volume = [float(one.bytes[who]) for one in found]
-            size = [b / c if c > 0 else 0.0 for c, b in zip(count, volume, strict=True)]
-            parts.append(
-                Part(
-                    who,
-                    j,
-                    collected.add(label, "messages", places, count),
-                    collected.add(label, "bytes_sent", places, size),
-                )
-            )
-    return {
-        "kind": kind,
-        "explanations": follows,
-        "parts": tuple(parts),
-        "spread": spread,
-        "grid": grid if kind == "grid" else (),
-    }
+    kind, follows, shares, spread = best or ("mean", (), *shared("mean", ()))
+    parts: list[Part] = []
+    for j, each in enumerate(shares):
+        parts += collected.parts(one, j, each, [None] * len(next(iter(each.values()))))
+    own = grid if kind == "grid" else ()
+    return {"kind": kind, "explanations": follows, "parts": tuple(parts), "spread": spread, "grid": own}

@@ -13,7 +13,7 @@ from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import Stored
-from ranksight.model.structure.functions import ARRAYS
+from ranksight.model.structure.functions import ARRAYS, extended
 from ranksight.model.structure.stated import Stated
 from ranksight.model.uncertainty import forecast
 
@@ -53,21 +53,21 @@ class Messages(Stored):
                 raise InputError(f"{asked:g} ranks", "messages are between whole ranks: ask for a whole number from 1")
         if not len(points):
             return []
-        learned = self.volumes.predict(points, level)
-        return [
-            self._table(
-                point, replace(learned, **{name: getattr(learned, name)[:, k : k + 1] for name in ARRAYS}), level
-            )
-            for k, point in enumerate(points)
-        ]
+        names, sizes = [""] * len(self.volumes.laws), np.zeros(len(self.volumes.laws), dtype=bool)
+        for entry in self.entries:
+            for part in entry.parts:
+                names[part.count] = names[part.size] = entry.kernel
+                sizes[part.size] = True
+        said = extended(self.stated, lambda at: self.volumes.predict(at, level), points, names, sizes)
+        each = [{name: getattr(said, name)[:, k : k + 1] for name in ARRAYS} for k in range(len(points))]
+        return [self._table(point, replace(said, **one)) for point, one in zip(points, each, strict=True)]
 
-    def _table(self, point: Array, learned: forecast.Forecast, level: float) -> MessageTable:
-        """The table at one configuration, (m,), of the volumes learned there."""
+    def _table(self, point: Array, said: forecast.Forecast) -> MessageTable:
+        """The table at one configuration, (m,), of the volumes there."""
         ranks = int(point[self.parameters.index("ranks")])
         rows: list[Row] = []
         for entry in self.entries:
-            said, there = self._stated(entry, learned, point, level)
-            reason = self._doubt(entry, ranks) or self._unvaried(there)
+            reason = self._doubt(entry, ranks) or self._unvaried(entry, point)
             for part in entry.parts:
                 for i in (part.count, part.size):
                     if said.status[i, 0] != forecast.OK and not reason and not _none(said, part.count):
@@ -76,24 +76,11 @@ class Messages(Stored):
         configuration = dict(zip(self.parameters, map(float, point), strict=True))
         return MessageTable(configuration, ranks, tuple(rows), self.grid, self._periodic)
 
-    def _stated(
-        self, entry: Entry, learned: forecast.Forecast, point: Array, level: float
-    ) -> tuple[forecast.Forecast, Array]:
-        """The volumes for an entry, and the configuration at which they were learned: the nearest where it is stated
-        how they go on from there."""
-        kernel = None if self.stated is None else self.stated.kernel_of(entry.kernel)
-        if self.stated is None or kernel is None:
-            return learned, point
-        nearest = self.stated.reference(kernel, point[None, :])
-        if (nearest[0] == point).all():
-            return learned, point
-        said, growth = self.volumes.predict(nearest, level), float(self.stated.growth(kernel, point[None, :])[0])
-        sizes = np.isin(np.arange(len(said.value)), [part.size for part in entry.parts])[:, None]
-        ends = {end: np.where(sizes, growth, 1.0) * getattr(said, end) for end in ("value", "lower", "upper")}
-        return replace(said, **ends), nearest[0]
-
-    def _unvaried(self, point: Array) -> str:
+    def _unvaried(self, entry: Entry, point: Array) -> str:
         """Why nothing is known at a configuration where a parameter is not what it was in all traces."""
+        kernel = None if self.stated is None else self.stated.kernel_of(entry.kernel)
+        if self.stated is not None and kernel is not None:
+            point = self.stated.reference(kernel, point[None])[0]
         for name, x, (low, high) in zip(self.parameters, point.tolist(), self.trained.tolist(), strict=True):
             if name != "ranks" and low == high != x:
                 return forecast.REASONS[forecast.UNVARIED].format(parameter=name)

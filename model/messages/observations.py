@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.comm.patterns.communicators import UNKNOWN, CommunicatorSize, communicator_sizes
+from ranksight.comm.patterns.communicators import CommunicatorSize, communicator_sizes
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.messages.tags import TAGGED, with_tags
@@ -95,14 +95,8 @@ def _plain(table: pd.DataFrame) -> pd.DataFrame:
 
 def observed(runs: list[Traced]) -> Iterator[Observed]:
     """Every kernel's operation, split by kinds of communicators where these can be distinguished in every run."""
-    groups: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
-    partners: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
-    for run in runs:
-        for (kernel, operation), part in run.rows.groupby(["kernel", "operation"], observed=True):
-            groups.setdefault((str(kernel), str(operation)), {})[run.place] = part
-        if run.peers is not None:
-            for (kernel, operation), part in run.peers.groupby(["kernel", "operation"], observed=True):
-                partners.setdefault((str(kernel), str(operation)), {})[run.place] = part
+    groups = _by_operation({run.place: run.rows for run in runs})
+    partners = _by_operation({run.place: run.peers for run in runs if run.peers is not None})
     ranks = {run.place: run.ranks for run in runs}
     for key, rows in groups.items():
         # One rank has only communicators of one: what it says of their sizes fits every equation.
@@ -113,15 +107,19 @@ def observed(runs: list[Traced]) -> Iterator[Observed]:
             sizes += [int(size) for size in part["comm_size"].unique() if size not in sizes]
         kinds = communicator_sizes(seen)
         for communicator in kinds:
+            held = [telling, partners.get(key, {})]
+            if len(kinds) > 1:
+                sized = {place: communicator.at(p) for place, p in ranks.items()}
+                parts = [{place: t[t["comm_size"] == sized[place]] for place, t in each.items()} for each in held]
+                held = [{place: table for place, table in each.items() if len(table)} for each in parts]
+            mine, others = held
+            yield Observed(*key, communicator, mine, others)
 
-            def mine(
-                held: dict[int, pd.DataFrame],
-                what: CommunicatorSize = communicator,
-                single: bool = kinds in ([communicator], [UNKNOWN]),
-            ) -> dict[int, pd.DataFrame]:
-                if single:
-                    return held
-                parts = {place: part[part["comm_size"] == what.at(ranks[place])] for place, part in held.items()}
-                return {place: part for place, part in parts.items() if len(part)}
 
-            yield Observed(*key, communicator, mine(telling), mine(partners.get(key, {})))
+def _by_operation(tables: Mapping[int, pd.DataFrame]) -> dict[tuple[str, str], dict[int, pd.DataFrame]]:
+    """The tables of configurations, split by kernel and operation."""
+    found: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
+    for place, table in tables.items():
+        for (kernel, operation), part in table.groupby(["kernel", "operation"], observed=True):
+            found.setdefault((str(kernel), str(operation)), {})[place] = part
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,64 +16,62 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Shared:
-    """Volumes of one run: what every link or kind of rank has, and how far single ones are from it.
-
-    `count` and `bytes` (w,) or (w, rounds): messages and bytes of each link, for each rule and round; or of each kind
-    of rank. `spread`: largest difference, relative to the mean.
-    """
-
-    count: Array
-    bytes: Array
-    spread: float
+Shares = list[Array]
+"""Messages and bytes of each link of a rule, or of each kind of rank, in one run: (2, rounds) for each rule or kind."""
 
 
 def incidence(explanation: Explanation, ranks: int, once: bool) -> tuple[Ints, Array, list[int]]:
-    """Distinct links of the rules, a column for each rule and round with its share of a link, and rounds of each rule.
+    """Distinct links of the rules, a column for each rule and round with its share of a link, and rounds of each rule,
+    0 where it has no link.
 
     Two rules may hold the same link; with `once` they carry one message together, each its part, otherwise one each.
     """
     each = explanation.links(ranks)
-    rounds = [int(links.round.max()) + 1 if links.round.size else 1 for links in each]
+    rounds = [int(links.round.max(initial=-1)) + 1 for links in each]
     codes = np.unique(np.concatenate([links.codes(ranks) for links in each]))
     matrix = np.zeros((len(codes), sum(rounds)))
-    start = 0
-    for links, n in zip(each, rounds, strict=True):
+    for links, start in zip(each, np.cumsum([0, *rounds]).tolist(), strict=False):
         matrix[np.searchsorted(codes, links.codes(ranks)), start + links.round] = 1.0
-        start += n
     if once:
         matrix /= matrix.sum(axis=1, keepdims=True)
     return codes, matrix, rounds
 
 
-def share_links(
-    peers: pd.DataFrame, explanation: Explanation, ranks: int, once: bool
-) -> tuple[list[tuple[Array, Array]], float]:
-    """Messages and bytes of each link, per rule: arrays over its rounds, by least squares over all links.
+def share_links(peers: pd.DataFrame, explanation: Explanation, ranks: int, once: bool) -> tuple[Shares, float]:
+    """Messages and bytes of each link, per rule, by least squares over all links, and the spread.
 
-    Returns
-    -------
-    list of (count, bytes), and the spread
-        Where rules share all their links the volume is shared evenly, the solution of least norm. Links of no rule,
-        such as those of a rank to itself, are left out.
+    Where rules share all their links the volume is shared evenly, the solution of least norm. Links of no rule, such as
+    those of a rank to itself, are left out.
     """
     codes, matrix, rounds = incidence(explanation, ranks, once)
     if not len(codes):
-        return [(np.zeros(n), np.zeros(n)) for n in rounds], 0.0
+        return [np.zeros((2, n)) for n in rounds], 0.0
     values = np.zeros((len(codes), 2))
     rank, peer = (peers[name].to_numpy(dtype=np.int64) for name in ("rank", "peer"))
     links = rank * ranks + peer
     known = np.isin(links, codes)
-    at = np.searchsorted(codes, links[known])
-    np.add.at(values, at, _volumes(peers)[known])
-    solution: Array = np.linalg.lstsq(matrix, values, rcond=None)[0].astype(np.float64)
+    np.add.at(values, np.searchsorted(codes, links[known]), _volumes(peers)[known])
+    solution, spread = _solve(matrix, values)
+    return np.split(solution, np.cumsum(rounds)[:-1], axis=1), spread
+
+
+def share_ranks(values: Array, columns: Array) -> tuple[Shares, float]:
+    """Volumes of each kind of rank, and the spread.
+
+    `values` (ranks, 2): count and bytes. `columns` (ranks, w): the kinds, of :func:`basis`.
+    """
+    solution, spread = _solve(columns, values)
+    return np.split(solution, solution.shape[1], axis=1), spread
+
+
+def _solve(columns: Array, values: Array) -> tuple[Array, float]:
+    """Volumes (2, w) of columns by least squares, and their largest difference from `values` (n, 2), relative to the
+    mean; 0 where it is rounding."""
+    solution: Array = np.linalg.lstsq(columns, values, rcond=None)[0].astype(np.float64)
     solution[np.abs(solution) < 1e-9 * np.abs(values).max(axis=0)] = 0.0
     scale = np.maximum(values.mean(axis=0), 1e-300)
-    spread = float((np.abs(matrix @ solution - values).max(axis=0) / scale).max())
-    ends = np.cumsum(rounds)
-    parts: list[Array] = [np.asarray(solution[end - n : end]) for end, n in zip(ends, rounds, strict=True)]
-    return [(part[:, 0], part[:, 1]) for part in parts], spread if spread > EXACT else 0.0
+    spread = float((np.abs(columns @ solution - values).max(axis=0) / scale).max())
+    return solution.T, spread if spread > EXACT else 0.0
 
 
 def profile(values: Sequence[Array]) -> tuple[str, list[float]]:
@@ -115,19 +112,3 @@ def grid_neighbours(ranks: int, grid: tuple[int, ...]) -> Array:
     """Number of neighbours of every rank in every dimension of a grid that is not periodic: (ranks, dimensions)."""
     dimensions, rising = grid
     return Cartesian(dimensions, (False,) * dimensions, bool(rising)).neighbours(ranks).astype(float)
-
-
-def share_ranks(
-    values: Sequence[Array], kind: str, grid: tuple[int, ...], follows: Explanation | None = None
-) -> list[Shared]:
-    """Volumes of each kind of rank in every run, by least squares; `values` are (ranks, 2) of count and bytes."""
-    found = []
-    for each in values:
-        columns = basis(kind, len(each), grid, follows)
-        solution: Array = np.linalg.lstsq(columns, each, rcond=None)[0].astype(np.float64)
-        largest = np.abs(each).max(axis=0)
-        solution[np.abs(solution) < 1e-9 * largest] = 0.0
-        scale = np.maximum(each.mean(axis=0), 1e-300)
-        spread = float((np.abs(columns @ solution - each).max(axis=0) / scale).max())
-        found.append(Shared(solution[:, 0], solution[:, 1], spread if spread > EXACT else 0.0))
-    return found

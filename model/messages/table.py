@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksight.comm.patterns.rule import limited
-from ranksight.core.arrays import Array, Index, Ints, Mask
-from ranksight.model.messages.entry import Entry, Part
+from ranksight.core.arrays import Array, Index, Ints
+from ranksight.model.messages.entry import Entry
 from ranksight.model.messages.sharing import basis, grid_neighbours, incidence
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -24,6 +24,9 @@ COLUMNS = (
     *("kernel", "class", "class_ranks", "operation", "tags", "comm_size", "size_class", "count", "bytes", "peers"),
     *("bytes_low", "bytes_high", "spread", "to", "status", "reason"),
 )
+
+PER_RANK = ("kernel", "rank", "operation", "tags", "comm_size", "size_class", "count", "bytes", "peers", "status")
+PARTNERS = ("kernel", "rank", "operation", "tags", "peer", "count", "bytes")
 
 
 @dataclass(frozen=True)
@@ -47,49 +50,58 @@ class Row:
     reason: str  # why it cannot be predicted; empty where it can
     tags: str = ""  # tags of the messages, where they distinguish patterns of the operation; otherwise empty
 
+    @property
+    def peers(self) -> Ints:
+        """Partners of every rank, (ranks,); 0 where they are not known by rules."""
+        return np.bincount(self.links // len(self.count), minlength=len(self.count))
+
 
 def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:
     """Rows of one entry, a size class each; rows without a message are left out."""
     limited(ranks, ranks)
     linked = entry.kind == "links"
-    give = _links if linked else _ranks
-    found: dict[int, list[Array]] = {}
     codes = np.zeros(0, dtype=np.int64)
     if linked:
         codes, columns, rounds = incidence(entry.explanations[0], ranks, entry.once)
-        starts = np.cumsum([0, *rounds])
     else:
-        follows = entry.explanations[0] if entry.explanations else None
-        columns, starts = basis(entry.kind, ranks, entry.grid, follows), np.arange(len(entry.parts) + 1)
+        columns = basis(entry.kind, ranks, entry.grid, entry.explanations[0] if entry.explanations else None)
         rounds = [1] * columns.shape[1]
+    starts = np.cumsum([0, *rounds])
+    # Of each size class: count, bytes, and ends of their interval, (4, links or ranks).
+    found: dict[int, Array] = {}
     for part in entry.parts:
-        for size_class, share in give(part, columns, starts, rounds, said):
-            held = found.setdefault(size_class, [np.zeros(len(columns)) for _ in range(4)])
-            for total, more in zip(held, share, strict=True):
-                total += more
-    rows = []
-    for size_class, (count, volume, low, high) in sorted(found.items()):
-        if not (count > 1e-9).any():
+        count, size = (float(np.nan_to_num(said.value[i, 0])) for i in (part.count, part.size))
+        low, high = (float(np.nan_to_num(end[part.count, 0] * end[part.size, 0])) for end in (said.lower, said.upper))
+        if abs(count) < 1e-12 and high <= 0:
             continue
-        kept = count > 1e-9
-        source = codes[kept] // ranks if linked else codes
-
-        def ranked(x: Array, source: Ints = source, kept: Mask = kept) -> Array:
-            return np.bincount(source, weights=x[kept], minlength=ranks).astype(float) if linked else x
-
+        for k in range(rounds[part.who]):
+            times, larger = BASES[part.count_profile] ** k, BASES[part.size_profile] ** k
+            each = times * np.array([count, count * size * larger, low * larger, high * larger])
+            size_class = _size_class(size * larger)
+            found[size_class] = found.get(size_class, 0.0) + np.outer(each, columns[:, starts[part.who] + k])
+    rows = []
+    for size_class, each in sorted(found.items()):
+        kept = each[0] > 1e-9
+        if not kept.any():
+            continue
+        of_ranks, of_links = each, each[:, :0]
+        if linked:
+            of_links, source = each[:, kept], codes[kept] // ranks
+            of_ranks = np.array([np.bincount(source, weights=x, minlength=ranks) for x in of_links])
+        count_of, volume, low_of, high_of = of_ranks.astype(np.float64)
         rows.append(
             Row(
                 kernel=entry.kernel,
                 operation=entry.operation,
                 comm_size=entry.communicator.at(ranks),
                 size_class=size_class,
-                count=ranked(count),
-                bytes=ranked(volume),
-                low=ranked(low),
-                high=ranked(high),
+                count=count_of,
+                bytes=volume,
+                low=low_of,
+                high=high_of,
                 links=codes[kept] if linked else codes,
-                link_count=count[kept] if linked else np.zeros(0),
-                link_bytes=volume[kept] if linked else np.zeros(0),
+                link_count=of_links[0],
+                link_bytes=of_links[1],
                 spread=entry.spread,
                 to=entry.explanations[0].text if linked else "",
                 reason=reason,
@@ -104,32 +116,12 @@ def _size_class(size: float) -> int:
     return 0 if size <= 1e-6 else 1 << (int(np.ceil(size * (1 - 1e-9) - 1e-9)) - 1).bit_length()
 
 
-Shares = Iterator[tuple[int, tuple[Array, Array, Array, Array]]]
+def _joined(parts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pd.DataFrame:
+    """Columns by name, of each part a value for all of its lines or one for each, below each other."""
+    import pandas as pd
 
-
-def _links(part: Part, matrix: Array, starts: Index, rounds: list[int], said: Forecast) -> Shares:
-    """What the links of one rule carry, by round: size class, and count, bytes, low and high of every link."""
-    for k in range(rounds[part.who]):
-        column = matrix[:, starts[part.who] + k]
-        yield from _share(part, column, BASES[part.count_profile] ** k, BASES[part.size_profile] ** k, said)
-
-
-def _ranks(part: Part, columns: Array, starts: Index, rounds: list[int], said: Forecast) -> Shares:
-    """What a kind of rank has."""
-    yield from _share(part, columns[:, part.who], 1.0, 1.0, said)
-
-
-def _share(part: Part, column: Array, times: float, larger: float, said: Forecast) -> Shares:
-    count, size = (np.nan_to_num(said.value[i, 0]) for i in (part.count, part.size))
-    ends = (said.lower, said.upper)
-    low, high = (float(np.nan_to_num(end[part.count, 0] * end[part.size, 0])) for end in ends)
-    if abs(count) < 1e-12 and high <= 0:
-        return
-    both = times * larger
-    yield (
-        _size_class(float(size * larger)),
-        (column * count * times, column * count * size * both, column * low * both, column * high * both),
-    )
+    tables = [pd.DataFrame(part) for part in parts]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(names))
 
 
 @dataclass(frozen=True)
@@ -156,52 +148,27 @@ class MessageTable:
         ``count``, ``bytes``, ``peers``, ``status``; the columns of a measured message table but for times, and the tags
         where they distinguish patterns.
         """
-        import pandas as pd
-
         parts = []
         for row in self.rows:
             at = np.flatnonzero(row.count > 1e-9)
-            peers = np.bincount(row.links // self.ranks, minlength=self.ranks)[at]
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "kernel": row.kernel,
-                        "rank": at,
-                        "operation": row.operation,
-                        "tags": row.tags,
-                        "comm_size": row.comm_size,
-                        "size_class": row.size_class,
-                        "count": np.round(row.count[at], 6),
-                        "bytes": np.round(row.bytes[at], 6),
-                        "peers": peers,
-                        "status": "insufficient" if row.reason else "ok",
-                    }
-                )
+            values = (
+                *(row.kernel, at, row.operation, row.tags, row.comm_size, row.size_class),
+                *(np.round(row.count[at], 6), np.round(row.bytes[at], 6), row.peers[at]),
+                "insufficient" if row.reason else "ok",
             )
-        names = ["kernel", "rank", "operation", "tags", "comm_size", "size_class", "count", "bytes", "peers", "status"]
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
+            parts.append(dict(zip(PER_RANK, values, strict=True)))
+        return _joined(parts, PER_RANK)
 
     def partners(self) -> pd.DataFrame:
         """Links of the pattern: ``kernel``, ``rank``, ``operation``, ``tags``, ``peer``, ``count``, ``bytes``."""
-        import pandas as pd
-
-        parts = [
-            pd.DataFrame(
-                {
-                    "kernel": row.kernel,
-                    "rank": row.links // self.ranks,
-                    "operation": row.operation,
-                    "tags": row.tags,
-                    "peer": row.links % self.ranks,
-                    "count": np.round(row.link_count, 6),
-                    "bytes": np.round(row.link_bytes, 6),
-                }
-            )
-            for row in self.rows
-            if len(row.links)
-        ]
-        names = ["kernel", "rank", "operation", "tags", "peer", "count", "bytes"]
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
+        parts = []
+        for row in self.rows:
+            if len(row.links):
+                source, target = row.links // self.ranks, row.links % self.ranks
+                volumes = np.round(row.link_count, 6), np.round(row.link_bytes, 6)
+                values = row.kernel, source, row.operation, row.tags, target, *volumes
+                parts.append(dict(zip(PARTNERS, values, strict=True)))
+        return _joined(parts, PARTNERS)
 
     def classes(self) -> tuple[Index, list[str]]:
         """Class of every rank, (ranks,), and the classes' names: ranks of a class have the same rows."""
@@ -222,7 +189,7 @@ class MessageTable:
         first = np.array([int(np.flatnonzero(of == i)[0]) for i in range(len(names))])
         lines: list[dict[str, Any]] = []
         for row in self.rows:
-            peers = np.bincount(row.links // self.ranks, minlength=self.ranks)
+            peers = row.peers
             same = np.ptp(np.stack([row.count, row.bytes, peers]), axis=1).max() <= 1e-6
             for i in (0,) if same else np.argsort(first):
                 at = first[i]

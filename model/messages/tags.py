@@ -49,14 +49,10 @@ def with_tags(peers: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
 def tag_classes(peers: Mapping[int, pd.DataFrame], ranks: Mapping[int, int]) -> list[tuple[int, ...]]:
     """Tags of one operation by pattern: those of a class have the same partners in every run.
 
-    `peers` (mapping of int to DataFrame): by configuration: ``rank``, ``peer`` and, where it is known, ``tag``. `ranks`
-    (mapping of int to int): of each configuration.
+    `peers`: by configuration ``rank``, ``peer`` and, where it is known, ``tag``. `ranks`: of each configuration.
 
-    Returns
-    -------
-    list of tuple of int
-        Rising; one class, empty, where tags do not help: they are not known everywhere, all have the same partners, or
-        they number something else (they are others at every number of ranks, or too many).
+    One class, empty, where tags do not help: they are not known everywhere, all have the same partners, or they number
+    something else (they are others at every number of ranks, or too many).
     """
     together: list[tuple[int, ...]] = [()]
     if not peers or any("tag" not in table.columns for table in peers.values()):
@@ -69,12 +65,7 @@ def tag_classes(peers: Mapping[int, pd.DataFrame], ranks: Mapping[int, int]) -> 
             return together
     # What the largest run alone has may be the number of a rank or of a message.
     counts = sorted({ranks[place] for place in links})
-    if len(counts) > 1 and any(
-        tags[place] != tags[other]
-        for place in links
-        for other in links
-        if ranks[place] in counts[-2:] and ranks[other] in counts[-2:]
-    ):
+    if len(counts) > 1 and len({tags[place] for place in links if ranks[place] in counts[-2:]}) > 1:
         return together
     partners: dict[int, list[bytes]] = {tag: [] for tag in sorted(tags[rising[-1]])}
     for place in rising:

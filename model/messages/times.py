@@ -13,7 +13,9 @@ Gallager, "Data Networks", 2nd ed. 1992, section 6.5.2): as if that over ``b`` p
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,22 +52,21 @@ def _times(
     table: MessageTable, fabric: Fabric, volume: str, collectives: Mapping[int, Array]
 ) -> dict[tuple[str, str], float]:
     """:func:`times_of_tables` of a table, given the seconds (ranks,) of those of its rows that are collectives."""
-    together: dict[str, Array] = {}
+    together, found = (defaultdict[Any, Array](lambda: np.zeros(table.ranks)) for _ in range(2))
+    trains = defaultdict[tuple[str, str], list[tuple[Array, Array, Array]]](list)
     for row in table.rows:
         if operation_name(row.operation) in TOGETHER:
-            together[row.kernel] = together.get(row.kernel, np.zeros(table.ranks)) + row.count
-    found: dict[tuple[str, str], Array] = {}
-    trains: dict[tuple[str, str], list[tuple[Array, Array, Array]]] = {}
+            together[row.kernel] = together[row.kernel] + row.count
     for at, row in enumerate(table.rows):
         name, key = operation_name(row.operation), (row.kernel, row.operation)
         if at in collectives:
-            found[key] = found.get(key, np.zeros(table.ranks)) + collectives[at]
+            found[key] = found[key] + collectives[at]
         elif name in SENDS or name in NEIGHBOURS:
             parts = _messages(row, table.ranks, fabric, volume)
-            if name in NEIGHBOURS or (name in NONBLOCKING and (together.get(row.kernel, np.zeros(1)) > 0).any()):
-                trains.setdefault(key, []).extend(parts)
+            if name in NEIGHBOURS or (name in NONBLOCKING and (together[row.kernel] > 0).any()):
+                trains[key] += parts
             else:
-                found[key] = found.get(key, np.zeros(table.ranks)) + sum(transfer for _, _, transfer in parts)
+                found[key] = found[key] + sum(transfer for _, _, transfer in parts)
     for key, parts in trains.items():
         name = operation_name(key[1])
         calls = sum(row.count for row in table.rows if (row.kernel, row.operation) == key)

@@ -7,7 +7,7 @@ follows none of them is left to the search for functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -54,6 +54,11 @@ def weight(law: str, ranks: int) -> float:
     if law not in _LAWS:
         raise InputError(f"there is no law {law!r}", "fit the model again")
     return _LAWS[law](max(ranks, 1))
+
+
+def weights(laws: Sequence[str], ranks: Array | Ints | Sequence[int]) -> Array:
+    """Values (l, n) of laws at numbers of ranks (n,)."""
+    return np.array([[weight(law, int(p)) for p in ranks] for law in laws]).reshape(len(laws), len(ranks))
 
 
 def across(step: Step) -> str:
@@ -106,6 +111,6 @@ def find_laws(ranks: Ints, groups: Ints, values: Array, step: Step | None = None
 
 
 def _follows(law: str, ranks: Ints, groups: Ints, values: Array) -> bool:
-    scaled = values / np.array([weight(law, int(p)) for p in ranks])
+    scaled = values / weights([law], ranks)[0]
     parts = (scaled[groups == g] for g in np.unique(groups))
     return all(float(np.ptp(part)) <= EXACT * float(np.abs(part).max()) for part in parts)

@@ -11,9 +11,10 @@ import numpy as np
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Array, Index
 from ranksight.model.fitting.varied import fit_varied
-from ranksight.model.messages.volume_laws import LAWS, find_laws, weight
+from ranksight.model.messages.volume_laws import LAWS, find_laws, weight, weights
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients, certain
 from ranksight.model.structure.functions import choose
 from ranksight.model.structure.levels import fit_levels
@@ -51,41 +52,31 @@ class Volumes(Stored):
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s volumes at `points` (k, m)."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        s, k = len(self.laws), len(points)
-        answer = certain(np.zeros((s, k)), level)
-        lawful = np.array([i for i, law in enumerate(self.laws) if law], dtype=np.intp)
-        free = np.array([i for i, law in enumerate(self.laws) if not law], dtype=np.intp)
-        everywhere = np.ones((1, k), dtype=bool)
+        answer = certain(np.zeros((len(self.laws), len(points))), level)
+        lawful, free = (np.flatnonzero([bool(law) == yes for law in self.laws]) for yes in (True, False))
+        everywhere = np.ones((1, len(points)), dtype=bool)
         if self.functions is not None:
             answer = choose(answer, self.functions.predict(points, self.parameters, level), free, everywhere)
         if self.sums is not None:
             said = self.sums.predict(points, level)
             rows = np.array([int(number) for number in self.sums.kernels], dtype=np.intp)
             answer = choose(answer, said, rows, said.status != forecast.DOMAIN)
-        if len(lawful):
-            ranks = points[:, self.parameters.index("ranks")]
-            scale = np.array([[weight(self.laws[i], int(p)) for p in ranks] for i in lawful])
-            answer = choose(
-                answer, self._doubted(self._lawful(points, scale, level), lawful, ranks), lawful, everywhere
-            )
-        return answer
-
-    def _lawful(self, points: Array, scale: Array, level: float) -> Forecast:
+        if not len(lawful):
+            return answer
+        ranks = points[:, self.parameters.index("ranks")]
+        scale = weights([self.laws[i] for i in lawful], ranks)
         said = self.factors.predict(points, self.parameters, level)
-        return replace(said, value=said.value * scale, lower=said.lower * scale, upper=said.upper * scale)
+        said = replace(said, value=said.value * scale, lower=said.lower * scale, upper=said.upper * scale)
+        return choose(answer, self._doubted(said, scale, lawful, ranks), lawful, everywhere)
 
-    def _doubted(self, said: Forecast, lawful: Index, ranks: Array) -> Forecast:
+    def _doubted(self, said: Forecast, scale: Array, lawful: Index, ranks: Array) -> Forecast:
         """The forecast with intervals as wide as the difference of laws that the runs cannot distinguish."""
-        rivals = [self.rivals[i] if self.rivals else () for i in lawful]
-        if not any(rivals):
-            return said
         less, more = np.ones((2, *said.value.shape))
-        for row, (i, others) in enumerate(zip(lawful.tolist(), rivals, strict=True)):
-            own = self.laws[i]
-            for other in others:
-                at_most = weight(own, self.most) / weight(other, self.most)
-                ratio = np.array([weight(other, int(p)) / weight(own, int(p)) * at_most for p in ranks])
-                less[row], more[row] = np.minimum(less[row], ratio), np.maximum(more[row], ratio)
+        for row, i in enumerate(lawful.tolist()):
+            others = self.rivals[i] if self.rivals else ()
+            at_most = weight(self.laws[i], self.most) / weights(others, [self.most])
+            ratio = weights(others, ranks) * at_most / scale[row]
+            less[row], more[row] = ratio.min(axis=0, initial=1.0), ratio.max(axis=0, initial=1.0)
         factor = more / less
         wide = (factor > forecast.WIDEST) & (said.status == forecast.OK)
         reason = said.reason.astype(object)
@@ -104,20 +95,10 @@ def fit_volumes(
 ) -> Volumes:
     """Find the law or the function of every volume.
 
-    Parameters
-    ----------
-    parameters : tuple of str
-        One of them ``ranks``.
-    points : (n, m)
-        Distinct configurations.
-    values : (s, n)
-        NaN where a volume is missing.
-    names : sequence of (str, str)
-        What each volume is of, for messages, and its metric: ``messages`` or ``bytes_sent``.
-    steps : sequence of Step or None
-        The way that the messages of each volume go on a process grid, where there is one.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    `points` (n, m): distinct configurations of the `parameters`, one of which is ``ranks``. `values` (s, n): NaN where
+    a volume is missing. `names` (s of (str, str)): what each volume is of, for messages, and its metric, ``messages``
+    or ``bytes_sent``. `steps`: the way that the messages of each go on a process grid, where there is one.
+    `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     at = parameters.index("ranks")
     others = tuple(name for name in parameters if name != "ranks")
@@ -128,13 +109,8 @@ def fit_volumes(
     exact = [find_laws(ranks, groups, row, step) for row, step in zip(values, steps, strict=True)]
     laws = [next(iter(each), "") for each in exact]
     lawful = [i for i, law in enumerate(laws) if law]
-    scaled = np.full((len(lawful), len(places)), np.nan)
-    for row, i in enumerate(lawful):
-        each = values[i] / np.array([weight(laws[i], int(p)) for p in ranks])
-        for g in range(len(places)):
-            here = each[(groups == g) & np.isfinite(each)]
-            if len(here):
-                scaled[row, g] = here.mean()
+    each = values[lawful] / weights([laws[i] for i in lawful], ranks)
+    scaled = np.stack([reduce(each[:, groups == g], "mean", axis=1) for g in range(len(places))], axis=1)
     factors = Coefficients.fit(others, places, scaled, [names[i] for i in lawful], **settings)
     free = [i for i, law in enumerate(laws) if not law]
     functions: Coefficients | None = None

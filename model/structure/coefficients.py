@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.plaindata import reading
+from ranksight.model.plaindata import reading, rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.uncertainty import forecast
@@ -47,6 +47,14 @@ class Coefficients:
         kernels, metrics = zip(*names, strict=True)
         series = Series(others, places, values[:, :, None], kernels, metrics)
         return cls(fit_levels(series, **settings) or fit_series(series, **settings))
+
+    @classmethod
+    def distinct(
+        cls, others: tuple[str, ...], places: Array, values: Array, names: Sequence[tuple[str, str]], **settings: Any
+    ) -> tuple[Coefficients, Index]:
+        """The distinct ones of values (n, g), and which of them each is, (n,); see :meth:`fit`."""
+        found, first, index = np.unique(rounded(values, 12), axis=0, return_index=True, return_inverse=True)
+        return cls.fit(others, places, found, [names[at] for at in first], **settings), index.reshape(-1)
 
     def __len__(self) -> int:
         return len(self.held) if isinstance(self.held, np.ndarray) else len(self.held.kernels)

@@ -7,7 +7,7 @@ The search chooses hypotheses. Two further sources are parameters with two level
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -61,20 +61,10 @@ class Functions(Stored):
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast every series at `points` (k, m); see :meth:`ranksight.model.fitting.fitted.Fitted.predict`."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        answer = self._learned(points, level)
-        for kernel in () if self.stated is None else self.stated.texts:
-            assert self.stated is not None
-            nearest = self.stated.reference(kernel, points)
-            mine = [(name in (BYTES, MESSAGES)) and self.stated.kernel_of(k) == kernel for k, name in self.rows]
-            index, out = np.flatnonzero(mine), (nearest != points).any(axis=1)
-            if not len(index) or not out.any():
-                continue
-            growth = self.stated.growth(kernel, points)
-            grown = np.array([name == BYTES for name in self.fitted.metrics])[index, None]
-            given = rows_of(self._learned(nearest, level), index)
-            ends = {end: np.where(grown, growth, 1.0) * getattr(given, end) for end in ("value", "lower", "upper")}
-            answer = choose(answer, replace(given, **ends), index, np.broadcast_to(out, (len(index), len(points))))
-        return answer
+        volumes = np.array([name == BYTES for name in self.fitted.metrics])
+        # Whatever is no message has no stated kernel.
+        names = [kernel if name in (BYTES, MESSAGES) else "" for kernel, name in self.rows]
+        return extended(self.stated, lambda at: self._learned(at, level), points, names, volumes)
 
     def _learned(self, points: Array, level: float) -> Forecast:
         """What the measurements say."""
@@ -91,15 +81,12 @@ class Functions(Stored):
             better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
             better &= ~np.asarray(self.fitted.apart.any(axis=1))[:, None]
             answer = choose(answer, given, np.arange(len(self.fitted)), better)
-        if self.neighbours is not None:
-            index = np.array([self.rows[key] for key in self.neighbours.keys])
-            given = self.neighbours.predict(points, level)
-            # Where the law would have some rank count less than nothing, functions know better.
-            answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
-        if self.laws is not None:
-            index = np.array([self.rows[key] for key in self.laws.keys])
-            given = self.laws.predict(points, level)
-            answer = choose(answer, given, index, given.status != forecast.DOMAIN)
+        # Where a law of neighbours would have some rank count less than nothing, or a sum over ranks is not defined,
+        # functions know better.
+        for law, unknown in ((self.neighbours, forecast.NOT_POSITIVE), (self.laws, forecast.DOMAIN)):
+            if law is not None:
+                given = law.predict(points, level)
+                answer = choose(answer, given, np.array([self.rows[key] for key in law.keys]), given.status != unknown)
         answer = self._limited(self._varied(answer, points), points)
         if self.unserved is None:
             return answer
@@ -189,6 +176,29 @@ class Functions(Stored):
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")
         return True
+
+
+def extended(
+    stated: Stated | None, learned: Callable[[Array], Forecast], points: Array, names: Sequence[str], grows: Mask
+) -> Forecast:
+    """The forecast of s series at `points` (k, m), those of stated kernels as they go on from what was measured.
+
+    `learned` (callable): the forecast at any points by the measurements. `names` (s of str): of the series, after their
+    kernels. `grows` (s,): whether a series is a volume; others stay as at the nearest values measured.
+    """
+    answer = learned(points)
+    for kernel in () if stated is None else stated.texts:
+        assert stated is not None
+        nearest = stated.reference(kernel, points)
+        index = np.flatnonzero([stated.kernel_of(name) == kernel for name in names])
+        out = (nearest != points).any(axis=1)
+        if not len(index) or not out.any():
+            continue
+        factor = np.where(grows[index, None], stated.growth(kernel, points), 1.0)
+        given = rows_of(learned(nearest), index)
+        given = replace(given, **{end: factor * getattr(given, end) for end in ("value", "lower", "upper")})
+        answer = choose(answer, given, index, np.broadcast_to(out, given.value.shape))
+    return answer
 
 
 def find_minor(series: Series) -> tuple[tuple[str, str], ...]:

@@ -38,15 +38,12 @@ LIKELY = 3.0
 MARGINS = np.concatenate([[0.0], np.geomspace(1e-3, 4.0, 800)])
 
 
-@dataclass(frozen=True)
-class Margin:
-    """A halo that fits: terms by number, and their coefficients (g, q) at the other parameters' places."""
-
-    terms: tuple[int, ...]
-    coefficients: Array
+Found = list[tuple[tuple[int, ...], Array]]
+"""Sums that fit a series, the simplest or likeliest first: terms (q,), and coefficients (g, q) at the other parameters'
+places."""
 
 
-def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[list[Margin], float]:
+def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[Found, float]:
     """Halos that bytes follow, the likeliest first, and their relative scatter; none where they follow none.
 
     `values` (g, n): means over ranks at g combinations of the other parameters; NaN where nothing was measured. `ranks`
@@ -75,7 +72,7 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[l
         if likely[at] >= likely[first] - LIKELY:
             parts = np.where(used[:, None], fits[at].scale[:, None] * powers[fits[at].margin, : len(ways[at])], np.nan)
             kept = [i for i in range(parts.shape[1]) if (parts[used, i] > 0).any()]
-            found.append(Margin(tuple(ways[at][i] for i in kept), parts[:, kept]))
+            found.append((tuple(ways[at][i] for i in kept), parts[:, kept]))
     return found, scatter
 
 

@@ -46,6 +46,11 @@ EXACT = 1e-6
 """Relative scatter of values around a function that is exact."""
 
 
+def whole_of(name: str) -> str:
+    """Loads or stores: what a cache level serves a part of."""
+    return "stores" if name.startswith("store") else "loads"
+
+
 @dataclass(frozen=True)
 class Levels(Stored, Keyed):
     """Functions of the other parameters at two levels of one, and the bridge between and beyond."""
@@ -206,10 +211,7 @@ class Levels(Stored, Keyed):
 
         `value` and `last` (s, k): of all series, asked and at the upper level.
         """
-        rows = self.rows
-        whole = np.array(
-            [rows.get((kernel, "stores" if name.startswith("store") else "loads"), -1) for kernel, name in self.keys]
-        )
+        whole = np.array([self.rows.get((kernel, whole_of(name)), -1) for kernel, name in self.keys])
         with np.errstate(invalid="ignore", divide="ignore"):
             growth = np.where((whole >= 0)[:, None], value[whole] / last[whole], np.nan)
             return np.asarray(last * growth, dtype=np.float64)

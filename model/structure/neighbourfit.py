@@ -16,7 +16,6 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import ALL_RANKS, Experiment, Run
 from ranksight.core.metrics import metric
 from ranksight.model import priors
-from ranksight.model.plaindata import rounded
 from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import Group, Law, solve
 from ranksight.model.structure.levels import COUNTS
@@ -123,17 +122,11 @@ def fit_neighbours(
 ) -> Neighbours | None:
     """Find the requirements that follow the number of neighbours; None where the program has no grid, or none does.
 
-    Parameters
-    ----------
-    names : collection of (kernel, metric)
-        Series to look at; requirements only.
-    tables : callable
-        Gives each run's table ``kernel``, ``rank`` and one column a metric, or None.
-    everywhere : bool
-        Whether means are over the ranks that have a kernel (counters) and not over all (messages): the law, which knows
-        all ranks, then says nothing of what some ranks of a run lack.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
+    `names` (collection of (kernel, metric)): series to look at; requirements only. `tables` (callable): gives each
+    run's table ``kernel``, ``rank`` and one column a metric, or None. `everywhere`: whether means are over the ranks
+    that have a kernel (counters) and not over all (messages); the law, which knows all ranks, then says nothing of what
+    some ranks of a run lack. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`, for the
+    coefficients.
     """
     if "ranks" not in experiment.parameters:
         return None
@@ -158,10 +151,9 @@ def fit_neighbours(
         [np.where(faced[:, g, None, None], both[1].solved, both[0].solved) for g, both in enumerate(laws)], axis=1
     )
     solved = np.where(fits[..., None, None], solved, 0.0)[np.ix_(rows, columns)]
-    flat = rounded(solved.reshape(-1, len(groups)), 12)
-    distinct, first, index = np.unique(flat, axis=0, return_index=True, return_inverse=True)
-    owner = [shared[rows[at // (len(columns) * TERMS)]] for at in first]
     points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
+    owners = [shared[i] for i in rows for _ in range(len(columns) * TERMS)]
+    coefficients, index = Coefficients.distinct(others, points, solved.reshape(-1, len(groups)), owners, **settings)
     kept = {grid: weight for g, (grid, weight) in enumerate(grids.items()) if g in columns}
     return Neighbours(
         parameters=experiment.parameters,
@@ -170,7 +162,7 @@ def fit_neighbours(
         kernels=tuple(shared[i][0] for i in rows),
         metrics=tuple(shared[i][1] for i in rows),
         over_ranks=tuple(metric(shared[i][1]).over_ranks for i in rows),
-        coefficients=Coefficients.fit(others, points, distinct, owner, **settings),
+        coefficients=coefficients,
         index=index.reshape(len(rows), len(columns), TERMS),
         weight=(fits * np.where(same, 1.0, priors.NEIGHBOURS["unequal"]))[np.ix_(rows, columns)] * _priors(kept),
         residual=residual[np.ix_(rows, columns)],

@@ -122,17 +122,13 @@ class Neighbours(Stored, Keyed):
                     if not len(rows):
                         continue
                     basis, times = _classes(grid, int(count), faced)
-                    for target, end in zip((value, lower, upper), ends, strict=True):
-                        if target is not value and end is ends[0]:  # coefficients without an interval
-                            target[rows, g, k] = value[rows, g, k]
-                            continue
-                        mine = end[rows, g, :, k]
-                        each = mine @ basis.T
-                        if target is value:
-                            least = -CLOSE * np.abs(mine @ np.abs(basis).max(axis=0))
-                            broken[rows, g, k] = each.min(axis=1) < least
-                        each = np.maximum(each, 0.0)
-                        target[rows, g, k] = _reduced(each, times, over[rows])
+                    mine = [end[rows, g, :, k] for end in ends]
+                    least = -CLOSE * np.abs(mine[0] @ np.abs(basis).max(axis=0))
+                    broken[rows, g, k] = (mine[0] @ basis.T).min(axis=1) < least
+                    for target, coefficients in zip((value, lower, upper), mine, strict=False):
+                        target[rows, g, k] = _reduced(np.maximum(coefficients @ basis.T, 0.0), times, over[rows])
+        if len(ends) == 1:
+            lower = upper = value
         value, lower, upper = (np.where(broken, np.nan, end) for end in (value, lower, upper))
         status = np.where(broken, forecast.NOT_POSITIVE, status)
         reason = np.where(broken, forecast.REASONS[forecast.NOT_POSITIVE], reason)
@@ -146,10 +142,11 @@ class Neighbours(Stored, Keyed):
         return Forecast(value, np.maximum(down, 0.0), up, status, reason, form, level)
 
     def _coefficients_at(self, points: Array, level: float) -> tuple[list[Array], Index, NDArray[np.object_]]:
-        """Value and ends of all coefficients (s, g, 1 + MOST_DIMENSIONS, k), and status and reason (s, g, k)."""
+        """Value and ends of all coefficients (s, g, 1 + MOST_DIMENSIONS, k), the value alone where it is certain, and
+        status and reason (s, g, k)."""
         part = self.coefficients.predict(points, self.parameters, level)
-        value = part.value[self.index]
-        ends = [value] * 3 if part.lower is part.value else [value, part.lower[self.index], part.upper[self.index]]
+        exact = part.lower is part.value
+        ends = [end[self.index] for end in ((part.value,) if exact else (part.value, part.lower, part.upper))]
         first = (part.status[self.index] != forecast.OK).argmax(axis=2)[:, :, None]  # 0 where all are sound
         status = np.take_along_axis(part.status[self.index], first, axis=2)[:, :, 0]
         reason = np.take_along_axis(part.reason[self.index], first, axis=2)[:, :, 0]

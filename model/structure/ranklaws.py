@@ -26,13 +26,13 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.model import priors
-from ranksight.model.plaindata import Stored, rounded
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients
 from ranksight.model.structure.gridlaw import EXACT
-from ranksight.model.structure.halolaws import CLOSE, find_margins
+from ranksight.model.structure.halolaws import CLOSE, Found, find_margins
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, sums, term_values
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -47,8 +47,6 @@ NEARLY = 1.5
 """Difference of costs up to which a sum is nearly as simple."""
 RIVALS = 4
 """Sums that are kept of a series at most."""
-Found = list[tuple[tuple[int, ...], Array]]
-"""Sums that fit a series, the simplest first: terms (q,), and coefficients (g, q) at the other parameters' places."""
 REGULAR = 1e-9
 """Determinant, terms over their largest values, from which on the ranks distinguish the terms."""
 
@@ -122,18 +120,11 @@ def fit_rank_laws(
     halos: Mapping[str, Collection[Halo]] | None = None,
     **settings: Any,
 ) -> RankLaws | None:
-    """Find the sums of laws that series follow; None where none does, or ranks took too few values.
+    """Find the sums of laws that series, means over all ranks, follow; None where none does, or too few ranks ran.
 
-    Parameters
-    ----------
-    series : Series
-        Means over all ranks.
-    names : collection of (kernel, metric)
-        Series to look at.
-    halos : mapping of str to collection of (dimensions, periodic), optional
-        Kernels whose messages are known to go to each neighbour on grids, and these grids.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
+    `names` (collection of (kernel, metric)): series to look at. `halos` (mapping of str to collection of (dimensions,
+    periodic)): kernels whose messages are known to go to each neighbour on grids, and these grids. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
         return None
@@ -160,17 +151,15 @@ def fit_rank_laws(
             margins, apart = find_margins(values[row], ranks, near[kernel])
             # A sum that left ranks out gives way to a halo that meets all of them.
             if margins and (not found[row] or apart <= CLOSE):
-                found[row], scatter[row] = [(each.terms, each.coefficients) for each in margins], apart
+                found[row], scatter[row] = margins, apart
     lawful = [row for row, each in enumerate(found) if each]
     if not lawful:
         return None
     flat = np.concatenate([each.T for row in lawful for _, each in found[row]])
-    distinct, first, index = np.unique(rounded(flat, 12), axis=0, return_index=True, return_inverse=True)
-    numbers = iter(index.reshape(-1).tolist())
-    texts = list(RANK_TERMS)
+    owners = [keys[rows[row]] for row in lawful for one, _ in found[row] for _ in one]
+    coefficients, index = Coefficients.distinct(others, places, flat, owners, **settings)
+    numbers, texts = iter(index.tolist()), list(RANK_TERMS)
     said = tuple(tuple(tuple((texts[term], next(numbers)) for term in one) for one, _ in found[row]) for row in lawful)
-    owner = [keys[rows[row]] for row in lawful for one, _ in found[row] for _ in one]
-    coefficients = Coefficients.fit(others, places, distinct, [owner[i] for i in first], **settings)
     mine = [keys[rows[row]] for row in lawful]
     kernels, metrics = zip(*mine, strict=True)
     kept = tuple(scatter[row] for row in lawful)

@@ -33,9 +33,14 @@ class RankTerm:
     """A mean over the ranks."""
 
     dimensions: int  # of the process grid
-    text: str  # as people read it; model files name it by this
+    text: str  # as people read it, without the grid
     value: Callable[[Sides], float]  # of the sides, the longest first
     most: int = 2  # of the terms of a sum that has it: three for basic ones, none for those of :data:`HALOS`
+
+    @property
+    def name(self) -> str:
+        """The text with the grid that it is of; model files have this."""
+        return self.text if self.dimensions == 1 else f"({self.text} on a {self.dimensions}-d grid)"
 
 
 def steps(ranks: int) -> int:
@@ -173,24 +178,12 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
     return [RankTerm(d, f"{what} of a {kind}", partial(one, at=at), 0) for at, what in enumerate(margins)]
 
 
-def _named() -> dict[str, RankTerm]:
-    named: dict[str, RankTerm] = {}
-    kinds = itertools.product((2, 3), (True, False))
-    halos = [term for d, periodic in kinds for order in ORDERS[periodic] for term in _halo(d, periodic, order)]
-    for term in (*_chain(), *_grid(2), *_grid(3), *halos):
-        text = term.text if term.dimensions == 1 else f"({term.text} on a {term.dimensions}-d grid)"
-        named[text] = term
-    return named
-
-
-RANK_TERMS = _named()
+_KINDS: tuple[Halo, ...] = tuple(itertools.product((2, 3), (True, False)))
+_HALOS = {kind: [_halo(*kind, order) for order in ORDERS[kind[1]]] for kind in _KINDS}
+_EVERY = (*_chain(), *_grid(2), *_grid(3), *(term for ways in _HALOS.values() for way in ways for term in way))
+RANK_TERMS = {term.name: term for term in _EVERY}
 """All terms by their names, the simplest first."""
-HALOS: dict[Halo, tuple[tuple[str, ...], ...]] = {
-    (d, periodic): tuple(
-        tuple(f"({term.text} on a {d}-d grid)" for term in _halo(d, periodic, order)) for order in ORDERS[periodic]
-    )
-    for d, periodic in itertools.product((2, 3), (True, False))
-}
+HALOS = {kind: tuple(tuple(term.name for term in way) for way in ways) for kind, ways in _HALOS.items()}
 """Names of the terms of each halo, by its grid's dimensions and whether it is periodic."""
 SENT_TO: dict[str, Halo] = {
     f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic)

@@ -70,52 +70,49 @@ class Stated(Stored):
         """The stated kernel that a series is of, by its name, with or without an operation behind it."""
         return next((kernel for kernel in self.texts if name == kernel or name.startswith(kernel + BETWEEN)), None)
 
-    def columns(self, kernel: str) -> list[int]:
+    def _columns(self, kernel: str) -> list[int]:
         """Columns of the parameters in a kernel's formula."""
         return [self.parameters.index(name) for name in self._formulas[kernel].names]
 
     def reference(self, kernel: str, points: Array) -> Array:
         """x' of points (k, m)."""
         found = np.array(points, dtype=np.float64)
-        columns = self.columns(kernel)
+        columns = self._columns(kernel)
         found[:, columns] = np.clip(found[:, columns], self.trained[columns, 0], self.trained[columns, 1])
         return found
 
     def growth(self, kernel: str, points: Array) -> Array:
         """g(x) / g(x') of points (k, m); InputError where the formula is not positive."""
-        above, below = (self._at(kernel, at) for at in (points, self.reference(kernel, points)))
-        return above / below
+        return self._at(kernel, points) / self._at(kernel, self.reference(kernel, points))
 
     def _at(self, kernel: str, points: Array) -> Array:
         return evaluate(self._formulas[kernel], points, self.parameters, f"the volume of {kernel}")
 
-    def check(self, names: Sequence[str], metrics: Sequence[str], points: Array, values: Array) -> None:
-        """Hold the formulas against volumes (s, n) measured at `points`, which differ in their parameters alone.
+    def check(self, names: Sequence[str], points: Array, values: Array) -> None:
+        """Hold the formulas against volumes (s, n) measured at `points`.
 
         Raises InputError when a kernel sends nothing, or what it sends grows otherwise.
         """
-        seen = {kernel for name in names if (kernel := self.kernel_of(name)) is not None}
+        owners = [self.kernel_of(name) for name in names]
         for kernel in self.texts:
-            if kernel not in seen:
+            if kernel not in owners:
                 sends = ", ".join(dict.fromkeys(name.split(BETWEEN)[0] for name in names)) or "none was traced"
                 raise InputError(f"no messages of {kernel!r} were measured", f"kernels that send: {sends}")
-        for name, metric, row in zip(names, metrics, values, strict=True):
-            kernel = self.kernel_of(name)
-            if kernel is not None and metric == BYTES:
-                self._compare(kernel, points, row)
+        for owner, row in zip(owners, values, strict=True):
+            if owner is not None:
+                self._compare(owner, points, row)
 
     def _compare(self, kernel: str, points: Array, row: Array) -> None:
-        columns = self.columns(kernel)
+        """Hold a formula against volumes (n,) at points that differ in its parameters alone."""
         said = self._at(kernel, points)
-        _, group = np.unique(np.delete(points, columns, axis=1), axis=0, return_inverse=True)
-        group = group.reshape(-1)
-        for here in (np.flatnonzero((group == g) & (row > 0)) for g in range(int(group.max(initial=-1)) + 1)):
+        _, group = np.unique(np.delete(points, self._columns(kernel), axis=1), axis=0, return_inverse=True)
+        for g in np.unique(group):
+            here = np.flatnonzero((group.ravel() == g) & (row > 0))
             if len(here) < 2:
                 continue
             ratio = np.log(row[here] / said[here])
-            low, high = here[int(np.argmin(ratio))], here[int(np.argmax(ratio))]
-            if ratio.max() - ratio.min() > np.log1p(TOLERANCE):
-                one, other = (low, high) if said[low] < said[high] else (high, low)
+            if np.ptp(ratio) > np.log1p(TOLERANCE):
+                one, other = sorted(here[[ratio.argmin(), ratio.argmax()]], key=said.__getitem__)
                 where = [", ".join(f"{n} = {x:g}" for n, x in zip(self.parameters, points[at], strict=True))
                          for at in (one, other)]  # fmt: skip
                 raise InputError(

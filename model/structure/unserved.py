@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.levels import SERVED
+from ranksight.model.structure.levels import SERVED, whole_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -58,23 +57,16 @@ class Unserved(Stored, Keyed):
         trained: Array,
         iterations: str | None,
     ) -> Forecast:
-        """`answer` with the upper ends of these series opened where a working set may outgrow a cache.
+        """`answer` for s series at `points` (k, m), the upper ends of these opened where a working set may outgrow a
+        cache.
 
-        Parameters
-        ----------
-        answer : Forecast
-            Of s series at k configurations.
-        rows : mapping of (kernel, metric) to int
-        points : (k, m)
-        trained : (s, m, 2)
-            Smallest and largest value of each parameter among the configurations of a series.
-        iterations : str or None
-            The parameter along which work is repeated, and no working set grows.
+        `trained` (s, m, 2): smallest and largest value of each parameter among the configurations of a series.
+        `iterations` (str or None): the parameter along which work is repeated, and no working set grows.
         """
         index = np.array([rows[key] for key in self.keys], dtype=np.intp)
         sizes = [at for at, name in enumerate(parameters) if name not in ("ranks", iterations)]
         beyond = points[None, :, sizes] > trained[index][:, None, sizes, 1]
-        wholes = [(kernel, _whole(name)) for kernel, name in self.keys]
+        wholes = [(kernel, whole_of(name)) for kernel, name in self.keys]
         at = np.array([rows.get(key, -1) for key in wholes], dtype=np.intp)
         with np.errstate(invalid="ignore"):
             kept = (at >= 0)[:, None] & (answer.value[at] <= (1 + LARGER) * self.most[:, None])
@@ -86,29 +78,24 @@ class Unserved(Stored, Keyed):
             return answer
         source = np.array([rows.get(key, -1) for key in zip(self.kernels, self.sources, strict=True)], dtype=np.intp)
         top = np.where((source >= 0)[:, None], answer.upper[source], np.inf)
-        arrays: dict[str, Any] = {
-            name: np.array(getattr(answer, name)) for name in ("lower", "upper", "status", "reason")
-        }
-        arrays["reason"] = arrays["reason"].astype(object)
-        arrays["lower"][index] = np.where(where, 0.0, arrays["lower"][index])
-        arrays["upper"][index] = np.where(where, np.fmax(top, arrays["upper"][index]), arrays["upper"][index])
-        widened = where & (arrays["status"][index] == forecast.OK)
-        arrays["status"][index] = np.where(widened, forecast.WIDE, arrays["status"][index])
+        lower, upper, status, reason = (
+            np.array(getattr(answer, name)) for name in ("lower", "upper", "status", "reason")
+        )
+        lower[index] = np.where(where, 0.0, lower[index])
+        upper[index] = np.where(where, np.fmax(top, upper[index]), upper[index])
+        widened = where & (status[index] == forecast.OK)
+        status[index] = np.where(widened, forecast.WIDE, status[index])
+        reason = reason.astype(object)
         first = beyond.argmax(axis=2)
         for i, k in zip(*np.nonzero(widened), strict=True):
             axis = sizes[first[i, k]]
             largest = trained[index[i], axis, 1]
-            arrays["reason"][index[i], k] = f"the working set may outgrow a cache beyond {parameters[axis]} {largest:g}"
-        return replace(answer, **arrays)
+            reason[index[i], k] = f"the working set may outgrow a cache beyond {parameters[axis]} {largest:g}"
+        return replace(answer, lower=lower, upper=upper, status=status, reason=reason)
 
     def _fits(self) -> bool:
         same = len(self.kernels) == len(self.metrics) == len(self.sources) == len(self.most)
         return same and self.most.ndim == 1 and set(self.metrics) <= SERVED
-
-
-def _whole(name: str) -> str:
-    """Loads or stores: what a level serves a part of."""
-    return "stores" if name.startswith("store") else "loads"
 
 
 def find_unserved(series: Series) -> Unserved | None:
@@ -130,7 +117,7 @@ def find_unserved(series: Series) -> Unserved | None:
         return none if row is None else values[row]
 
     def nothing(kernel: str, name: str) -> bool:
-        mine, every = of(kernel, name), of(kernel, _whole(name))
+        mine, every = of(kernel, name), of(kernel, whole_of(name))
         with np.errstate(invalid="ignore"):
             return bool((np.isnan(mine) | (mine <= np.where(every > 0, NOTHING * every, 0.0))).all())
 
@@ -141,7 +128,7 @@ def find_unserved(series: Series) -> Unserved | None:
         chain = next((chain for chain in OUTWARDS if name in chain), ())
         before = [each for each in chain[: chain.index(name)] if (kernel, each) in rows] if chain else []
         serving = [each for each in before[1:] if not nothing(kernel, each)]
-        every = of(kernel, _whole(name))
+        every = of(kernel, whole_of(name))
         keys.append((kernel, name))
         sources.append((serving or before[:1] or [""])[-1])
         most.append(np.nan if np.isnan(every).all() else float(np.nanmax(every)))

@@ -22,9 +22,12 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
+from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
+from ranksight.model.structure.functions import Functions, choose, rows_of
+from ranksight.model.uncertainty.forecast import Forecast
 
 UNEVEN = 1.05
 """Work of the busiest rank over an even share from which on an answer says so."""
@@ -68,13 +71,12 @@ class WholeUnits(Stored):
 
     def busiest(self, points: Array, parameters: Sequence[str]) -> Array:
         """Units of the busiest rank."""
-        ranks = points[:, list(parameters).index("ranks")]
-        return np.ceil(self.count(points, parameters) / ranks * (1 - 1e-12))
+        return np.ceil(self.count(points, parameters) / _ranks(points, parameters) * (1 - 1e-12))
 
     def unevenness(self, points: Array, parameters: Sequence[str]) -> Array:
         """Units of the busiest rank over the mean, 1 where the ranks divide them."""
-        ranks = points[:, list(parameters).index("ranks")]
-        return np.asarray(self.busiest(points, parameters) * ranks / self.count(points, parameters))
+        most = self.busiest(points, parameters)
+        return np.asarray(most * _ranks(points, parameters) / self.count(points, parameters))
 
     def even(self, points: Array, parameters: Sequence[str]) -> Array:
         """The points with as many ranks as would all have what the busiest has, P'."""
@@ -105,9 +107,60 @@ class WholeUnits(Stored):
         uneven = float(self.unevenness(at, parameters)[0])
         if uneven < UNEVEN:
             return ""
-        ranks = at[0, list(parameters).index("ranks")]
-        units, most = float(self.count(at, parameters)[0]), float(self.busiest(at, parameters)[0])
+        ranks, units, most = (
+            float(found[0])
+            for found in (_ranks(at, parameters), self.count(at, parameters), self.busiest(at, parameters))
+        )
         return (
             f"{units:g} {self.name} do not divide by {ranks:g} ranks: the busiest has {most:g}, "
             f"{uneven - 1:.0%} above the mean"
         )
+
+
+def _ranks(points: Array, parameters: Sequence[str]) -> Array:
+    return points[:, list(parameters).index("ranks")]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the busiest rank works on, where work comes in whole units."""
+
+    points: Array  # (k, m): the configurations with as many ranks as would all be as full
+    said: Forecast  # counts of all series there: those of the busiest rank
+    busiest: tuple[str, ...]  # metrics that the busiest rank carries
+    unevenness: Array  # (k,): work of the busiest rank over the mean
+
+
+@dataclass(frozen=True)
+class Staircase(Stored):
+    """Whole units, and functions learned with them."""
+
+    units: WholeUnits
+    busiest: tuple[str, ...]  # metrics that the busiest rank carries: those reduced to the largest of all ranks
+    fitted: Fitted | None
+    """Functions of their series over the ranks that would all be as full; None where the series were learned without
+    the units."""
+
+    def predict(self, said: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
+        """The forecast of all series, those of the busiest rank at its share."""
+        names = functions.fitted.metrics
+        index = np.array([row for row, name in enumerate(names) if name in self.busiest], dtype=np.intp)
+        if not len(index):
+            return said
+        given = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points, level)
+        return choose(said, given, index, np.ones(given.value.shape, dtype=bool))
+
+    def share(self, functions: Functions, points: Array, level: float) -> Share:
+        """What equations are asked with."""
+        parameters = functions.fitted.parameters
+        even, uneven = self.units.even(points, parameters), self.units.unevenness(points, parameters)
+        return Share(even, functions.predict(even, level), self.busiest, uneven)
+
+    def of(self, functions: Fitted) -> Staircase:
+        """The same, checked against the functions that it is kept with; InputError where it does not fit them."""
+        self.units.check(functions.parameters)
+        wanted = [key for key in functions.keys if key[1] in self.busiest]
+        own = self.fitted
+        if own is not None and (own.parameters, list(own.keys)) != (functions.parameters, wanted):
+            raise InputError("'units' does not fit the functions", "fit the model again")
+        return self
