@@ -244,9 +244,7 @@ class Application(Stored):
         """Which of `kernels` go by a shared cache."""
         return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
 
-    def breakdown(
-        self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float
-    ) -> Breakdown:
+    def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
         """Sum everything up at `points` (k, m).
 
         `refined`: of the same points, from :meth:`refine`. `shares` (s,): share of each series in the measured total of
