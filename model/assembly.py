@@ -462,7 +462,7 @@ def model_of(series: Series, application: str, over_repetitions: str = "auto", *
     said = fitted.at_training(series.points)
     names, kernels = (np.array(each, dtype=object) for each in (series.metrics, series.kernels))
     shares = np.zeros(len(series))
-    common: dict[str, whole.Correlation] = {}
+    common: dict[str, float] = {}
     for name in dict.fromkeys(series.metrics):
         rows = np.flatnonzero((names == name) & (kernels != WHOLE))
         if not len(rows):
@@ -474,6 +474,5 @@ def model_of(series: Series, application: str, over_repetitions: str = "auto", *
         total = np.nan_to_num(located[program[0]]) if nested else size.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
-            noise = whole.correlation(located[rows] / said[rows] - 1, said[rows])
-        common[name] = whole.Correlation(noise)
+            common[name] = whole.correlation(located[rows] / said[rows] - 1, said[rows])
     return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

@@ -69,8 +69,8 @@ class Model:
     shares : (s,)
         Mean share of each series in the sum of its metric over kernels, at the configurations measured; of timers that
         contain each other, in the program's own.
-    correlation : mapping of str to Correlation
-        For each metric the common correlation of its kernels' errors.
+    correlation : mapping of str to float
+        For each metric the common correlation of its kernels' noise.
     provenance : mapping of str to str
         For each metric where its numbers come from.
     extras : mapping of str to JSON-able data
@@ -82,7 +82,7 @@ class Model:
     fitted: Fitted
     training: Array
     shares: Array
-    correlation: Mapping[str, whole.Correlation] = field(default_factory=dict)
+    correlation: Mapping[str, float] = field(default_factory=dict)
     provenance: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, Any] = field(default_factory=dict)
 
@@ -259,7 +259,7 @@ class Model:
         every = np.array(self.fitted.kernels, dtype=object)
         broken = None
         if "time" in wanted and (kernels is None or WHOLE in kernels):
-            rho = self.correlation.get("time", whole.Correlation())
+            rho = self.correlation.get("time", whole.NOISE)
             broken = self.equation.breakdown(refined, self.functions, points, self.shares, rho)
         asked = every != WHOLE if kernels is None else np.isin(every, [name for name in kernels if name != WHOLE])
         texts = evidence_of_series(self.fitted, self.provenance, refined)
@@ -373,7 +373,7 @@ class Model:
     def ask(self, points: Array, level: float = 0.9) -> tuple[Forecast, Breakdown]:
         """Both :meth:`forecast` and :meth:`breakdown` at `points` (k, m), for the price of one."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        refined, rho = self._refined(points, level), self.correlation.get("time", whole.Correlation())
+        refined, rho = self._refined(points, level), self.correlation.get("time", whole.NOISE)
         return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
 
     def placed(
@@ -493,7 +493,7 @@ class Model:
             return rows_of(refined.said, np.array(direct[:1]))
         if not metric(name).additive or not len(rows):
             return None
-        rho = self.correlation.get(name, whole.Correlation())
+        rho = self.correlation.get(name, whole.NOISE)
         return whole.judged(whole.add(refined.said, rows, self.shares[rows], rho))
 
     def whole_time(self, said: Forecast, broken: Breakdown) -> Forecast:
@@ -523,7 +523,7 @@ class Model:
                 "parameters": list(self.parameters),
                 "training": self.training,
                 "provenance": dict(self.provenance),
-                "correlation": {name: [rho.noise, rho.form] for name, rho in self.correlation.items()},
+                "correlation": {name: [rho, 1.0] for name, rho in self.correlation.items()},
                 "shares": self.shares,
                 "fitted": Columns.of(self.fitted),
                 "extras": dict(self.extras),

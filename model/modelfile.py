@@ -35,7 +35,6 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.files import check_output, opened, output, read_bytes
 from ranksight.model import earlier
-from ranksight.model.application.whole import Correlation
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, listed
 
@@ -335,7 +334,7 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
         training = np.array(content.get("training"), dtype=np.float64).reshape(-1, len(fitted.parameters))
         shares = np.array(content.get("shares"), dtype=np.float64).reshape(len(fitted))
         given = dict(content.get("correlation", {})).items()
-        correlation = {str(k): Correlation(float(noise), float(form)) for k, (noise, form) in given}
+        correlation = {str(name): float(noise) for name, (noise, _) in given}
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"training points, shares or correlations are damaged: {error}", "fit the model again"
@@ -343,7 +342,7 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
     if not (
         _possible(training)
         and np.isfinite(shares).all()
-        and all(0 <= v <= 1 for rho in correlation.values() for v in (rho.noise, rho.form))
+        and all(0 <= rho <= 1 for rho in correlation.values())
     ):
         raise InputError("training points, shares or correlations hold a number out of range", "fit the model again")
     provenance, extras = content.get("provenance", {}), content.get("extras", {})

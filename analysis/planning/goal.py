@@ -16,7 +16,6 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.application import whole
-from ranksight.model.application.whole import Correlation
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.resource.equation import LEVELS
@@ -57,7 +56,7 @@ class Goal:
     training: Array  # (n, m): configurations measured
     now: Forecast  # one row
     sources: tuple[Source, ...]
-    rho: Correlation  # common correlation of the series' errors
+    rho: float  # common correlation of the series' noise
     rest: Array  # (t,)
     """Half-width that the goal's interval has in addition to its series, in logarithms: CPI and imbalance of a run."""
 
@@ -72,9 +71,8 @@ class Goal:
         form = present if form is None else form
         down, up = np.concatenate([source.ends for source in self.sources], axis=1)
         down, up = down * ratio, up * ratio
-        answered = down + up <= REACH
-        rise = whole.together(share * np.expm1(up), form, answered, self.rho)
-        fall = whole.together(-share * np.expm1(-down), form, answered, self.rho)
+        rise = whole.together(share * np.expm1(up), form, self.rho)
+        fall = whole.together(-share * np.expm1(-down), form, self.rho)
         both = (np.log1p(rise) - np.log1p(-np.minimum(fall, MOST_LOST))) / 2
         return np.asarray(np.hypot(both, self.rest))
 
@@ -121,7 +119,7 @@ def goal(
     if name == "time" and kernel is None and model.equation.communication is not None:
         sources += _messages(model, targets, level, size)
     what = f"{name} of {'the whole program' if kernel is None else kernel}"
-    rho = model.correlation.get(name, Correlation())
+    rho = model.correlation.get(name, whole.NOISE)
     plain = Goal(what, name, targets, model.training, now, tuple(sources), rho, np.zeros(len(targets)))
     return replace(plain, rest=_rest(plain))
 

@@ -28,7 +28,6 @@ from ranksight.model.application.laws import Laws, Terms, methods, terms_of
 from ranksight.model.application.network import Network
 from ranksight.model.application.others import Others
 from ranksight.model.application.refined import Refined
-from ranksight.model.application.whole import Correlation
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
 from ranksight.model.plaindata import Stored
@@ -240,13 +239,11 @@ class Application(Stored):
         """Which of `kernels` go by a shared cache."""
         return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
 
-    def breakdown(
-        self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: Correlation
-    ) -> Breakdown:
+    def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
         """Sum everything up at `points` (k, m).
 
         `refined`: of the same points, from :meth:`refine`. `shares` (s,): share of each series in the measured total of
-        its metric. `rho`: of the kernels' errors.
+        its metric. `rho`: correlation of the kernels' noise.
         """
         said, rows = refined.said, functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}

@@ -6,9 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication, message_series, message_table
@@ -23,7 +21,7 @@ from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.readings import Readings
 from ranksight.model.structure.stated import Stated
 from ranksight.model.structure.structured import structured
-from ranksight.model.structure.wholeunits import Staircase, WholeUnits
+from ranksight.model.structure.wholeunits import Staircase
 
 
 def fit_application(
@@ -90,8 +88,7 @@ def fit_application(
             most = platform.cores if domains is None else domains.ranks_per_node
             network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
     # The largest of all ranks' times holds the imbalance already.
-    imbalance = _imbalance(experiment, units) if means else 1.0
-    balance = fit_balance(experiment, units, **each) if means else None
+    balance, imbalance = fit_balance(experiment, units, **each) if means else (None, 1.0)
     found = replace(kernel_laws.fit(), weights=kernel_laws.weights())
     return replace(
         found, communication=communication, network=network, imbalance=imbalance, balance=balance, imbalances=imbalances
@@ -111,24 +108,3 @@ def in_words(application: Application) -> str:
         "balance of the ranks": application.balance,
     }
     return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"
-
-
-def _imbalance(experiment: Experiment, units: WholeUnits | None) -> float:
-    """Largest over mean processor time between MPI calls, with most ranks; 1 where it was not measured.
-
-    What whole units of work make uneven is left out: it is another at every number of ranks.
-    """
-    best: tuple[float, list[float]] = (0.0, [1.0])
-    for run in experiment.runs:
-        table = experiment.table(run, "counters")
-        if table is None or "compute_cpu_time" not in table.columns:
-            continue
-        times = table.loc[table["kernel"] == WHOLE, "compute_cpu_time"].dropna().to_numpy()
-        if len(times) > 1 and times.mean() > 0:
-            ranks = float(run.configuration.get("ranks", len(times)))
-            ratio = float(times.max() / times.mean())
-            if units is not None:
-                at = np.array([run.point(experiment.parameters)])
-                ratio /= float(units.unevenness(at, experiment.parameters)[0])
-            best = (ranks, [*best[1], ratio] if ranks == best[0] else [ratio]) if ranks >= best[0] else best
-    return max(1.0, float(np.median(best[1])))

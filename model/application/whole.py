@@ -1,19 +1,18 @@
 """The whole program from its parts: sums of forecasts over kernels.
 
 Errors of kernels add with different correlations. Noise averages out over many kernels. Model discrepancy, and what a
-function turns into beyond the range measured, tend to be the same in all kernels of a program: their correlation is
-learned from predictions of the largest values from the others. Many kernels with insufficient data are no better known
-than one: their errors of form are fully correlated.
+function turns into beyond the range measured, are the same in all kernels of a program: errors of form are fully
+correlated, so that many kernels with insufficient data are no better known than one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.model.uncertainty import forecast
@@ -27,16 +26,8 @@ SAME = 1e-6
 """Largest relative difference between a program's count and the sum of its kernels' where both are one number."""
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """Common correlation of the errors of a program's kernels, in [0, 1].
-
-    `noise`: of what scatters around functions. `form`: of what is not known of the functions; 1 where it cannot be
-    learned.
-    """
-
-    noise: float = 0.5
-    form: float = 1.0
+NOISE = 0.5
+"""Correlation of the noise of a program's kernels where it cannot be learned."""
 
 
 def without_sums(series: Series) -> Series:
@@ -63,36 +54,29 @@ def without_sums(series: Series) -> Series:
 
 
 def correlation(residuals: Array, sizes: Array) -> float:
-    """Common correlation of the parts' errors, from their residuals at the configurations measured.
+    """Common correlation of the parts' noise, in [0, 1], from their residuals at the configurations measured.
 
-    Solves ``Var(sum e_i) = (1 - rho) sum sd_i^2 + rho (sum sd_i)^2`` for rho, clipped to [0, 1]. `residuals` (s, n):
-    relative residuals; NaN where missing. `sizes` (s, n): values they refer to.
+    Solves ``Var(sum e_i) = (1 - rho) sum sd_i^2 + rho (sum sd_i)^2`` for rho; :data:`NOISE` where there is no error or
+    that of one part alone. `residuals` (s, n): relative residuals; NaN where missing. `sizes` (s, n): values they refer
+    to.
     """
     errors = np.where(np.isfinite(residuals), residuals, 0.0) * np.where(np.isfinite(sizes), sizes, 0.0)
     scale = np.nansum(sizes, axis=0)
     errors = errors / np.where(scale > 0, scale, 1.0)
-    if errors.shape[1] < 3:
-        return Correlation.noise
-    return _solved(errors, Correlation.noise)
-
-
-def _solved(errors: Array, default: float) -> float:
-    """rho of errors (s, n), `default` where there is no error or that of one part alone."""
     squares = (errors**2).mean(axis=1)
     independent, common = squares.sum(), np.sqrt(squares).sum() ** 2
-    if not common - independent > 1e-12 * common:
-        return default
+    if errors.shape[1] < 3 or not common - independent > 1e-12 * common:
+        return NOISE
     return float(np.clip(((errors.sum(axis=0) ** 2).mean() - independent) / (common - independent), 0.0, 1.0))
 
 
-def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: Correlation) -> Forecast:
+def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: float) -> Forecast:
     """Sum the forecasts of `rows`; one row.
 
-    Distances from the value to the ends are added as correlated standard deviations, each side for itself, those of
-    noise and of form apart; errors of form of parts that have no answer, such as an interval too wide, count as one. A
-    part that has no value makes the sum insufficient when parts like it held more than a twentieth of the measured
-    total. Whether the interval is too wide is decided by :func:`judged`, when all that the sum holds has been added.
-    `weight_of_row` (len(rows),): share of each part in the measured total. `rho`: of the parts' errors.
+    Distances from the value to the ends are added as correlated standard deviations, each side for itself. A part that
+    has no value makes the sum insufficient when parts like it held more than a twentieth of the measured total. Whether
+    the interval is too wide is decided by :func:`judged`, when all that the sum holds has been added. `weight_of_row`
+    (len(rows),): share of each part in the measured total. `rho`: correlation of the parts' noise.
     """
     value, lower, upper = parts.value[rows], parts.lower[rows], parts.upper[rows]
     status = parts.status[rows]
@@ -100,10 +84,8 @@ def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: Correlation) ->
     known = np.where(usable, value, 0.0)
     total = known.sum(axis=0)
 
-    share, answered = share_of_form(parts.form[rows]), status == forecast.OK
-    down, up = (
-        apart(np.where(usable, distance, 0.0), share, answered, rho) for distance in (value - lower, upper - value)
-    )
+    share = share_of_form(parts.form[rows])
+    down, up = (apart(np.where(usable, distance, 0.0), share, rho) for distance in (value - lower, upper - value))
     low, high = total - np.hypot(*down), total + np.hypot(*up)
     noise, unknown = (fall**2 + rise**2 for fall, rise in zip(down, up, strict=True))
     form = forecast.form_of((noise, np.zeros_like(noise)), (unknown, np.ones_like(unknown)))
@@ -131,28 +113,20 @@ def share_of_form(form: Array) -> Array:
     return np.clip(np.where(np.isfinite(form), form, 1.0), 0.0, 1.0)
 
 
-def together(deviations: Array, form: Array, answered: Mask, rho: Correlation) -> Array:
+def together(deviations: Array, form: Array, rho: float) -> Array:
     """Standard deviation (..., k) of a sum from those of its parts, of noise and form together; see :func:`apart`."""
-    return np.hypot(*apart(deviations, form, answered, rho))
+    return np.hypot(*apart(deviations, form, rho))
 
 
-def apart(deviations: Array, form: Array, answered: Mask, rho: Correlation) -> tuple[Array, Array]:
-    """Standard deviations (..., k) of noise and of form of a sum from those of its parts: they are correlated each by
-    their own rho, and errors of form of parts without an answer count as one.
+def apart(deviations: Array, form: Array, rho: float) -> tuple[Array, Array]:
+    """Standard deviations (..., k) of noise, correlated by `rho`, and of form of a sum from those of its parts.
 
-    `deviations` (..., s, k). `form` (..., s, k): share of each part's variance that is of its form. `answered` (..., s,
-    k).
+    `deviations` (..., s, k). `form` (..., s, k): share of each part's variance that is of its form.
     """
-    of_form = _times(deviations, np.sqrt(form))
-    lone = np.where(answered, 0.0, of_form).sum(axis=-2, keepdims=True)
-    of_form = np.concatenate([np.where(answered, of_form, 0.0), lone], axis=-2)
-    return _summed(_times(deviations, np.sqrt(1 - form)), rho.noise), _summed(of_form, rho.form)
-
-
-def _summed(deviations: Array, rho: float) -> Array:
-    """Standard deviation (..., k) of the sum of what has these (..., s, k)."""
-    common, own = deviations.sum(axis=-2) ** 2, (deviations**2).sum(axis=-2)
-    return np.sqrt(_times(common, np.asarray(rho)) + _times(own, np.asarray(1 - rho)))
+    noise = _times(deviations, np.sqrt(1 - form))
+    common, own = noise.sum(axis=-2) ** 2, (noise**2).sum(axis=-2)
+    summed = np.sqrt(_times(common, np.asarray(rho)) + _times(own, np.asarray(1 - rho)))
+    return summed, _times(deviations, np.sqrt(form)).sum(axis=-2)
 
 
 def _times(deviations: Array, part: Array) -> Array:

@@ -10,7 +10,7 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
-from ranksight.model.application.balance import FIRST, LAST, MOST, Balance, fit_balance, groups, roles
+from ranksight.model.application.balance import FIRST, Balance, fit_balance
 from ranksight.model.assembly import fit
 from ranksight.model.fitted_model import Model
 
@@ -45,21 +45,10 @@ def write(path, root: float = ROOT, ranks=RANKS, absent: bool = False) -> Experi
     return experiment
 
 
-def test_groups_of_ranks():
-    work = np.array([[10.0, 5.0], [10.1, 0.0], [9.9, 0.0], [10.2, 0.0], [14.0, 0.0], [10.0, 0.1]])
-    found = groups(work)
-    assert [group.tolist() for group in found] == [[1, 2, 3, 5], [0], [4]]
-    assert {role: g.tolist() for role, g in roles(found, work.sum(axis=1)).items()} == {
-        MOST: [1, 2, 3, 5], FIRST: [0], "group 1": [4],
-    }  # fmt: skip
-    assert [len(g) for g in groups(np.ones((7, 3)))] == [7]
-    assert LAST in roles([np.array([0, 1, 2]), np.array([3])], np.ones(4))
-
-
 def test_the_root_is_modelled_for_itself(tmp_path):
     model = fit(write(tmp_path / "e"), platform=None)
     balance = model.equation.balance
-    assert set(balance.roles) == {MOST, FIRST}
+    assert balance.busiest == FIRST
     points = np.array([[24.0], [96.0]])
     value, low, high = balance.imbalance(points)
     for k, p in enumerate((24, 96)):
@@ -79,7 +68,7 @@ def test_the_root_is_modelled_for_itself(tmp_path):
 
 def test_what_one_rank_has_alone_is_not_counted_twice(tmp_path):
     model = fit(write(tmp_path / "e", absent=True), platform=None)
-    assert model.equation.balance.roles == ()
+    assert model.equation.balance.notes(np.array([[96.0]])) == []
     whole = next(a for a in model.predict(ranks=96, metrics=["time"]).answers if a.kernel is None)
     assert whole.value == pytest.approx(solving(96) + ROOT, rel=0.1)
 
@@ -100,16 +89,16 @@ def test_times_of_the_slowest_rank_are_not_multiplied_again(tmp_path):
 
 
 def test_too_little_says_nothing(tmp_path):
-    assert fit_balance(write(tmp_path / "a", ranks=(4, 8))) is None
+    assert fit_balance(write(tmp_path / "a", ranks=(4, 8)))[0] is None
     experiment = Experiment.create(tmp_path / "b", "x", ["ranks"])
     for p in RANKS:
         experiment.add(Run({"ranks": p}), pd.DataFrame({"kernel": ["k"], "rank": [-1], "instructions": [1.0]}))
-    assert fit_balance(experiment) is None
+    assert fit_balance(experiment) == (None, 1.0)
 
 
 def test_a_damaged_file_is_refused(tmp_path):
-    content = json.loads(json.dumps(fit_balance(write(tmp_path / "e")).to_dict()))
-    assert Balance.from_dict(content).roles
-    for damage in ({"roles": ["nobody"]}, {"seen": [0.5, 1]}, {"fitted": None}, {"seen": "x"}):
+    content = json.loads(json.dumps(fit_balance(write(tmp_path / "e"))[0].to_dict()))
+    assert Balance.from_dict(content).busiest
+    for damage in ({"busiest": None}, {"seen": [0.5, 1]}, {"fitted": None}, {"seen": "x"}):
         with pytest.raises(InputError):
             Balance.from_dict({**content, **damage})

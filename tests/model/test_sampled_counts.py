@@ -264,7 +264,7 @@ def test_ranks_are_not_uneven_by_the_chance_of_their_samples(tmp_path: Path) -> 
             experiment.add(run, table, tables={"sampling": worth})
         return experiment
 
-    even, uneven = fit_balance(made("even", 0.0)), fit_balance(made("uneven", 4.0))
+    even, uneven = fit_balance(made("even", 0.0))[0], fit_balance(made("uneven", 4.0))[0]
     assert even is None or even.imbalance(np.array([[16.0]]))[0][0] == pytest.approx(1, abs=1e-6)
     assert uneven is not None
     assert uneven.imbalance(np.array([[16.0]]))[0][0] > 2

@@ -163,7 +163,7 @@ def test_ranks_and_repetitions_without_a_sample_count_in_a_mean(tmp_path: Path) 
 
 def test_few_samples_do_not_hide_that_ranks_are_uneven(tmp_path: Path) -> None:
     seconds = {"uneven": 4e-3, **{f"small{at}": 1e-3 for at in range(8)}}
-    balance = fit_balance(campaign(tmp_path / "e", seconds, uneven=0.3))
+    balance, _ = fit_balance(campaign(tmp_path / "e", seconds, uneven=0.3))
     assert balance is not None
     assert balance.imbalance(np.array([[16.0]]))[0][0] == pytest.approx(1.1, abs=0.01)
 

@@ -28,7 +28,7 @@ def test_a_sum_is_carried_by_its_parts(code: int, share: float, sufficient: bool
     reason = np.array([["why" if code else ""], [""]], dtype=object)
     half = np.full((2, 1), 0.5)
     parts = Forecast(value, 0.95 * value, 1.05 * value, status, reason, half, 0.9)
-    said = whole.add(parts, np.array([0, 1]), np.array([share, 1 - share]), whole.Correlation())
+    said = whole.add(parts, np.array([0, 1]), np.array([share, 1 - share]), whole.NOISE)
     assert (said.status[0, 0] == forecast.OK) == sufficient
     if code != forecast.NO_DATA:
         assert said.value[0, 0] == pytest.approx(10)
@@ -88,22 +88,20 @@ def parts(half: float, code: int, form: float) -> Forecast:
     ("code", "form", "times"),
     [
         (forecast.OK, 0.0, 10),  # noise of a hundred parts goes by the root of their number
-        (forecast.OK, 1.0, 10 * (1 + 0.25 * 99) ** 0.5),  # form goes together as far as its correlation says
+        (forecast.OK, 1.0, 100),  # form goes together
         (forecast.WIDE, 1.0, 100),  # what shows nothing by itself shows no more for being many
         (forecast.WIDE, 0.0, 10),
     ],
 )
 def test_noise_averages_out_over_kernels_and_form_does_not(code: int, form: float, times: float) -> None:
-    rho = whole.Correlation(0.0, 0.25)
-    said = whole.add(parts(0.2, code, form), np.arange(100), np.full(100, 0.01), rho)
+    said = whole.add(parts(0.2, code, form), np.arange(100), np.full(100, 0.01), 0.0)
     assert said.upper[0, 0] - said.value[0, 0] == pytest.approx(0.2 * times)
     assert said.value[0, 0] - said.lower[0, 0] == pytest.approx(0.2 * times)
     assert said.form[0, 0] == form
 
 
 def test_the_share_of_the_form_grows_in_sums_where_noise_averages_out() -> None:
-    rho = whole.Correlation(0.0, 1.0)
-    said = whole.add(parts(0.2, forecast.OK, 0.5), np.arange(100), np.full(100, 0.01), rho)
+    said = whole.add(parts(0.2, forecast.OK, 0.5), np.arange(100), np.full(100, 0.01), 0.0)
     assert said.form[0, 0] == pytest.approx(100**2 / (100**2 + 100))
 
 
@@ -132,7 +130,6 @@ def test_many_kernels_of_one_form_are_no_surer_of_it_than_one() -> None:
 @pytest.mark.parametrize("form", [0.0, 0.5, 1.0])
 def test_a_part_without_end_leaves_the_sum_without_one(noise: float, form: float) -> None:
     deviations, shares = np.array([[np.inf], [1.0]]), np.array([[form], [0.5]])
-    answered = np.ones((2, 1), dtype=bool)
-    of_noise, of_form = whole.apart(deviations, shares, answered, whole.Correlation(noise, 0.0))
+    of_noise, of_form = whole.apart(deviations, shares, noise)
     assert np.isinf(np.hypot(of_noise, of_form)).all()
     assert not np.isnan([of_noise, of_form]).any()
