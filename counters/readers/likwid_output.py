@@ -44,7 +44,7 @@ _NO_VALUE = frozenset({"-", "nil", "nan", "-nan", "n/a"})
 _ROWS = {
     "RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time", "call count": "visits", "Region calls": "visits",
 }  # fmt: skip
-"""What stands in every table."""
+"""Rows that every table has."""
 _METRICS = {
     "CPI": "CPI", "Clock": "frequency", "Memory data volume": "bytes_mem", "Runtime unhalted": "runtime_unhalted",
 }  # fmt: skip
