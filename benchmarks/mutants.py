@@ -59,14 +59,14 @@ RESOURCE = "model/resource/equation.py"
 HOW = "comm/costs/fabric.py"
 
 MUTANTS = (
-    Mutant("execution time at the program's scale", RESOURCE, "f = f / self.scale", "f = f * self.scale", EQUATION),
-    Mutant("prediction interval of a kernel's time", RESOURCE, "quantile = float(special.ndtri((1 + level) / 2))",
-           "quantile = float(special.ndtri(level))", EQUATION),
+    Mutant("execution time at the program's scale", RESOURCE, "self.machine.frequency / self.scale",
+           "self.machine.frequency * self.scale", EQUATION),
+    Mutant("prediction interval of a kernel's time", RESOURCE, "z = float(special.ndtri((1 + given.level) / 2))",
+           "z = float(special.ndtri(given.level))", EQUATION),
     Mutant("prediction interval of a blocking factor", RESOURCE,
            "reach = float(special.ndtri((1 + level) / 2)) * self.error",
            "reach = float(special.ndtri(level)) * self.error", EQUATION),
-    Mutant("lower end of a positive sum", RESOURCE, "lower = time * np.exp(-down / ", "lower = time * np.exp(-up / ",
-           EQUATION),
+    Mutant("lower end of a positive sum", RESOURCE, "ratio(down, time) / z", "ratio(up, time) / z", EQUATION),
     Mutant("scatter between jobs and of the machine", RESOURCE, "np.hypot(priors.BETWEEN_JOBS, self.run_to_run)",
            "priors.BETWEEN_JOBS", EQUATION),
     Mutant("noise between jobs", "model/priors.py", "BETWEEN_JOBS = 0.04", "BETWEEN_JOBS = 0.0",

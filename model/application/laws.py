@@ -322,11 +322,11 @@ def terms_of(
         cpi = np.broadcast_to((resources.cpi * resources.scale)[keep][:, None], shape)
         clock = np.full(shape, resources.machine.frequency)
         mine, own = places(tuple(timed), resources.kernels)[keep], parts.time.interval(level)
-        blocking = []
+        factors = []
         for seconds, end in zip(own, ("value", "lower", "upper"), strict=True):
             seconds = np.where((mine >= 0)[:, None], getattr(mixed, end)[mine], seconds[keep])
-            blocking.append(ratio(seconds - parts.execution[keep], parts.waiting[keep], 0.0))
-        ends = [cpi, cpi, cpi, *blocking, clock, clock, clock]
+            factors.append(ratio(seconds - parts.execution[keep], parts.waiting[keep], 0.0))
+        ends = [cpi, cpi, cpi, *factors, clock, clock, clock]
         names = tuple(kernel for kernel, yes in zip(resources.kernels, keep.tolist(), strict=True) if yes)
         method = tuple(text for text, yes in zip(resources.evidence, keep.tolist(), strict=True) if yes)
         blocks.append((names, tuple(ends), resources.counted[keep], method))

@@ -148,7 +148,7 @@ class Resources(Stored):
         )
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
         spread = Spread(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
-        return Parts(spread, ~unknown.any(axis=0), seconds[0], np.moveaxis(seconds[1:], 0, 2), waiting)
+        return Parts(spread, np.asarray(~unknown.any(axis=0)), seconds[0], np.moveaxis(seconds[1:], 0, 2), waiting)
 
     def _blocking(self, points: Array, level: float) -> Array:
         """BF_mem of each kernel at `points` (k, m) and the ends of its intervals, (3, s, k)."""
