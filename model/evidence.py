@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import counted
 from ranksight.model import priors
-from ranksight.model.application.refined import Refined
+from ranksight.model.application.breakdown import Refined
 from ranksight.model.fitting.fitted import Fitted
 
 METHODS = {

@@ -22,11 +22,10 @@ from ranksight.core.metrics import metric
 from ranksight.core.units import counted
 from ranksight.model.answers import Answers
 from ranksight.model.application import whole
-from ranksight.model.application.breakdown import Breakdown
+from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.equation_terms import EquationTerms
-from ranksight.model.application.refined import Refined
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted

@@ -339,11 +339,7 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(
             f"training points, shares or correlations are damaged: {error}", "fit the model again"
         ) from error
-    if not (
-        _possible(training)
-        and np.isfinite(shares).all()
-        and all(0 <= rho <= 1 for rho in correlation.values())
-    ):
+    if not (_possible(training) and np.isfinite(shares).all() and all(0 <= rho <= 1 for rho in correlation.values())):
         raise InputError("training points, shares or correlations hold a number out of range", "fit the model again")
     provenance, extras = content.get("provenance", {}), content.get("extras", {})
     if not isinstance(provenance, dict) or not isinstance(extras, dict):

@@ -1,4 +1,4 @@
-"""What a program's time is made of, part by part and kernel by kernel."""
+"""What is predicted of a program: its series, and what its time is made of, part by part and kernel by kernel."""
 
 from __future__ import annotations
 
@@ -6,16 +6,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.application.communication import Exchanged
-from ranksight.model.application.laws import Terms
-from ranksight.model.resource.equation import LEVELS
+from ranksight.model.application.equation_terms import Terms
+from ranksight.model.resource.equation import LEVELS, Parts
 from ranksight.model.uncertainty.forecast import Forecast
 
 PARTS = ("execution", *LEVELS, "contention", "direct", "imbalance", "communication")
 """What an application's time is made of; ``contention`` is what sharing the bandwidth of memory or a cache adds,
 ``direct`` the time of kernels that have no counters, and what grows with the ranks in addition to such a law."""
+
+
+@dataclass(frozen=True)
+class Refined:
+    """The forecast of all series with times by the laws that predict them, and what these are made of."""
+
+    said: Forecast
+    parts: Parts | None = None  # of the kernels of :attr:`Application.resources`
+    methods: tuple[tuple[Index, Mask, NDArray[np.object_], Mask], ...] = ()
+    """tuple of ((r,) intp, (r, k) bool, (r, k) object, (r, k) bool): rows, the configurations at which laws predict
+    them, those laws, and where a function of time comes first."""
+    uneven: Array | None = None  # (k,)
+    """What the busiest rank has of whole units of work over the mean, where times are means."""
+    terms: Terms | None = None  # CPI, blocking factor and clock of the kernels that an equation describes
+    split: Mapping[str, Mapping[str, Array]] | None = None
+    """mapping of str to {kernel: (k,)}: seconds of each part of the kernels' times."""
+    taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    """mapping of str to {kernel: (k,)}: what the law that predicts a kernel's time takes it to do, NaN where it does
+    not say: metrics, and the part of the time that its memory domain is at work
+    (:data:`ranksight.model.application.laws.BUSY`)."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +52,7 @@ class Breakdown:
     others: Forecast | None = None  # seconds outside of all kernels and messages, one row; None where they are unknown
     exchanged: Exchanged | None = None  # times of operations and BF_comm; None where no network is described
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
-    """mapping of str to {kernel: (k,)}: what the law that predicts a kernel's time takes it to do, NaN where it does
-    not say: metrics, and the part of the time that its memory domain is at work
-    (:data:`ranksight.model.application.laws.BUSY`)."""
+    """As of :class:`Refined`."""
 
     @property
     def parts(self) -> dict[str, Array]:

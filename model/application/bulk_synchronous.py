@@ -20,14 +20,14 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
-from ranksight.model.application.breakdown import PARTS, Breakdown
+from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.communication import Communication
+from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.application.imbalances import Imbalances
-from ranksight.model.application.laws import Laws, Terms, methods, terms_of
+from ranksight.model.application.laws import Laws, methods
 from ranksight.model.application.network import Network
 from ranksight.model.application.others import Others
-from ranksight.model.application.refined import Refined
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
 from ranksight.model.plaindata import Stored

@@ -8,14 +8,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array
-from ranksight.model.application.laws import Terms
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.model.kernel_time.counted import Counted, Times
+from ranksight.model.kernel_time.stacking import places
+from ranksight.model.resource.equation import Parts, Resources
+from ranksight.model.resource.spread import Spread
+from ranksight.model.structure.functions import join
 from ranksight.model.uncertainty.forecast import Forecast
 
 TERMS = ("configuration", "kernel", "term", "value", "lower", "upper", "method")
@@ -26,6 +31,82 @@ second; seconds outside of kernels and messages."""
 
 ROUNDING = 1e-15
 """Values below this are zero: a CPI, blocking factor, clock in Hz and seconds are all far above it."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What kernels' times are made of, by the equation: CPI without stalls, BF_mem and the clock."""
+
+    kernels: tuple[str, ...]
+    cpi: Forecast  # cycles per instruction of execution, blocking factor, and cycles a second, (K, k)
+    blocking: Forecast
+    clock: Forecast
+    counted: Mask  # (K,): whether stalls were counted
+    method: tuple[str, ...]  # what each kernel's terms come from
+    latencies: Array  # (4,): cycles of a load of each level
+
+    @property
+    def shown_blocking(self) -> Forecast:
+        """`blocking` as people read it: a share of latencies is from 0 to 1, and no interval ends beyond, except at a
+        value that holds other stalls too."""
+        lower, upper = np.maximum(self.blocking.lower, 0.0), np.minimum(self.blocking.upper, 1.0)
+        return replace(self.blocking, lower=lower, upper=np.fmax(upper, self.blocking.value))
+
+
+def terms_of(
+    counted: Counted | None,
+    times: Times | None,
+    resources: Resources | None,
+    parts: Parts | None,
+    mixed: Forecast,
+    timed: Mapping[str, int],
+) -> Terms | None:
+    """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none.
+
+    Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
+    the kernels in `timed`.
+    """
+    level, blocks = mixed.level, list[Terms]()
+    if counted is not None and times is not None and counted.split.any():
+        rows = np.flatnonzero(counted.split)
+        names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
+        clock = np.broadcast_arrays(times.cpi.centre, times.clock.centre, times.clock.down, times.clock.up)[1:]
+        cpi, blocking, rate = (
+            _of_logarithms(spread, rows, level) for spread in (times.cpi, times.blocking, Spread(*clock))
+        )
+        blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
+    if resources is not None and parts is not None:
+        known = blocks[0].kernels if blocks else ()
+        rows = np.array([at for at, kernel in enumerate(resources.kernels) if kernel not in known], dtype=np.intp)
+        one = np.ones((len(rows), mixed.value.shape[1]))
+        each, frequency = one * (resources.cpi * resources.scale)[rows, None], one * resources.machine.frequency
+        mine = places(tuple(timed), resources.kernels)[rows]
+        factors = []
+        for seconds, end in zip(parts.time.interval(level), (mixed.value, mixed.lower, mixed.upper), strict=True):
+            seconds = np.where((mine >= 0)[:, None], end[mine], seconds[rows])
+            factors.append(ratio(seconds - parts.execution[rows], parts.waiting[rows], 0.0))
+        cpi, blocking, rate = (Forecast.settled(*ends, level) for ends in ((each,) * 3, factors, (frequency,) * 3))
+        names, method = (tuple(np.array(text, dtype=object)[rows]) for text in (resources.kernels, resources.evidence))
+        latencies = np.array(resources.machine.latencies)
+        blocks.append(Terms(names, cpi, blocking, rate, resources.counted[rows], method, latencies))
+    if not blocks:
+        return None
+    return Terms(
+        tuple(name for block in blocks for name in block.kernels),
+        join([block.cpi for block in blocks]),
+        join([block.blocking for block in blocks]),
+        join([block.clock for block in blocks]),
+        np.concatenate([block.counted for block in blocks]),
+        tuple(text for block in blocks for text in block.method),
+        blocks[0].latencies,
+    )
+
+
+def _of_logarithms(spread: Spread, rows: Index, level: float) -> Forecast:
+    """Some rows of quantities whose logarithms are `spread`."""
+    z = float(special.ndtri((1 + level) / 2))
+    centre, down, up = (side[rows] for side in (spread.centre, spread.down, spread.up))
+    return Forecast.settled(np.exp(centre), np.exp(centre - z * down), np.exp(np.minimum(centre + z * up, 50.0)), level)
 
 
 @dataclass(frozen=True)

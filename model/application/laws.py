@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import (
@@ -45,26 +44,6 @@ UNDETERMINED = (
 )
 BUSY = "busy"
 """Part of the time that the interface of a rank's memory domain is at work."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What kernels' times are made of, by the equation: CPI without stalls, BF_mem and the clock."""
-
-    kernels: tuple[str, ...]
-    cpi: Forecast  # cycles per instruction of execution, blocking factor, and cycles a second, (K, k)
-    blocking: Forecast
-    clock: Forecast
-    counted: Mask  # (K,): whether stalls were counted
-    method: tuple[str, ...]  # what each kernel's terms come from
-    latencies: Array  # (4,): cycles of a load of each level
-
-    @property
-    def shown_blocking(self) -> Forecast:
-        """`blocking` as people read it: a share of latencies is from 0 to 1, and no interval ends beyond, except at a
-        value that holds other stalls too."""
-        lower, upper = np.maximum(self.blocking.lower, 0.0), np.minimum(self.blocking.upper, 1.0)
-        return replace(self.blocking, lower=lower, upper=np.fmax(upper, self.blocking.value))
 
 
 @dataclass
@@ -285,60 +264,3 @@ def methods(names: tuple[str, ...], share: Array, details: NDArray[np.object_]) 
     found.reshape(-1)[:] = np.array(texts, dtype=object)[np.asarray(inverse).reshape(-1)]
     first = np.take_along_axis(details[:, :, None], share.argmax(axis=0)[None], axis=0)[0]
     return np.asarray(np.where(first != "", found + ": " + first, found), dtype=object)
-
-
-def terms_of(
-    counted: Counted | None,
-    times: Times | None,
-    resources: Resources | None,
-    parts: Parts | None,
-    mixed: Forecast,
-    timed: Mapping[str, int],
-) -> Terms | None:
-    """CPI, BF_mem and clock of every kernel that an equation describes; None where there is none.
-
-    Where stalls were not counted, BF_mem is what brings the equation to the time of the mixture, `mixed`, a row each of
-    the kernels in `timed`.
-    """
-    level = mixed.level
-    blocks: list[tuple[tuple[str, ...], tuple[Array, ...], Mask, tuple[str, ...]]] = []
-    z = float(special.ndtri((1 + level) / 2))
-    if counted is not None and times is not None and counted.split.any():
-        rows = np.flatnonzero(counted.split)
-        names = tuple(counted.kernels[at] for at in rows)
-        ends = []
-        for spread in (times.cpi, times.blocking):
-            centre, down, up = spread.centre[rows], spread.down[rows], spread.up[rows]
-            ends += [np.exp(centre), np.exp(centre - z * down), np.exp(np.minimum(centre + z * up, 50.0))]
-        shape = (len(rows), times.clock.centre.shape[1])
-        f = times.clock
-        for sign, side in ((0.0, f.up), (-1.0, f.down), (1.0, f.up)):
-            ends.append(np.broadcast_to(np.exp(f.centre + sign * z * side), shape))
-        blocks.append((names, tuple(ends), np.ones(len(rows), dtype=bool), ("stalls counted",) * len(rows)))
-    if resources is not None and parts is not None:
-        known = set() if not blocks else set(blocks[0][0])
-        keep = np.array([kernel not in known for kernel in resources.kernels], dtype=bool)
-        shape = (int(keep.sum()), mixed.value.shape[1])
-        cpi = np.broadcast_to((resources.cpi * resources.scale)[keep][:, None], shape)
-        clock = np.full(shape, resources.machine.frequency)
-        mine, own = places(tuple(timed), resources.kernels)[keep], parts.time.interval(level)
-        factors = []
-        for seconds, end in zip(own, ("value", "lower", "upper"), strict=True):
-            seconds = np.where((mine >= 0)[:, None], getattr(mixed, end)[mine], seconds[keep])
-            factors.append(ratio(seconds - parts.execution[keep], parts.waiting[keep], 0.0))
-        ends = [cpi, cpi, cpi, *factors, clock, clock, clock]
-        names = tuple(kernel for kernel, yes in zip(resources.kernels, keep.tolist(), strict=True) if yes)
-        method = tuple(text for text, yes in zip(resources.evidence, keep.tolist(), strict=True) if yes)
-        blocks.append((names, tuple(ends), resources.counted[keep], method))
-    if not blocks:
-        return None
-    columns = [np.concatenate([block[1][at] for block in blocks]) for at in range(9)]
-    cpi_, blocking, clock_ = (
-        Forecast.settled(columns[at], columns[at + 1], columns[at + 2], level) for at in (0, 3, 6)
-    )
-    kernels = tuple(name for block in blocks for name in block[0])
-    method = tuple(text for block in blocks for text in block[3])
-    latencies = np.array(resources.machine.latencies) if resources is not None else np.ones(4)
-    if counted is not None and counted.split.any():
-        latencies = counted.latencies
-    return Terms(kernels, cpi_, blocking, clock_, np.concatenate([block[2] for block in blocks]), method, latencies)
