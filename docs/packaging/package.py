@@ -22,6 +22,7 @@ class PyRanksight(PythonPackage):
     depends_on("py-scipy@1.13:", type=("build", "run"))
     depends_on("py-pandas@2.2:", type=("build", "run"))
     depends_on("py-pyarrow@16:", type=("build", "run"))
+    depends_on("py-lmfit@1.3:", type=("build", "run"))
     depends_on("py-msgspec@0.19:", type=("build", "run"))
     depends_on("py-matplotlib@3.9:", type=("build", "run"))
     depends_on("py-pyperf@2.7:", type=("build", "run"))

@@ -1,12 +1,19 @@
-"""Least squares of many problems at once, by Levenberg and Marquardt's steps (Marquardt 1963, J. SIAM 11, 431)."""
+"""Least squares of many problems at once, by Levenberg and Marquardt's steps (Marquardt 1963, J. SIAM 11, 431).
+
+Problems that such steps do not settle are solved one at a time by lmfit's trust region.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranksight.core.arrays import Array, Index
+
+if TYPE_CHECKING:
+    import lmfit
 
 Residuals = Callable[[Array, Index], Array]
 """Residuals (m, r) at points (m, p) of the problems whose numbers are given, (m,)."""
@@ -16,6 +23,8 @@ SETTLED = 1e-4
 """Relative change of the parameters below which a problem is solved; of its squares, the square of it."""
 DIFFERENCE = 1e-6
 """Change of a parameter that derivatives are taken with."""
+CALLS = 200
+"""Evaluations of a problem that is solved alone, at most."""
 LONGEST = 2.0
 """Largest change of a parameter in one step."""
 
@@ -42,7 +51,24 @@ def least_squares(residuals: Residuals, start: Array, low: Array, high: Array) -
         damping[unsettled] = np.where(better, damping[unsettled] / 4, damping[unsettled] * 4)
         small = (np.abs(trial - here) <= SETTLED * (1 + np.abs(here))).all(axis=1)
         unsettled = unsettled[~(small | (better & (before - after <= SETTLED**2 * before)))]
+    for row in unsettled.tolist():
+        point[row] = _alone(residuals, row, point[row], low[row], high[row])
     return point
+
+
+def _alone(residuals: Residuals, row: int, start: Array, low: Array, high: Array) -> Array:
+    """Parameters (p,) of one problem."""
+    import lmfit  # takes as long as the rest of a prediction
+
+    given = lmfit.Parameters()
+    for at, (value, least, most) in enumerate(zip(start.tolist(), low.tolist(), high.tolist(), strict=True)):
+        given.add(f"p{at}", value, min=least, max=most)
+
+    def rest(parameters: lmfit.Parameters) -> Array:
+        return residuals(np.array([[parameter.value for parameter in parameters.values()]]), np.array([row]))[0]
+
+    found = lmfit.minimize(rest, given, method="least_squares", max_nfev=CALLS)
+    return np.array([parameter.value for parameter in found.params.values()])
 
 
 def derivatives(residuals: Residuals, point: Array, rows: Index, high: Array) -> tuple[Array, Array]:
