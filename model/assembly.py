@@ -222,28 +222,11 @@ def assemble(
 ) -> tuple[Model, Series]:
     """Fit everything that an experiment carries.
 
-    Parameters
-    ----------
-    platform : Platform, optional
-        Gives latencies and clock to the resource equation, and the network to the messages; without it kernels' times
-        are functions alone and messages have no time.
-    domains : Domains, optional
-        What ranks share on a node, see :func:`domains_of`; without it times are taken to grow on as they did.
-    units : WholeUnits, optional
-        What the work consists of, where it cannot be cut.
-    coordinates : Coordinates, optional
-        Parameters computed from those of the runs, which functions are then of.
-    volumes : sequence of str
-        How what a kernel sends grows, ``KERNEL=FORMULA`` (:mod:`ranksight.model.structure.stated`).
-    keep : collection of str
-        Kernels to keep whatever their size; those that `volumes` names are among them.
-    experiment, metrics, equation, clock, over_ranks, all_kernels, **settings
-        As in :func:`fit`.
-
-    Returns
-    -------
-    Model, Series
-        The series are those that the functions were fitted to.
+    Arguments as in :func:`fit`, but `platform` is one that was loaded, `domains` from :func:`domains_of`, `units` and
+    `coordinates` from :func:`stated_of`, and `volumes` are texts ``KERNEL=FORMULA``. `keep`: kernels to keep whatever
+    their size; those that `volumes` names are among them. Without a platform kernels' times are functions alone and
+    messages have no time; without domains times grow on as they did. The series are those that functions were fitted
+    to.
     """
     chosen = None if metrics is None else tuple(metrics)
     experiment = experiment if coordinates is None else coordinates.view(experiment)
@@ -258,7 +241,13 @@ def assemble(
     sampled = _series(experiment, chosen, how, platform, settings.get("iterations"))
     series = sampled.series
     stated = _stated(experiment, series, volumes)
-    model, functions = _functions(experiment, series, domains, stated, **settings)
+    model = model_of(series, experiment.application, **settings)
+    model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
+    insufficient = int((model.fitted.status != 0).sum())
+    log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
+    functions = structured(
+        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
+    )
     steps = None if units is None else _staircase(units, series, how, **settings)
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     reductions = [_reductions(series, how).get(name, "") for name in ("time", "cycles")]
@@ -288,19 +277,6 @@ def assemble(
     return _completed(model, functions, application, experiment, sampled), series
 
 
-def _functions(
-    experiment: Experiment, series: Series, domains: Domains | None, stated: Stated | None, **settings: Any
-) -> tuple[Model, Functions]:
-    """The model of the functions alone, and these with what is known of their structure."""
-    model = model_of(series, experiment.application, **settings)
-    model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
-    insufficient = int((model.fitted.status != 0).sum())
-    log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
-    return model, structured(
-        experiment, series, model.fitted, lambda run: experiment.table(run, "counters"), stated, True, **settings
-    )
-
-
 def _series(
     experiment: Experiment,
     metrics: tuple[str, ...] | None,
@@ -316,7 +292,9 @@ def _series(
     found = with_unsampled(settle(experiment, series))
     found = replace(found, series=with_stalls(found.series, None if platform is None else float(platform.line)))
     series = found.series
-    log("%d series of %d configurations; times are %s", len(series), len(series.points), _whence(found, platform))
+    taken, machine = "sampled" if found.samples else "measured", "an unknown platform"
+    where = machine if platform is None else f"platform {platform.name}"
+    log("%d series of %d configurations; times are %s, on %s", len(series), len(series.points), taken, where)
     return found
 
 
@@ -325,16 +303,15 @@ def _completed(
 ) -> Model:
     """The model with those parts of its equation that are learned from what the others predict."""
     scale, run_to_run = _scale(model, sampled)
-    if application.resources is not None and (scale, run_to_run) != (1.0, 0.0):
+    if application.resources is not None:
         application = replace(application, resources=replace(application.resources, scale=scale, run_to_run=run_to_run))
-        model = _with(model, application)
     inside = inside_weights(application, functions, sampled.series)
     if inside is not None:
         weights = application.weights
         for law, share in zip(weights.laws, weights.common, strict=True):
             inside = inside if share else inside.without(law)
         application = replace(application, inside=inside)
-        model = _with(model, application)
+    model = _with(model, application) if application.known else model
     communication, remark = _communication(model, experiment)
     if communication is not None:
         application = replace(application, communication=communication)
@@ -390,12 +367,6 @@ def _others(model: Model, series: Series) -> Others | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = np.nan_to_num(1 + parts["imbalance"] / kernels, nan=1.0)
     return fit_others(series, factor, np.nan_to_num(messages))
-
-
-def _whence(sampled: Sampled, platform: Platform | None) -> str:
-    """Where times come from, in words."""
-    taken = "sampled" if sampled.samples else "measured"
-    return f"{taken}, on platform {platform.name}" if platform is not None else f"{taken}, on an unknown platform"
 
 
 def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:

@@ -321,33 +321,21 @@ class Model:
         return {}
 
     def _predicted(self, points: Array, level: float) -> Refined:
-        refined = self._without_nothing(self._without_contradictions(self._by_equations(points, level)))
-        sent = self.equation.communication
-        if sent is None or sent.messages is None or "ranks" not in self.parameters:
-            return refined
-        return replace(refined, said=with_doubts(refined.said, points, self.functions, sent.messages, self.training))
-
-    def _without_contradictions(self, refined: Refined) -> Refined:
-        """No time of a kernel whose counters contradict each other."""
-        broken = self.contradictions
-        rows = [row for (kernel, name), row in self.functions.rows.items() if kernel in broken and name in TIMED]
-        if not rows:
-            return refined
-        status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
-        for row in rows:
-            status[row], reason[row] = NO_DATA, str(broken[self.fitted.kernels[row]])
-        return replace(refined, said=replace(refined.said, status=status, reason=reason))
-
-    def _without_nothing(self, refined: Refined) -> Refined:
-        """No time at all where that of every kernel is zero: no program takes none."""
-        rows = [row for (_, name), row in self.functions.rows.items() if name == "time"]
-        nothing = (refined.said.value[rows] == 0).all(axis=0) & bool(rows)
-        if not nothing.any():
-            return refined
-        status, reason = refined.said.status.copy(), refined.said.reason.astype(object)
-        status[np.ix_(rows, nothing)] = NO_DATA
-        reason[np.ix_(rows, nothing)] = "every time is zero: the clock was too coarse, or another metric is the time"
-        return replace(refined, said=replace(refined.said, status=status, reason=reason))
+        refined = self._by_equations(points, level)
+        said, rows, broken = refined.said, self.functions.rows, self.contradictions
+        status, reason = said.status.copy(), said.reason.astype(object)
+        for (kernel, name), row in rows.items():
+            if kernel in broken and name in TIMED:
+                status[row], reason[row] = NO_DATA, str(broken[kernel])
+        timed = np.array([row for (_, name), row in rows.items() if name == "time"], dtype=np.intp)
+        # No program takes no time at all.
+        nothing = np.ix_(timed, (said.value[timed] == 0).all(axis=0) & bool(len(timed)))
+        status[nothing] = NO_DATA
+        reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
+        said, sent = replace(said, status=status, reason=reason), self.equation.communication
+        if sent is not None and sent.messages is not None and "ranks" in self.parameters:
+            said = with_doubts(said, points, self.functions, sent.messages, self.training)
+        return replace(refined, said=said)
 
     @property
     def contradictions(self) -> Mapping[str, str]:

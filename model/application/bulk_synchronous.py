@@ -276,23 +276,16 @@ class Application(Stored):
             low, high = total * np.exp(-np.hypot(*down)), total * np.exp(np.hypot(*up))
         if messages is not None and self.communication is not None:
             np.add.at(each["communication"], [place[name] for name in callers], messages.value)
-            sent = messages.value.sum(axis=0)
-            down = (messages.value - messages.lower).sum(axis=0)
-            up = (messages.upper - messages.value).sum(axis=0)
             theirs = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
-            form = forecast.form_of(((high - low) ** 2, form), ((down + up) ** 2, theirs))
-            low, high = total + sent - np.hypot(total - low, down), total + sent + np.hypot(high - total, up)
-            total = total + sent
+            distances = messages.value - messages.lower, messages.upper - messages.value
+            fall, rise = (distance.sum(axis=0) for distance in distances)
+            total, low, high, form = _plus((total, low, high, form), messages.value.sum(axis=0), fall, rise, theirs)
             self.communication.judge(messages, total, summed.status[0], summed.reason[0])
         others = None
         if self.others is not None:
             others = self.others.at(points, total, said.level)
-            (more,), (least_more,), (most_more,) = others.value, others.lower, others.upper
-            theirs = forecast.form_of(((most_more - least_more) ** 2, others.form[0]))
-            form = forecast.form_of(((high - low) ** 2, form), ((most_more - least_more) ** 2, theirs))
-            down, up = np.hypot(total - low, more - least_more), np.hypot(high - total, most_more - more)
-            total = total + more
-            low, high = total - down, total + up
+            (more,), (least,), (most,) = others.value, others.lower, others.upper
+            total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}
         summed = whole.judged(replace(summed, form=form[None], **ends))
         if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
@@ -327,22 +320,16 @@ class Application(Stored):
         for name, part in (refined.split or {}).items():
             each[name][: len(timed)] = np.array([part[kernel] for kernel in timed])
         if self.imbalances is not None:
-            self._attribute(each, own, tuple(timed), points)
+            # Times of slowest ranks hold the imbalance, as do times of the ranks that have a kernel; they give it up
+            # to the kernels that are uneven, or that few ranks have.
+            kernels = tuple(timed)
+            waiting, having = self.imbalances.parts(kernels, own, points), self.imbalances.part(kernels, points)
+            held = waiting + self.imbalances.left(kernels, own, points)
+            left = 1 - held / np.where(own > 0, own, 1.0) if self.imbalances.held else having
+            for name in PARTS:
+                each[name][: len(kernels)] *= left
+            each["imbalance"][: len(kernels)] = waiting + (1 - having) * own
         return each
-
-    def _attribute(self, each: dict[str, Array], own: Array, kernels: tuple[str, ...], points: Array) -> None:
-        """Give the imbalance to the kernels that are uneven, or that few ranks have.
-
-        Times of slowest ranks hold it, as do times of the ranks that have a kernel; they give it up.
-        """
-        assert self.imbalances is not None
-        waiting = self.imbalances.parts(kernels, own, points)
-        part = self.imbalances.part(kernels, points)
-        held = waiting + self.imbalances.left(kernels, own, points)
-        left = 1 - held / np.where(own > 0, own, 1.0) if self.imbalances.held else part
-        for name in PARTS:
-            each[name][: len(kernels)] *= left
-        each["imbalance"][: len(kernels)] = waiting + (1 - part) * own
 
     def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
         """The same application with ranks placed in another way."""
@@ -367,3 +354,14 @@ class Application(Stored):
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf
+
+
+def _plus(
+    summed: tuple[Array, Array, Array, Array], more: Array, down: Array, up: Array, form: Array
+) -> tuple[Array, Array, Array, Array]:
+    """A sum (value, lower and upper end, share of the form) with an independent part more, (k,) each; `down` and `up`
+    are how far the ends of the part's interval are below and above it."""
+    total, low, high, known = summed
+    share = forecast.form_of(((high - low) ** 2, known), ((down + up) ** 2, form))
+    value = total + more
+    return value, value - np.hypot(total - low, down), value + np.hypot(high - total, up), share

@@ -25,6 +25,7 @@ from ranksight.comm.costs.cost import cost
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.units import whole
 from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
@@ -141,19 +142,10 @@ class Exchanged:
 
     def table(self, parameters: Sequence[str], points: Array) -> list[dict[str, Any]]:
         """A row of :data:`EXCHANGED` for each of `points` (k, m) that has communication."""
-        network = ratio(self.times.value.sum(axis=0), self.factor.value[0], 0.0)
-        rows = zip(
-            (
-                {name: int(x) if x.is_integer() else x for name, x in zip(parameters, point.tolist(), strict=True)}
-                for point in points
-            ),
-            self.times.value.sum(axis=0).tolist(),
-            network.tolist(),
-            *(getattr(self.factor, end)[0].tolist() for end in ("value", "lower", "upper")),
-            self.methods,
-            self.meanings,
-            strict=True,
-        )
+        seconds, factor = self.times.value.sum(axis=0), self.factor
+        columns = (seconds, ratio(seconds, factor.value[0], 0.0), factor.value[0], factor.lower[0], factor.upper[0])
+        where = [dict(zip(parameters, map(whole, point), strict=True)) for point in points.tolist()]
+        rows = zip(where, *(column.tolist() for column in columns), self.methods, self.meanings, strict=True)
         return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
 
 
@@ -234,12 +226,11 @@ class Communication(Stored):
     def by_kind(self, points: Array, network: Network | None) -> dict[tuple[str, str], Array]:
         """Seconds (k,) of each kind of operations under each hypothesis of its algorithm on `network`, or by the fitted
         forms without one."""
-        found = {}
         kinds = dict.fromkeys(self.kinds.tolist())
         if network is None:
             said = self._of_means(points, self.functions.predict(points), self._form)
             return {(kind, STATED): np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
-        sent, fabric = self._sent(points, 0.9), network.fabric()
+        sent, fabric, found = self._sent(points, 0.9), network.fabric(), {}
         for kind in kinds:
             for way in network.ways(kind):
                 said = self._times(points, sent, fabric, network.choice(kind, way), kind)
@@ -261,7 +252,6 @@ class Communication(Stored):
     def exchanged(self, points: Array, network: Network | None, level: float = 0.9) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
         fitted forms without one."""
-        points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if network is None:
             alone = self._of_means(points, self.functions.predict(points, level), self._form)
         else:
@@ -370,18 +360,11 @@ def _mixed(weights: Array, centres: Array, spread: Array, exact: Mask, reach: fl
 
 
 def _exchanged(alone: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: Mask) -> Exchanged:
-    """Put together what :meth:`Communication.exchanged` gives.
+    """Put together what :meth:`Communication.exchanged` gives, from (o, k) each.
 
-    Parameters
-    ----------
-    alone : Forecast
-        Times on the network, (o, k).
-    middle, down, up : (o, k)
-        Logarithms of the times in the program, and how far the ends of the intervals of BF_comm are below and above.
-    scaled : (o, k)
-        Logarithms of the times on the network.
-    exact : (o, k) bool
-        Where the time in the program was measured: nothing else is uncertain there.
+    `alone`: times on the network; `scaled`: their logarithms. `middle`, `down`, `up`: logarithms of the times in the
+    program, and how far the ends of the intervals of BF_comm are below and above. `exact`: where the time in the
+    program was measured: nothing else is uncertain there.
     """
     value = np.exp(middle)
     fall, rise = log_ratio(alone.value, alone.lower), log_ratio(alone.upper, alone.value)

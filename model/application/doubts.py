@@ -20,16 +20,8 @@ STEADY = 1e-3
 def with_doubts(said: Forecast, points: Array, functions: Functions, held: Messages, training: Array) -> Forecast:
     """The forecast of all series without what depends on partners in doubt (:meth:`Messages.open_partners`).
 
-    Parameters
-    ----------
-    said : Forecast
-        Of the series of `functions` (s, k).
-    points : (k, m)
-        With the number of ranks among the parameters.
-    held : Messages
-        What is known of who sends to whom.
-    training : (n, m)
-        Configurations measured.
+    `said` (s, k): of `functions` at `points` (k, m), with the number of ranks among the parameters. `held`: what is
+    known of who sends to whom. `training` (n, m): configurations measured.
     """
     at, law = functions.fitted.parameters.index("ranks"), functions.neighbours
     lawful = set() if law is None else set(law.keys)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.units import whole
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import places
 from ranksight.model.resource.equation import Parts, Resources
@@ -121,10 +122,7 @@ class EquationTerms:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row of :data:`TERMS` for each known value, T_others last."""
-        where = [
-            {name: int(x) if x.is_integer() else x for name, x in zip(self.parameters, point, strict=True)}
-            for point in self.points.tolist()
-        ]
+        where = [dict(zip(self.parameters, map(whole, point), strict=True)) for point in self.points.tolist()]
         found: list[dict[str, Any]] = []
         for at, kernel in enumerate(() if self.terms is None else self.terms.kernels):
             if self.terms is not None and (self.only is None or kernel in self.only):
@@ -140,17 +138,12 @@ def _rows(
     where: Sequence[dict[str, Any]], kernel: str | None, term: str, said: Forecast, at: int, method: str
 ) -> list[dict[str, Any]]:
     """Rows of one term of one kernel; values that are not known are left out, and no term is below zero."""
-    values, lower, upper = (_shown(getattr(said, end)[at]) for end in ("value", "lower", "upper"))
-    spread = np.isfinite(lower) & np.isfinite(upper) & (upper > lower)
-    return [
-        dict(zip(TERMS, (place, kernel, term, value, *(ends if known else (None, None)), method), strict=True))
-        for place, value, ends, known in zip(
-            where, values.tolist(), zip(lower.tolist(), upper.tolist(), strict=True), spread.tolist(), strict=True
-        )
-        if np.isfinite(value)
-    ]
-
-
-def _shown(values: Array) -> Array:
-    """`values` (k,) without what rounding leaves of a zero: least squares returns 1e-17 where a bound is active."""
-    return np.where(values < ROUNDING, 0.0, values)
+    # Least squares returns 1e-17 where a bound is active.
+    ends = np.stack([getattr(said, end)[at] for end in ("value", "lower", "upper")])
+    columns = np.where(ends < ROUNDING, 0.0, ends).T.tolist()
+    found = []
+    for place, (value, low, high) in zip(where, columns, strict=True):
+        spread = (low, high) if -np.inf < low < high < np.inf else (None, None)
+        if np.isfinite(value):
+            found.append(dict(zip(TERMS, (place, kernel, term, value, *spread, method), strict=True)))
+    return found

@@ -39,30 +39,11 @@ def fit_application(
 ) -> Application:
     """Learn the parts of an application's time.
 
-    Raises InputError when the counts contradict the machine.
-
-    Parameters
-    ----------
-    sampled : Sampled
-        Its series, and the samples behind them.
-    platform : Platform, optional
-        The machine measured.
-    machine : Machine, optional
-        The same at the clock that the runs had.
-    domains : Domains, optional
-        How ranks were placed on its memory domains.
-    steps : Staircase, optional
-        Whole units that the work comes in.
-    stated : Stated, optional
-        Volumes of messages as the user knows them.
-    equation : str
-        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
-    over_ranks : str
-        How times were reduced over ranks.
-    cycles_over_ranks : str
-        How cycles were.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    Raises InputError when the counts contradict the machine. `sampled`: its series, and the samples behind them.
+    `platform`: the machine measured, as `machine` at the clock that the runs had; `domains`: how ranks were placed on
+    it. `steps`: whole units that the work comes in. `stated`: volumes of messages as the user knows them. `equation`:
+    one of :data:`ranksight.model.resource.equation.EQUATIONS`. `over_ranks`, `cycles_over_ranks`: how times and cycles
+    were reduced over ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     means = over_ranks == "mean"
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}

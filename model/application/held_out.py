@@ -105,10 +105,6 @@ class KernelLaws:
         Where the user stated how times depend on the parameters, a cost per unit of work does not compete.
         """
         stated = self.settings.get("iterations") is not None or self.settings.get("space", "default") != "default"
-        found = self._weights()
-        return found.without(COST) if stated else found
-
-    def _weights(self) -> Weights:
         series = self.sampled.series
         kernels = tuple(
             kernel
@@ -124,7 +120,7 @@ class KernelLaws:
             for law, score in self._scores(kernels, keep).items():
                 total.setdefault(law, []).append(depth * score)
         if not total:
-            return PRIOR
+            return PRIOR.without(COST) if stated else PRIOR
         count = max(len(scores) for scores in total.values())
         scores = {
             law: np.sum(scores, axis=0) if len(scores) == count else np.full(len(kernels), np.nan)
@@ -133,7 +129,7 @@ class KernelLaws:
         found = learn_weights(kernels, scores)
         shown = ", ".join(f"{law} {share:.2f}" for law, share in zip(found.laws, found.common, strict=True))
         log("weights of the laws after %d held-out sets: %s", count, shown)
-        return found
+        return found.without(COST) if stated else found
 
     def _splits(self) -> list[Mask]:
         """Configurations to keep (n,), each time without more of the largest values of a parameter."""
@@ -152,7 +148,8 @@ class KernelLaws:
         series = self.sampled.series
         samples = {kernel: values[keep] for kernel, values in self.sampled.samples.items()}
         slowest = None if self.slowest is None else {name: values[keep] for name, values in self.slowest.items()}
-        part = _present(series.select(np.isin(np.array(series.kernels, dtype=object), (*kernels, WHOLE))).at(keep))
+        part = series.select(np.isin(np.array(series.kernels, dtype=object), (*kernels, WHOLE))).at(keep)
+        part = part.select(np.flatnonzero(np.isfinite(part.values).any(axis=(1, 2))))
         readings = self.readings.among(series.points[keep])
         laws = replace(self, readings=readings, sampled=Sampled(part, samples), slowest=slowest).fit()
         wanted = np.isin(np.array(part.metrics, dtype=object), ("time", "loads", *LEVELS, *COUNTS))
@@ -172,11 +169,6 @@ def inside_weights(application: Application, functions: Functions, series: Serie
     found = application.laws_at(functions.predict(series.points), functions, series.points)
     truth = _times(series, kernels)
     return learn_weights(kernels, {name: log_score(law, kernels, truth) for name, law in found.laws.items()})
-
-
-def _present(series: Series) -> Series:
-    """The series that have a value."""
-    return series.select(np.flatnonzero(np.isfinite(series.values).any(axis=(1, 2))))
 
 
 def _times(series: Series, kernels: tuple[str, ...]) -> Array:

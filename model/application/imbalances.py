@@ -192,15 +192,9 @@ class Imbalances(Stored):
 def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings: Any) -> Imbalances | None:
     """Learn the imbalance of each uneven kernel; None where ranks were not measured one by one.
 
-    Parameters
-    ----------
-    held : bool
-        Whether the kernels' times are those of their slowest ranks: these give the imbalance then, as it is a part of
-        them; otherwise the steadiest of :data:`MEASURES` does.
-    times : Series
-        With the kernels' times, by which their imbalances weigh.
-    **settings
-        Of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    `held`: whether the kernels' times are those of their slowest ranks: these give the imbalance then, as it is a part
+    of them; otherwise the steadiest of :data:`MEASURES` does. `times`: with the kernels' times, by which their
+    imbalances weigh. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     if "ranks" not in experiment.parameters:
         return None

@@ -115,10 +115,10 @@ def overlap(series: Series) -> str:
     Times of several threads may do so. Raises InputError when one kernel takes longer than the program at every
     configuration.
     """
-    rows = {kernel: at for at, (kernel, name) in enumerate(series.keys)
-            if name == "time"}  # fmt: skip
+    rows = {kernel: at for at, (kernel, name) in enumerate(series.keys) if name == "time"}
     place = rows.pop(WHOLE, None)
-    if place is None or not rows or (_column(series, "threads") > 1).any():
+    threads = series.points[:, [name == "threads" for name in series.parameters]]
+    if place is None or not rows or (threads > 1).any():
         return ""
     kernels = reduce(series.values[list(rows.values())], "median", axis=2)
     whole = reduce(series.values[place], "median", axis=1)
@@ -140,13 +140,6 @@ def overlap(series: Series) -> str:
         f"the kernels' times add up to {times:.2g} times the program's: they hold each other or ran side by side, and "
         "their sum is not its time"
     )
-
-
-def _column(series: Series, name: str) -> Array:
-    """Values of a parameter at the configurations; 1 where there is none."""
-    if name not in series.parameters:
-        return np.ones(len(series.points))
-    return np.asarray(series.points[:, series.parameters.index(name)])
 
 
 def _errors(rest: Array, whole: Array, middle: Array) -> Array:
