@@ -21,7 +21,7 @@ import numpy as np
 
 from ranksight.core import html
 from ranksight.core.columns import Columns
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, writable
 from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
 from ranksight.core.html import drawn
 from ranksight.core.log import log
@@ -85,16 +85,10 @@ class Experiment:
         return experiment
 
     def _write_head(self) -> None:
-        try:
+        head = {"schema_version": SCHEMA_VERSION, "application": self.application, "parameters": self.parameters}
+        with writable(self.path):
             (self.path / "runs").mkdir(parents=True, exist_ok=True)
-            write_json(
-                self.path / "experiment.json",
-                {"schema_version": SCHEMA_VERSION, "application": self.application, "parameters": self.parameters},
-            )
-        except OSError as error:
-            raise InputError(
-                f"cannot write {self.path}: {error.strerror or error}", "name a folder that can be written"
-            ) from error
+            write_json(self.path / "experiment.json", head)
 
     def correct(self, application: str, parameters: Sequence[str]) -> None:
         """Give an experiment that holds no run yet to another application or other parameters.
