@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.campaign.nested import Timers
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, writable
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
@@ -186,13 +186,9 @@ class Import:
                 raise InputError(f"{place} exists already", "name another with -o, or give --force to replace it")
             if not empty and not (place / "experiment.json").is_file():
                 raise InputError(f"{place} is not an experiment: it is not replaced", "name another folder with -o")
-        try:
+        with writable(place):
             place.parent.mkdir(parents=True, exist_ok=True)
             self._staging = Staging(place)
-        except OSError as error:
-            raise InputError(
-                f"cannot write {place}: {error.strerror or error}", "name a folder that can be written"
-            ) from error
         self._experiment: Experiment | None = None
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
@@ -352,11 +348,7 @@ class Import:
         """Put the experiment in its place. Raises InputError when nothing was added."""
         if self._experiment is None:
             raise InputError("nothing was imported")
-        try:
+        with writable(self.place):
             sync_tree(self._staging.path / _NEW)
             self._staging.put(_NEW)
-        except OSError as error:
-            raise InputError(
-                f"cannot write {self.place}: {error.strerror or error}", "name a folder that can be written"
-            ) from error
         return Experiment.read(self.place)

@@ -28,7 +28,7 @@ from ranksight.campaign.collecting import Collector, Step
 from ranksight.campaign.launching import Launch, Template, in_shell
 from ranksight.campaign.preflight import check
 from ranksight.campaign.working import Workplace
-from ranksight.core.errors import InputError, RanksightError, ToolError
+from ranksight.core.errors import InputError, RanksightError, ToolError, writable
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.log import log
 from ranksight.core.processor import read_processor
@@ -133,12 +133,8 @@ def measure(experiment: Experiment, plan: Plan, watch: Watcher = lambda run, wha
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Keep other campaigns out of an experiment, end what one that was killed left running, and sweep up after it."""
-    try:
+    with writable(folder):
         handle = os.open(folder / ".campaign.lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise InputError(
-            f"cannot write {folder}: {error.strerror or error}", "name a folder that can be written"
-        ) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -204,12 +200,8 @@ def _measure_one(
 ) -> Failure | tuple[str, ...]:
     """One run: execute, read, store; its warnings, or how it failed. The folder of the executions goes away."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    try:
+    with writable(experiment.path, "free space, or -o FOLDER"):
         folder = Path(tempfile.mkdtemp(prefix=".pass-", dir=experiment.path))
-    except OSError as error:
-        raise InputError(
-            f"cannot write {experiment.path}: {error.strerror or error}", "free space, or -o FOLDER"
-        ) from error
     steps: Sequence[Step] = ()
     wall = None
     try:
@@ -310,9 +302,9 @@ _REPEATED = ("exited with non-zero status", "a non-zero exit code")
 """What a launcher says in a box of its own when a program has failed by itself."""
 
 
-def _tail(file: Path, size: int = 8192) -> list[str]:
+def _tail(file: Path) -> list[str]:
     with file.open("rb") as source:
-        source.seek(max(0, file.stat().st_size - size))
+        source.seek(max(0, file.stat().st_size - 8192))
         return source.read().decode("utf-8", "replace").splitlines()
 
 

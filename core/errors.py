@@ -38,6 +38,15 @@ def readable(path: object, remedy: str = "") -> Iterator[None]:
         raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}", remedy) from error
 
 
+@contextmanager
+def writable(path: object, remedy: str = "name a folder that can be written") -> Iterator[None]:
+    """Write `path`; InputError where the system does not let it be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}", remedy) from error
+
+
 class RanksightError(Exception):
     """Root of all errors of this package.
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ranksight.core import html
 from ranksight.core.columns import Columns
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, writable
 from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree, write_json
 from ranksight.core.html import drawn
 from ranksight.core.log import log
@@ -59,7 +59,7 @@ class Experiment:
         self.application = application
         self.parameters = tuple(parameters)
         self._runs = {run.id: run for run in runs}
-        self._columns: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._footers: dict[tuple[str, str], tuple[tuple[str, ...], int]] = {}
         self._tables: dict[tuple[str, str], pd.DataFrame] = {}
         self._arrays: dict[str, Columns] = {}
         self._held = 0
@@ -85,16 +85,10 @@ class Experiment:
         return experiment
 
     def _write_head(self) -> None:
-        try:
+        head = {"schema_version": SCHEMA_VERSION, "application": self.application, "parameters": self.parameters}
+        with writable(self.path):
             (self.path / "runs").mkdir(parents=True, exist_ok=True)
-            write_json(
-                self.path / "experiment.json",
-                {"schema_version": SCHEMA_VERSION, "application": self.application, "parameters": self.parameters},
-            )
-        except OSError as error:
-            raise InputError(
-                f"cannot write {self.path}: {error.strerror or error}", "name a folder that can be written"
-            ) from error
+            write_json(self.path / "experiment.json", head)
 
     def correct(self, application: str, parameters: Sequence[str]) -> None:
         """Give an experiment that holds no run yet to another application or other parameters.
@@ -329,24 +323,32 @@ class Experiment:
                 self._held += size
         return held
 
-    def _read_arrays(self, run: Run) -> Columns | None:
-        """What :meth:`arrays` gives that is not in memory yet."""
+    def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
+        """What :meth:`arrays` gives that is not in memory yet, or these columns of it."""
         from ranksight.core.tables import read_arrays
 
         file = self.path / "runs" / run.id / "counters.parquet"
-        return read_arrays(file) if os.path.lexists(file) else None
+        return read_arrays(file, columns) if os.path.lexists(file) else None
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """Columns of one table of one run, without reading it; none where the run does not have it."""
+        return self._footer(run, name)[0]
+
+    def _rows(self, run: Run) -> int:
+        """Rows of the counters of a run."""
+        return self._footer(run, "counters")[1]
+
+    def _footer(self, run: Run, name: str) -> tuple[tuple[str, ...], int]:
+        """Columns and rows of a table, as its file says."""
         from ranksight.core.tables import open_table
 
-        if (run.id, name) not in self._columns:
+        if (run.id, name) not in self._footers:
             file = self.path / "runs" / run.id / f"{name}.parquet"
             if not os.path.lexists(file):  # a link that leads nowhere is a table that is lost
-                return ()
+                return (), 0
             with open_table(file) as source:
-                self._columns[run.id, name] = tuple(source.schema_arrow.names)
-        return self._columns[run.id, name]
+                self._footers[run.id, name] = tuple(source.schema_arrow.names), source.metadata.num_rows
+        return self._footers[run.id, name]
 
     def metrics(self) -> tuple[str, ...]:
         """Names of all metrics that some run's counters hold, in order of first appearance."""
@@ -369,10 +371,35 @@ class Experiment:
         solve       0.221184
         Name: time, dtype: float64
         """
-        from ranksight.core.tables import stack_counters
+        import pandas as pd
 
-        chosen = self.runs if runs is None else tuple(runs)
-        return stack_counters(self, chosen, self.metrics() if metrics is None else tuple(metrics))
+        names = self.metrics() if metrics is None else tuple(metrics)
+        chosen = [run for run in (self.runs if runs is None else runs) if self.columns(run, "counters")]
+        rows = [self._rows(run) for run in chosen]
+        # Allocated once and filled run by run, so that the peak is one table and one run.
+        total, end = sum(rows), 0
+        rank, kernel = np.empty(total, np.int32), np.empty(total, np.int32)
+        values = {name: np.full(total, np.nan) for name in names}
+        listed: dict[str, int] = {}
+        for run, count in zip(chosen, rows, strict=True):
+            held = [name for name in (*COUNTER_KEYS, *names) if name in self.columns(run, "counters")]
+            part = self._read_arrays(run, held)
+            assert part is not None
+            end += count
+            here = slice(end - count, end)
+            rank[here] = part.rank
+            codes = [listed.setdefault(name, len(listed)) for name in part.kernels]
+            kernel[here] = np.array(codes, np.int32)[part.code]
+            for name in names:
+                values[name][here] = part.values.get(name, np.nan)
+        run_code = np.repeat(np.arange(len(rows), dtype=np.int32), rows)
+        columns = {
+            "run": pd.Categorical.from_codes(run_code, categories=pd.Index([run.id for run in chosen])),
+            "kernel": pd.Categorical.from_codes(kernel, categories=pd.Index(list(listed))),
+            "rank": rank,
+            **values,
+        }
+        return pd.DataFrame(columns, copy=False)
 
     def messages(self, runs: Sequence[Run] | None = None) -> pd.DataFrame:
         """Message tables of all runs: ``run`` and :data:`MESSAGE_COLUMNS`."""
@@ -394,22 +421,12 @@ class View(Experiment):
     What a view has of counters in another shape follows from its tables.
     """
 
-    def _read_arrays(self, run: Run) -> Columns | None:
-        table = self.table(run, "counters")
+    def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
+        table = self.table(run, "counters", columns)
         return None if table is None else Columns.of(table)
 
-    def counters(self, metrics: Sequence[str] | None = None, runs: Sequence[Run] | None = None) -> pd.DataFrame:
-        """See :meth:`Experiment.counters`."""
-        import pandas as pd
-
-        names = self.metrics() if metrics is None else tuple(metrics)
-        parts = []
-        for run in self.runs if runs is None else runs:
-            held = [name for name in (*COUNTER_KEYS, *names) if name in self.columns(run, "counters")]
-            if (table := self.table(run, "counters", held)) is not None:
-                parts.append(table.assign(run=run.id))
-        found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["run", *COUNTER_KEYS])
-        return found.reindex(columns=["run", *COUNTER_KEYS, *names]).astype({"run": "category", "kernel": "category"})
+    def _rows(self, run: Run) -> int:
+        return len(held) if (held := self.arrays(run)) is not None else 0
 
 
 def read(path: str | os.PathLike[str]) -> Experiment:

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ranksight.core import limits
-from ranksight.core.errors import InputError, readable
+from ranksight.core.errors import InputError, readable, writable
 from ranksight.core.log import log
+
+_ELSEWHERE = "name a file in a folder that can be written"
 
 
 def regular_file(path: Path) -> None:
@@ -106,11 +108,9 @@ def check_output(path: Path, force: bool = False) -> None:
     _check_kind(path)
     if path.exists() and not force:
         raise InputError(f"{path} exists already", "name another file, or give --force to replace it")
-    try:
+    with writable(path, _ELSEWHERE):
         # Access rights are not enough: the file system may be read-only, or full.
         tempfile.TemporaryFile(prefix=f".{path.name}.", dir=path.absolute().parent).close()
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 def refuse_link(path: Path, kind: str) -> None:
@@ -131,10 +131,6 @@ def _check_kind(path: Path) -> None:
             raise InputError(f"{path} is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}", "name a file")
 
 
-def _unwritable(path: Path, error: OSError) -> InputError:
-    return InputError(f"cannot write {path}: {error.strerror or error}", "name a file in a folder that can be written")
-
-
 def write_output(path: Path, content: str | bytes) -> None:
     """Write a text or bytes that a user asked for; see :func:`output`."""
     with output(path) as file:
@@ -147,12 +143,10 @@ def output(path: Path) -> Iterator[BinaryIO]:
 
     Raises InputError when it cannot be written.
     """
-    try:
+    with writable(path, _ELSEWHERE):
         _check_kind(path)
         with _replacing(path) as file:
             yield file
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 @contextmanager

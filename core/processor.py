@@ -29,9 +29,9 @@ class ProcessorName:
     virtual: bool  # true when a hypervisor announces itself
 
 
-def read_processor(root: str | os.PathLike[str] = "/") -> ProcessorName:
-    """The first processor of ``proc/cpuinfo`` under `root` (x86, Arm, POWER); empty where the file has no name."""
-    fields: dict[str, str] = {}
+def read_entries(root: str | os.PathLike[str] = "/") -> dict[str, str]:
+    """What ``proc/cpuinfo`` under `root` says first under each name, in small letters; nothing where it is not read."""
+    found: dict[str, str] = {}
     try:
         with (Path(root) / "proc/cpuinfo").open("r", encoding="utf-8", errors="replace") as stream:
             text = stream.read(1 << 22)
@@ -39,7 +39,13 @@ def read_processor(root: str | os.PathLike[str] = "/") -> ProcessorName:
         text = ""
     for line in text.splitlines():
         key, _, value = line.partition(":")
-        fields.setdefault(key.strip().lower(), value.strip())
+        found.setdefault(key.strip().lower(), value.strip())
+    return found
+
+
+def read_processor(root: str | os.PathLike[str] = "/") -> ProcessorName:
+    """The first processor of ``proc/cpuinfo`` under `root` (x86, Arm, POWER); empty where the file has no name."""
+    fields = read_entries(root)
     vendor = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD", "HygonGenuine": "Hygon"}.get(
         fields.get("vendor_id", ""), fields.get("vendor_id", "")
     )

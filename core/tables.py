@@ -1,8 +1,7 @@
-"""The tables of runs: written, read within limits, and those of many runs stacked without holding them twice."""
+"""The tables of runs: written, and read within limits."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,6 @@ from ranksight.core.metrics import metric
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ranksight.core.experiment import Experiment, Run
 
 
 TEXTS = frozenset({"kernel", "operation"})
@@ -139,9 +136,9 @@ def read_frame(file: Path, columns: Sequence[str] | None = None, ranks: float = 
     return frame
 
 
-def read_arrays(file: Path) -> Columns:
+def read_arrays(file: Path, columns: Sequence[str] | None = None) -> Columns:
     """The counters that :func:`read_table` reads, as arrays; InputError as there."""
-    table = read_table(file)
+    table = read_table(file, columns)
     try:
         kernels, code = _kernels(table)
         values = {name: _numbers(table.column(name)) for name in table.column_names if name not in COUNTER_KEYS}
@@ -228,50 +225,3 @@ def _nameless(column: pa.ChunkedArray) -> bool:
     return bool(column.null_count) or any(
         chunk.dictionary.null_count for chunk in column.chunks if pa.types.is_dictionary(chunk.type)
     )
-
-
-def stack_counters(experiment: Experiment, runs: Sequence[Run], metrics: Sequence[str]) -> pd.DataFrame:
-    """Stack the counters of `runs`: see :meth:`ranksight.core.experiment.Experiment.counters`.
-
-    Columns are allocated once from the row counts in the files' footers and filled run by run, so the peak is one
-    table plus one run.
-    """
-    import pandas as pd
-
-    files = [(run, experiment.path / "runs" / run.id / "counters.parquet") for run in runs]
-    files = [(run, file) for run, file in files if os.path.lexists(file)]
-    rows: list[int] = []
-    present: list[list[str]] = []
-    for _, file in files:
-        with open_table(file) as source:
-            rows.append(source.metadata.num_rows)
-            present.append([name for name in metrics if name in source.schema_arrow.names])
-    try:
-        total = sum(rows)
-        values = {name: np.full(total, np.nan) for name in metrics}
-        rank = np.empty(total, dtype=np.int32)
-        kernel = np.empty(total, dtype=np.int32)
-        kernels: dict[str, int] = {}
-        at = 0
-        for (_, file), count, held in zip(files, rows, present, strict=True):
-            table = read_table(file, ["kernel", "rank", *held])
-            here = slice(at, at + count)
-            names, code = _kernels(table)
-            codes = np.array([kernels.setdefault(name, len(kernels)) for name in names], dtype=np.int32)
-            kernel[here] = codes[code]
-            rank[here] = _plain(table.column("rank"))
-            for name in held:
-                values[name][here] = _plain(table.column(name))
-            at += count
-    except _WRONG as error:
-        raise InputError(
-            f"a counter table of {experiment.path} cannot be read: {error}", "measure this run again"
-        ) from error
-    run_codes = np.repeat(np.arange(len(files), dtype=np.int32), rows)
-    columns = {
-        "run": pd.Categorical.from_codes(run_codes, categories=pd.Index([run.id for run, _ in files])),
-        "kernel": pd.Categorical.from_codes(kernel, categories=pd.Index(list(kernels))),
-        "rank": rank,
-        **values,
-    }
-    return pd.DataFrame(columns, copy=False)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 from collections.abc import Collection, Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,34 @@ def read(path: Path, remedy: str = "") -> bytes:
             raise InputError(f"{path} is not a file", remedy)
         with path.open("rb") as stream:
             return stream.read(limits.TOML + 1)
+
+
+def shipped(package: str) -> tuple[str, ...]:
+    """Names of the TOML files in a package, sorted."""
+    names = (item.name for item in files(package).iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+
+
+def find(name_or_path: str | os.PathLike[str], package: str, kind: str) -> tuple[bytes, str]:
+    """Bytes and origin of a file that ships in `package`, by its name, or of any other.
+
+    What ends in ``.toml`` or holds a path separator is a file. `kind`: what such a file describes, for messages. Raises
+    InputError when no file has the name, or it cannot be read.
+    """
+    text = os.fspath(name_or_path)
+    if isinstance(name_or_path, str) and not text.endswith(".toml") and "/" not in text and os.sep not in text:
+        known = shipped(package)
+        if text not in known:
+            near = difflib.get_close_matches(text, known, n=3)
+            raise InputError(
+                f"no {kind} is named {text!r}",
+                f"{'nearest' if near else 'known'}: {', '.join(near or known)}; a file's name ends in .toml",
+            )
+        return files(package).joinpath(f"{text}.toml").read_bytes(), f"{kind} {text}"
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(f"{path} is not a {kind} file", f"name a file, or one of {', '.join(shipped(package))}")
+    return read(path), str(path)
 
 
 def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
 from collections.abc import Mapping
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, TypeVar
 
 from ranksight.core.errors import InputError
 from ranksight.core.log import log
-from ranksight.core.toml import check_known, decode, is_line, read, table_of
+from ranksight.core.toml import check_known, decode, find, is_line, shipped, table_of
 from ranksight.core.units import parse_size
 from ranksight.platforms.platform import Cache, Clock, Layout, Memory, Platform, Source, measurable
 
@@ -33,8 +30,7 @@ S = TypeVar("S", bound=Layout | Clock | Cache | Memory)
 
 def names() -> tuple[str, ...]:
     """Names of the described machines that ship with the package, sorted."""
-    shipped = (item.name for item in files(_MACHINES).iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in shipped if name.endswith(".toml")))
+    return shipped(_MACHINES)
 
 
 def load(name_or_path: str | os.PathLike[str]) -> Platform:
@@ -45,21 +41,9 @@ def load(name_or_path: str | os.PathLike[str]) -> Platform:
     Raises InputError, naming file and key, for an unknown name, an unreadable file, or a value that is missing, of the
     wrong kind, out of range or without a source.
     """
-    text = os.fspath(name_or_path)
-    if isinstance(name_or_path, str) and not text.endswith(".toml") and "/" not in text and os.sep not in text:
-        if text not in names():
-            near = difflib.get_close_matches(text, names(), n=3)
-            raise InputError(
-                f"no platform is named {text!r}",
-                f"{'nearest' if near else 'known'}: {', '.join(near or names())}; a file's name ends in .toml",
-            )
-        content = files(_MACHINES).joinpath(f"{text}.toml").read_bytes()
-        log("platform %s, as it ships", text)
-        return parse(content, f"platform {text}")
-    path = Path(text)
-    if not path.is_file():
-        raise InputError(f"{path} is not a platform file", f"name a file, or one of {', '.join(names())}")
-    return parse(read(path), str(path))
+    content, origin = find(name_or_path, _MACHINES, "platform")
+    log("%s is read", origin)
+    return parse(content, origin)
 
 
 def parse(content: bytes, origin: str) -> Platform:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranksight.campaign.scheduling.schedulers import Scheduler
-from ranksight.core.errors import InputError
+from ranksight.core.errors import InputError, writable
 
 SHARING = ("--exclusive", "--oversubscribe", "-s", "-x")
 """Options that say themselves whether nodes are shared."""
@@ -186,14 +186,12 @@ def write_scripts(
     )
     texts[folder / "submit.sh"] = _submission(scripts, folder, scheduler)
     # Only now: what is refused leaves no folder behind.
-    try:
+    with writable(folder, "name another folder with -o"):
         for name in ("parts", "logs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
             path.write_text(text, encoding="utf-8")
         (folder / "submit.sh").chmod(0o755)
-    except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror or error}", "name another folder with -o") from error
     return scripts
 
 

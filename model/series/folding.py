@@ -151,7 +151,7 @@ class Folded(View):
         table = self._experiment.table(run, name, columns)
         return _samples(table, self._folded) if table is not None and "kernel" in table else table
 
-    def _read_arrays(self, run: Run) -> Columns | None:
+    def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
         held = self._experiment.arrays(run)
         return None if held is None else _counters(held, self._folded)
 

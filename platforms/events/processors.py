@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ranksight.core.processor import read_entries
 from ranksight.platforms.events.tables import EventTable, load, names
 
 _KEYS = ("vendor", "family", "models", "steppings", "implementer", "parts", "cpu")
@@ -28,16 +29,7 @@ class Processor:
 
 def this_processor(root: Path = Path("/")) -> Processor:
     """The first processor of the machine under `root`; all fields empty where it is not named."""
-    try:
-        with (root / "proc/cpuinfo").open("rb") as file:
-            text = file.read(65536).decode("utf-8", "replace")
-    except OSError:
-        return Processor()
-    entries: dict[str, str] = {}
-    for line in text.splitlines():
-        key, colon, value = line.partition(":")
-        if colon:
-            entries.setdefault(key.strip(), value.strip())
+    entries = read_entries(root)
 
     def number(key: str) -> int:
         match = re.fullmatch(r"0x[0-9a-fA-F]{1,8}|\d{1,8}", entries.get(key, ""))
@@ -48,8 +40,8 @@ def this_processor(root: Path = Path("/")) -> Processor:
         number("cpu family"),
         number("model"),
         number("stepping"),
-        number("CPU implementer"),
-        number("CPU part"),
+        number("cpu implementer"),
+        number("cpu part"),
         (entries.get("cpu", "").split() or [""])[0].rstrip(","),
     )
 

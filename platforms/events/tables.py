@@ -12,15 +12,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
-from ranksight.core.toml import check_known, decode, is_line, read, table_of
+from ranksight.core.toml import check_known, decode, find, is_line, shipped, table_of
 
 SCHEMA = 1
+_TABLES = "ranksight.platforms.events"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _EVENT = re.compile(r"[a-z_][a-z0-9_.]{0,80}")
 _HEAD = ("name", "title", "vendor", "source")
@@ -106,8 +105,7 @@ class EventTable:
 
 def names() -> tuple[str, ...]:
     """Names of the tables that ship with the package, sorted."""
-    shipped = (item.name for item in files("ranksight.platforms.events").iterdir())
-    return tuple(sorted(name.removesuffix(".toml") for name in shipped if name.endswith(".toml")))
+    return shipped(_TABLES)
 
 
 def load(name_or_path: str | os.PathLike[str]) -> EventTable:
@@ -115,14 +113,7 @@ def load(name_or_path: str | os.PathLike[str]) -> EventTable:
 
     Raises InputError, naming file and key, for an unknown name, an unreadable file, or an entry that makes no sense.
     """
-    text = os.fspath(name_or_path)
-    if isinstance(name_or_path, str) and not text.endswith(".toml") and os.sep not in text:
-        if text not in names():
-            near = difflib.get_close_matches(text, names(), n=3)
-            raise InputError(f"no event table is named {text!r}", f"known: {', '.join(near or names())}")
-        content = files("ranksight.platforms.events").joinpath(f"{text}.toml").read_bytes()
-        return parse(content, f"event table {text}")
-    return parse(read(Path(text), f"or name one of {', '.join(names())}"), text)
+    return parse(*find(name_or_path, _TABLES, "event table"))
 
 
 def parse(content: bytes, origin: str) -> EventTable:
