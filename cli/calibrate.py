@@ -26,11 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._document import print_document
-from ranksight.cli._parser import Parser
 from ranksight.cli._saying import say, say_first
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
-from ranksight.core.units import parse_size
 from ranksight.reports.terminal import Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
@@ -42,54 +40,6 @@ if TYPE_CHECKING:
     from ranksight.platforms.calibration.sampling import Samples
 
 _EVERY = 5.0  # seconds between lines where there is no terminal
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="platform file to write (default: the host's name with .toml)"
-    )
-    parser.add_argument("--name", metavar="NAME", help="name of the platform (default: that of the file)")
-    parser.add_argument("--quick", action="store_true", help="take fewer samples: faster, but less precise")
-    parser.add_argument(
-        "--samples", type=Path, metavar="FILE", help="write all samples as JSON for 'pyperf stats' and 'pyperf hist'"
-    )
-    parser.add_argument(
-        "--network", action="store_true", help="measure messages between two ranks that LAUNCHER starts"
-    )
-    parser.add_argument(
-        "--timings",
-        type=Path,
-        action="append",
-        metavar="PATH",
-        help="fit the network to existing timings: CSV (op,bytes,start,duration) or an imported experiment",
-    )
-    parser.add_argument(
-        "--level",
-        choices=("intra", "inter"),
-        default="inter",
-        help="where --timings were measured: inside a node or between nodes (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=20.0,
-        metavar="S",
-        help="time for measuring the network, in seconds (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--largest", type=parse_size, default=1 << 22, metavar="SIZE", help="largest message, in bytes (default: 4Mi)"
-    )
-    parser.add_argument(
-        "launcher",
-        nargs="*",
-        metavar="LAUNCHER",
-        help="after '--': launcher with its options for two ranks, without a program",
-    )
-    parser.add_argument("--list", action="store_true", help="list the described machines and exit")
-    parser.add_format("table", "json")
-    parser.add_argument("--force", action="store_true", help="replace existing files")
-    parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
 
 
 def run(args: argparse.Namespace) -> int:

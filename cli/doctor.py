@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ranksight.cli._document import print_document
-from ranksight.cli._parser import Parser
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
 
 if TYPE_CHECKING:
@@ -24,12 +23,6 @@ _MARKS = {"ok": "ok", "note": "note", "warning": "!", "missing": "-"}
 ITS_OWN = "table"
 """The collector of what a program measures itself: it works anywhere."""
 _STYLES = {"ok": "green", "note": "", "warning": "yellow", "missing": "red"}
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_format("table", "json")
-    parser.add_argument("--quiet", action="store_true", help="print only what does not work")
 
 
 def run(args: argparse.Namespace) -> int:

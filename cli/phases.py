@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
 from ranksight.core.units import finite, format_si, in_full, in_words
@@ -31,43 +29,6 @@ CALLS = 216
 if TYPE_CHECKING:
     from ranksight.analysis.phases.analysis import Analysis
     from ranksight.analysis.phases.pet import Times
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "experiment", type=Path, metavar="EXPERIMENT", help="folder with runs of the collector pmpi-events"
-    )
-    parser.add_argument("--ranks", type=_ranks, default=(), metavar="LIST", help="rank counts to predict")
-    parser.add_argument(
-        "--workload",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="workload to predict (default: the one that computes most); may be repeated",
-    )
-    parser.add_argument(
-        "--time",
-        choices=("measured", "simulated"),
-        help="time of computation to use (default: measured; simulated, where ranks shared cores and it is available)",
-    )
-    parser.add_argument(
-        "--admissible",
-        metavar="RULE",
-        help="rank counts that the program accepts, such as squares (default: inferred from the "
-        "weights); 'list' prints all",
-    )
-    parser.add_argument(
-        "--platform",
-        default="generic",
-        metavar="NAME|FILE",
-        help="machine, by name or file, for latencies and clock (default: generic)",
-    )
-    parser.add_argument("--instructions", action="store_true", help="also print the instruction prediction tables")
-    parser.add_level()
-    parser.add_format()
-    parser.add_argument("--quiet", action="store_true", help="print only the answers")
 
 
 def _ranks(text: str) -> tuple[float, ...]:
@@ -86,6 +47,9 @@ def _setting(text: str) -> tuple[str, float]:
         return name, float(value)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a NAME=VALUE with a number") from None
+
+
+TYPES = {"ranks": _ranks, "setting": _setting}
 
 
 def run(args: argparse.Namespace) -> int:

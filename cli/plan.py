@@ -43,27 +43,6 @@ MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
 
 
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
-    parser.usage = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER-rule RULE] [options]"
-    parser.add_argument(
-        "model", type=Path, metavar="EXPERIMENT|MODEL", help="folder of an experiment, or file of 'ranksight fit'"
-    )
-    parser.add_argument("--kernel", metavar="NAME", help="narrow the interval of this kernel, not of the whole program")
-    parser.add_argument("--metric", metavar="NAME", help="metric whose interval is narrowed (default: time)")
-    parser.add_argument(
-        "--budget",
-        type=float,
-        metavar="CORE-HOURS",
-        help="largest cost of all runs (default: the cost of running the target)",
-    )
-    parser.add_argument("--runs", type=int, default=5, metavar="N", help="largest number of runs (default: 5)")
-    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of each run (default: as measured)")
-    parser.add_level(LEVEL)
-    parser.add_format()
-    parser.add_argument("--quiet", action="store_true", help="print only the plan")
-
-
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; ``--NAME``, ``--NAME-rule``, ``--min-NAME`` and ``--max-NAME`` belong to parameters of the model.
 
