@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from ranksight.model.messages.table import MessageTable
 
 SCHEMA_VERSION = 1
-UNEVEN = 0.01
-"""Smallest relative difference of single ranks from their rule that is reported."""
-NAME = 40
-"""Columns of a kernel's name in running text."""
-LONGEST = 400
-"""Lines of a table for people."""
+UNEVEN = 0.01  # smallest relative difference of single ranks from their rule that is reported
+NAME = 40  # columns of a kernel's name in running text
+LONGEST = 400  # lines of a table for people
 
 
 def print_messages(model: Model, args: argparse.Namespace) -> int:

@@ -14,10 +14,8 @@ from ranksight.core.errors import UsageError, meant
 
 SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
 """Letters of the options that every verb has under the same name."""
-UNKNOWN = "unrecognized arguments: "
-"""How argparse begins to name what it does not know."""
-WIDEST = 100
-"""Columns of help at most."""
+UNKNOWN = "unrecognized arguments: "  # how argparse begins to name what it does not know
+WIDEST = 100  # columns of help at most
 
 
 class Wrapped(argparse.RawDescriptionHelpFormatter):

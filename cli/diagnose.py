@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["parse", "run"]
 
-BEYOND = 16
-"""Ranks over the most measured where none are asked for."""
+BEYOND = 16  # ranks over the most measured where none are asked for
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from ranksight.counters.doctor import Finding
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "!", "missing": "-"}
-ITS_OWN = "table"
-"""The collector of what a program measures itself: it works anywhere."""
+ITS_OWN = "table"  # the collector of what a program measures itself: it works anywhere
 _STYLES = {"ok": "green", "note": "", "warning": "yellow", "missing": "red"}
 
 

@@ -35,12 +35,9 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
     from ranksight.core.reading import Reading
 
-TABLE = "csv"
-"""Name of the format whose columns the user names."""
-JOINED = "experiment"
-"""Name of the format of our own folders."""
-ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-"""How tables in a folder are called."""
+TABLE = "csv"  # name of the format whose columns the user names
+JOINED = "experiment"  # name of the format of our own folders
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # how tables in a folder are called
 RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
                    "processors", "tasks", "ntasks"})  # fmt: skip
 """What programs and people call the number of ranks."""

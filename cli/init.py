@@ -27,8 +27,7 @@ from ranksight.core.units import in_full
 
 EXPECTATIONS = "expectations.toml"
 """File of expectations, written where none is named and none is there."""
-FARTHER = 16
-"""Times the most ranks measured that are the target where none is named."""
+FARTHER = 16  # times the most ranks measured that are the target where none is named
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:

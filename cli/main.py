@@ -42,8 +42,7 @@ VERBS: dict[str, str] = {
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
 
-RESUMED = frozenset({"measure"})
-"""Verbs that go on where they were interrupted."""
+RESUMED = frozenset({"measure"})  # verbs that go on where they were interrupted
 
 
 def _module(verb: str) -> str:

@@ -23,8 +23,7 @@ from ranksight.core.errors import UsageError
 from ranksight.core.units import finite, format_si, in_full, in_words
 from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
 
-CALLS = 216
-"""Characters of a phase's calls that are shown."""
+CALLS = 216  # characters of a phase's calls that are shown
 
 if TYPE_CHECKING:
     from ranksight.analysis.phases.analysis import Analysis

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
     from ranksight.model.fitted_model import Model
 
-LEVEL = 0.9
-"""Probability of the intervals where nothing is said."""
+LEVEL = 0.9  # probability of the intervals where nothing is said
 MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
 

@@ -32,8 +32,7 @@ COLUMNS = (
     "litmus",
 )
 """Columns of the rows, and keys of each function in the object."""
-SHOWN = 60
-"""Functions that a table shows; those that matter come first."""
+SHOWN = 60  # functions that a table shows; those that matter come first
 
 
 ORDER = {"none": 0, "insufficient": 1, "slower": 2, "approximate": 3, "total": 4}

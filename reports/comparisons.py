@@ -22,17 +22,12 @@ PROGRAM = "(whole program)"
 PERHAPS = "perhaps"
 """Change of a kernel that exceeds its own noise, and not that of so many kernels."""
 SHOWN = 20
-ROOM = 40
-"""Columns of a kernel's name in running text."""
+ROOM = 40  # columns of a kernel's name in running text
 RENAMED = 5
-NAMED = 3
-"""Kernels of one side that are named."""
-COUNTED, EACH = 10, 4
-"""Kernels whose counts are shown, and counts of each."""
-PLAIN = ("visits", "messages", "bytes_sent", "bytes_received")
-"""Counts that are few and matter."""
-TINY = 1e-3
-"""Part of a kernel's instructions below which another count is not shown."""
+NAMED = 3  # kernels of one side that are named
+COUNTED, EACH = 10, 4  # kernels whose counts are shown, and counts of each
+PLAIN = ("visits", "messages", "bytes_sent", "bytes_received")  # counts that are few and matter
+TINY = 1e-3  # part of a kernel's instructions below which another count is not shown
 COLUMNS = ("kernel", "metric", "before", "after", "ratio", "lower", "upper", "verdict", "causes")
 
 

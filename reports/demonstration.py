@@ -14,8 +14,7 @@ from ranksight.model.fitted_model import Model
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text
 from ranksight.reports.validation import Validation
 
-NOTABLE = 0.1
-"""Relative errors above this are explained."""
+NOTABLE = 0.1  # relative errors above this are explained
 
 
 def validation_blocks(validation: Validation, cores: int) -> list[Block]:

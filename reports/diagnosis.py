@@ -20,10 +20,8 @@ from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
-SMALL = 0.01
-"""Share of the time below which a kernel is counted, not listed."""
-FEW = 5
-"""Kernels that are listed where all are below it."""
+SMALL = 0.01  # share of the time below which a kernel is counted, not listed
+FEW = 5  # kernels that are listed where all are below it
 SHORT = {"compute": "compute", "L2": "L2", "L3": "L3", "memory": "memory", "communication": "messages",
          "imbalance": "imbalance", "unknown": "unknown"}  # fmt: skip
 HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x2", "network": "messages x2",
@@ -34,12 +32,10 @@ STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": 
           "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
 WAITS = ("serialisation", "late arrival")
 """Problems found in measured times in MPI, and not in the model."""
-NAME = 36
-"""Columns of a kernel's name in running text."""
+NAME = 36  # columns of a kernel's name in running text
 TERM_KERNELS, TERM_PLACES = 4, 3
 """Kernels and configurations that the terms of the equation are shown for."""
-POINTS = 6
-"""Bars of a curve over ranks."""
+POINTS = 6  # bars of a curve over ranks
 
 
 def blocks(found: Diagnosis, most: int = 12) -> list[Block]:

@@ -16,8 +16,7 @@ UNITS = {CPI: None, BLOCKING: None, CLOCK: "Hz", OTHERS: "s"}
 HEADS = {CPI: "CPI_exec", BLOCKING: "BF_mem", CLOCK: "clock", OTHERS: "T_others"}
 
 
-ROUNDING = 1e-9
-"""Ratios below this are what rounding leaves of 0."""
+ROUNDING = 1e-9  # ratios below this are what rounding leaves of 0
 
 
 def number(term: str, value: float) -> str:

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
 UNNAMED = "(unnamed)"
-UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}
-"""Names of units in OpenMetrics."""
+UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}  # names of units in OpenMetrics
 
 
 @dataclass(frozen=True)

@@ -24,18 +24,13 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
     from ranksight.model.series.reducing import Series
 
-SHOWN = 40
-"""Functions that a table shows."""
+SHOWN = 40  # functions that a table shows
 FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "bytes_mem")
 """Metrics that a table begins with."""
-LIGHT = 0.005
-"""Share of a metric below which a table leaves a kernel out."""
-MANY = 100.0
-"""Samples from which a function is not remarked on for having few."""
-FEW = 6
-"""Kernels of a metric that a table shows however light they are."""
-NAMED = 3
-"""Repetitions left out that are named; others are counted."""
+LIGHT = 0.005  # share of a metric below which a table leaves a kernel out
+MANY = 100.0  # samples from which a function is not remarked on for having few
+FEW = 6  # kernels of a metric that a table shows however light they are
+NAMED = 3  # repetitions left out that are named; others are counted
 COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", "share", "scatter",
            "repetitions_needed", "points", "samples", "remark", "note", "status", "reason")  # fmt: skip
 """What a table for machines has of :func:`functions`."""

@@ -17,10 +17,8 @@ from ranksight.reports.terminal import BARS, Block, Cell, Column, Table, Text
 
 COLUMNS = ("experiment", "date", "kernel", "metric", "value", "error", "level", "change")
 """Columns of a value, after those of its configuration; ``change`` is the ratio of levels where a new one begins."""
-SERIES = 40
-"""Values that a terminal's curve shows at most."""
-MOST = 3
-"""Metrics that are named in a line of changes."""
+SERIES = 40  # values that a terminal's curve shows at most
+MOST = 3  # metrics that are named in a line of changes
 
 
 def title(kernel: str) -> str:

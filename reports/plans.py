@@ -33,8 +33,7 @@ SETTLED = (
 )
 NEARER = ", which only runs nearer to it show"
 
-CHEAP = 1.1
-"""Factor of the collectors that is not worth a line."""
+CHEAP = 1.1  # factor of the collectors that is not worth a line
 COLLECTING = "under {who} together, the runs made took {factor} times as long"
 HELD = (
     "runs of more than {ranks} ranks are not planned: the machine measured on has too few "

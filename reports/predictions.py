@@ -21,22 +21,14 @@ if TYPE_CHECKING:
     from ranksight.model.answers import Answer
     from ranksight.model.prediction import Prediction
 
-LIGHT = 0.005
-"""Part of the largest value below which a table leaves a kernel out."""
-FEW = 6
-"""Rows that a table shows whatever they weigh."""
-BOUND = 1e3
-"""Times its value from which on an interval's end is no bound that anyone could use."""
-LARGEST, PLACES = 4, 3
-"""Kernels and configurations that the terms of the equation are shown for."""
-CURVE = 3
-"""Values of a parameter from which on a curve says more than its ends."""
-METHODS = 4
-"""Methods that are named: those of most values."""
-SUM = "sum of "
-"""How the method of a program's time begins that is a sum over its kernels."""
-CURVES = 8
-"""Curves that are drawn: those of the largest at the end."""
+LIGHT = 0.005  # part of the largest value below which a table leaves a kernel out
+FEW = 6  # rows that a table shows whatever they weigh
+BOUND = 1e3  # times its value from which on an interval's end is no bound that anyone could use
+LARGEST, PLACES = 4, 3  # kernels and configurations that the terms of the equation are shown for
+CURVE = 3  # values of a parameter from which on a curve says more than its ends
+METHODS = 4  # methods that are named: those of most values
+SUM = "sum of "  # how the method of a program's time begins that is a sum over its kernels
+CURVES = 8  # curves that are drawn: those of the largest at the end
 
 
 def blocks(prediction: Prediction, everything: bool) -> list[Block]:

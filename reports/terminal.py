@@ -18,14 +18,12 @@ from ranksight.core.names import printable, short_names
 if TYPE_CHECKING:
     from rich.console import Console
 
-WIDTH = 80
-"""Columns where no terminal reports them."""
+WIDTH = 80  # columns where no terminal reports them
 WIDEST = 160
 NARROWEST = 30
 LEAST = {"name": 8, "text": 24}
 """Columns that a cell keeps: names are shortened and texts wrapped to no less."""
-NAME = 16
-"""Columns that a name gets before a text gets more."""
+NAME = 16  # columns that a name gets before a text gets more
 GAP = 2
 PLAINLY: dict[str, Any] = {"width": 4 * WIDEST, "highlight": False, "markup": False, "emoji": False}
 """Of a console that takes text as it is; blocks are laid out here, and what does not fit is left to the terminal."""
@@ -89,8 +87,7 @@ class Text:
     style: str = ""
 
 
-Block = Table | Text | str
-"""What is printed: a string is a paragraph, an empty one an empty line."""
+Block = Table | Text | str  # what is printed: a string is a paragraph, an empty one an empty line
 
 
 def next_step(command: str) -> Text:
