@@ -92,4 +92,5 @@ def _settings(name: str, how: dict[str, Any], own: Mapping[str, Type]) -> dict[s
         how["help"] = f"{said}; may be repeated{default}{rest}"
     if isinstance(how.get("metavar"), list):
         how["metavar"] = tuple(how["metavar"])
-    return how | ACTIONS.get(how.pop("repeat", how.get("action", "")), {})
+    kind = how.pop("repeat", how.get("action"))
+    return {**how, **ACTIONS.get(kind, {})}

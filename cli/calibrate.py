@@ -29,7 +29,7 @@ from ranksight.cli._document import print_document
 from ranksight.cli._saying import say, say_first
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
-from ranksight.reports.terminal import Column, Table, Text, next_step, show
+from ranksight.reports.terminal import Table, Text, next_step, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +160,7 @@ def _print_network(found: NetworkCalibration) -> None:
             between = "" if ends is None else f" ({format_si(ends[0], 's')} .. {format_si(ends[1], 's')})"
             values.append(f"{label} {format_si(value, 's')}{between}")
     line = ", ".join(values)
-    columns = [Column("from"), Column("alpha"), Column("G", spare=1), Column("95 %"), Column("bandwidth")]
+    columns = ["from", "alpha", "G/1", "95 %", "bandwidth"]
     notes = [Text(note, 2, 2) for note in known.notes]
     show(Text(head, style="bold"), Table(columns, rows, 2), Text(f"at 1 B: {line or 'alpha alone'}", 2), *notes)
 
@@ -175,7 +175,7 @@ def _list(form: str) -> int:
     rows = []
     for name, machine in machines.items():
         rows.append([name, machine.title, f"{len(machine.estimates())} of {len(machine.sources)}"])
-    show(Table([Column("platform", "word"), Column("machine", "text"), Column("estimates", spare=1)], rows))
+    show(Table(["platform:word", "machine:text", "estimates/1"], rows))
     show(next_step("ranksight fit EXPERIMENT --platform NAME"))
     return 0
 
@@ -263,16 +263,7 @@ def _print(machine: Platform) -> None:
     cycles, time_ = machine.latencies()["memory"], format_si(machine.memory.latency, "s")
     rate, every = (format_si(x, "B/s") for x in (machine.memory.bandwidth_core, machine.memory.bandwidth_domain))
     rows.append(["memory", "", "", f"{layout.cores_per_domain}", f"{cycles:.1f}", time_, rate, every])
-    columns = [
-        Column("level", "word"),
-        Column("size"),
-        Column("seen", spare=3),
-        Column("shared by", spare=2),
-        Column("cycles", spare=1),
-        Column("time"),
-        Column("one core reads"),
-        Column("all read", spare=4),
-    ]
+    columns = ["level:word", "size", "seen/3", "shared by/2", "cycles/1", "time", "one core reads", "all read/4"]
     show(
         Text(f"{machine.name}: {machine.title}", style="bold"),
         Text(about, 2, 2),

@@ -25,11 +25,11 @@ from ranksight.core.files import check_output, write_output
 def run(args: argparse.Namespace) -> int:
     """Export; 0 when the file is written."""
     from ranksight.reports.exporting import FORMATS, Exported
-    from ranksight.reports.terminal import Column, Table, Text, show
+    from ranksight.reports.terminal import Table, Text, show
 
     if args.list_formats:
         rows = [[name, text] for name, (text, _) in FORMATS.items()]
-        show(Table([Column("format", "word"), Column("holds", "text")], rows))
+        show(Table(["format:word", "holds:text"], rows))
         return 0
     source = args.source or experiment_here()
     if args.form is None or source is None:

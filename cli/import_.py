@@ -25,7 +25,7 @@ from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.units import counted, in_full, some_of
-from ranksight.reports.terminal import Column, Table, next_step, show
+from ranksight.reports.terminal import Table, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.campaign.importing import Import, Naming
@@ -130,7 +130,7 @@ def _list_formats() -> None:
     rows = [[name, READERS[name].text] for name in READERS]
     rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
     rows.append([JOINED, "folders of 'ranksight measure' or 'import', joined into one experiment"])
-    show(Table([Column("", "word"), Column("", "text")], rows, head=False))
+    show(Table([":word", ":text"], rows, head=False))
 
 
 def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace) -> Found:
@@ -290,7 +290,7 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
         ["metrics", ", ".join(experiment.metrics())],
     ]
     show(
-        Table([Column("", "word"), Column("", "text")], rows, head=False),
+        Table([":word", ":text"], rows, head=False),
         next_step(shell_line("ranksight", "fit", experiment.path)),
     )
 

@@ -279,7 +279,7 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
 
 def _list_collectors() -> int:
     from ranksight.campaign.collecting import COLLECTORS
-    from ranksight.reports.terminal import Cell, Column, Table, next_step, show
+    from ranksight.reports.terminal import Cell, Table, next_step, show
 
     rows: list[list[str | Cell]] = []
     for name in COLLECTORS:
@@ -287,7 +287,7 @@ def _list_collectors() -> int:
         mark = Cell("works", "green") if state.ok else Cell("-", "red")
         why = "" if state.ok else f": {state.reason}" + (f" ({state.remedy})" if state.remedy else "")
         rows.append([name, mark, COLLECTORS[name].text + why])
-    show(Table([Column("collector", "word"), Column("here", "word"), Column("", "text")], rows))
+    show(Table(["collector:word", "here:word", ":text"], rows))
     show(next_step("ranksight doctor"))
     return 0
 

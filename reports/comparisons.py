@@ -159,15 +159,8 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
         why = because(comparison.causes.get((kernel, at), [])) if measure == comparison.timer else ""
         if why:
             reasons.append(Text(f"{names[kernel]}: because {why}", 2))
-    columns = [
-        Column(measure, "name"),
-        Column("before"),
-        Column("after"),
-        Column("change"),
-        Column(f"{comparison.level:.0%} interval", "word", 2),
-        Column("", "word", 1),
-    ]
-    said: list[Block] = ["", Table(columns, rows), *reasons]
+    heads = ["before", "after", "change", f"{comparison.level:.0%} interval:word/2", ":word/1"]
+    said: list[Block] = ["", Table([Column(measure, "name"), *heads], rows), *reasons]
     if len(order) > len(shown):
         said.append(f"... and {len(order) - len(shown)} more; --format csv prints all")
     if same := len(unmoved) - len(unclear):

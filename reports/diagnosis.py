@@ -85,16 +85,9 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
         verdict = Cell(row["verdict"] + level, STYLES.get(row["verdict"], ""))
         share = f"{row['share']:.0%}"
         rows.append([row["kernel"], format_si(row["time"], "s"), share, curves.get(row["kernel"], ""), verdict, says])
-    columns = [
-        Column("kernel", "name", least=13),
-        Column("time", spare=1),
-        Column("share"),
-        Column("trend", "word", spare=3),
-        Column("verdict", "word"),
-        Column("what helps most", "text", spare=2),
-    ]
+    others = ["time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
     said: list[Block] = [Text(f"{at}: {format_si(total, 's')} a rank", style="bold"), Text(f"spent on {spent}", 2)]
-    said.append(Table(columns, rows, 2))
+    said.append(Table([Column("kernel", "name", least=13), *others], rows, 2))
     silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
@@ -235,7 +228,7 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
     # The least and the most ranks are shown wherever there is room for two columns.
     spare = [0, *range(1, len(take) - 1), 0][: len(take)]
     columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
-    return [Table([Column("efficiencies at ranks", "word"), *columns], rows)]
+    return [Table(["efficiencies at ranks:word", *columns], rows)]
 
 
 def _terms(found: Diagnosis, most: int) -> list[Block]:
@@ -282,8 +275,8 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
             ]
             for row in factors
         ]
-        columns = [Column("at", "name"), Column("communication"), Column("BF_comm"),
-                   Column(f"{found.level:.0%} interval", "word", 1), Column("", "word")]  # fmt: skip
+        columns = ["at:name", "communication", "BF_comm",
+                   f"{found.level:.0%} interval:word/1", ":word"]  # fmt: skip
         text += [
             Table(columns, shown[:most] + shown[most:][-1:], 2),
             Text(f"BF_comm {MEANINGS[factors[-1]['meaning']]}", 2),
@@ -291,7 +284,7 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
     fitted = found.fitted_costs()
     rows = [[row["operation"], row["formula"]] for row in fitted[fitted["formula"] != ""].head(most).to_dict("records")]
     if rows:
-        text.append(Table([Column("operation", "name"), Column("one call, s at P ranks and s bytes", "text")], rows, 2))
+        text.append(Table(["operation:name", "one call, s at P ranks and s bytes:text"], rows, 2))
     return [Text("communication as measured", style="bold"), *text, ""] if text else []
 
 
@@ -318,5 +311,5 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
         program = {"network": "all messages", "outside": "outside kernels"}
         rows = [[row["kernel"] or program[row["kind"]], f"{row['saves']:.1%}"] for row in gains]
         head = Text(f"what the program gains at {in_full(target)} ranks", style="bold")
-        text += ["", head, Table([Column("twice as fast", "name"), Column("gain")], rows, 2)]
+        text += ["", head, Table(["twice as fast:name", "gain"], rows, 2)]
     return text

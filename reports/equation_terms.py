@@ -83,10 +83,8 @@ def _table(
                     line += [number(term, found[term]["value"]), ends(found[term])] if term in found else ["", ""]
                 lines.append(line)
                 name = ""
-    columns = [Column("kernel", "name"), *(Column(name) for name in varied)]
-    for term in terms:
-        columns += [Column(HEADS[term]), Column(f"{level:.0%} interval", "word")]
-    return Table(columns, lines, indent)
+    heads = [head for term in terms for head in (HEADS[term], f"{level:.0%} interval:word")]
+    return Table(["kernel:name", *map(Column, varied), *heads], lines, indent)
 
 
 def _varied(places: Sequence[Mapping[str, float]]) -> list[str]:

@@ -18,7 +18,7 @@ from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
 from ranksight.reports.formula import LATEX, escaped, identifier, latex, python, readable
 from ranksight.reports.similar import merged
-from ranksight.reports.terminal import Block, Cell, Column, Table, Text
+from ranksight.reports.terminal import Block, Cell, Table, Text
 
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
@@ -128,12 +128,7 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
                 reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
             share = "" if row["kernel"] == WHOLE else f"{row['share']:.1%}"
             lines.append([str(row["kernel"]), share, error, function])
-        columns = [
-            Column("kernel", "name"),
-            Column("share", spare=2),
-            Column("error", spare=1),
-            Column("function", "text"),
-        ]
+        columns = ["kernel:name", "share/2", "error/1", "function:text"]
         found += [Text(f"{metric} ({unit})" if unit else metric, style="bold"), Table(columns, lines, 2)]
         found += [
             Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow")

@@ -41,12 +41,7 @@ def blocks(prediction: Prediction, everything: bool) -> list[Block]:
     for answers in _grouped(prediction, lambda answer: (*answer.configuration.items(), answer.metric)):
         first = answers[0]
         where = in_words(first.configuration)
-        columns = [
-            Column("kernel", "name"),
-            Column("value"),
-            Column(f"{first.level:.0%} interval", "word", 1),
-            Column("", "word"),
-        ]
+        columns = ["kernel:name", "value", f"{first.level:.0%} interval:word/1", ":word"]
         ordered = sorted(answers, key=_largest_first)
         sizes = [abs(answer.value) for answer in ordered if answer.value == answer.value]
         least = 0.0 if everything else LIGHT * max(sizes, default=0.0)
@@ -166,14 +161,8 @@ def _over(prediction: Prediction) -> list[Block]:
         rows.append(["(communication)", "BF_comm", ends[0], Cell(curve, "cyan"), ends[1]])
     points = prediction.answers.points[:, prediction.parameters.index(varied[0])]
     first, last = (f"{in_full(float(end))}" for end in (points.min(), points.max()))
-    columns = [
-        Column("kernel", "name"),
-        Column("metric", "word", 1),
-        Column(first),
-        Column(f"over {varied[0]}", "word"),
-        Column(last),
-    ]
-    return ["", Table(columns, rows, 2)]
+    over = Column(f"over {varied[0]}", "word")
+    return ["", Table(["kernel:name", "metric:word/1", first, over, last], rows, 2)]
 
 
 def _largest_first(answer: Answer) -> tuple[bool, bool, float]:

@@ -11,7 +11,8 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, cast
 
 from ranksight.core.names import printable, short_names
 
@@ -32,6 +33,9 @@ PLAINER = str.maketrans(dict(zip(BARS + "…·", "_.,-=+*#~*", strict=True)) | {
 """Replacements of signs that a stream cannot hold."""
 
 
+Kind = Literal["name", "text", "number", "word"]
+
+
 class Cell(NamedTuple):
     """Text in a style of Rich, such as ``bold`` or ``red``."""
 
@@ -41,7 +45,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a :class:`Table`.
+    """A column of a :class:`Table`; as text ``head:kind/spare``, where a number that is never left out is ``head``.
 
     Parameters
     ----------
@@ -55,9 +59,16 @@ class Column:
     """
 
     head: str
-    kind: Literal["name", "text", "number", "word"] = "number"
+    kind: Kind = "number"
     spare: int = 0
     least: int = 0
+
+    @classmethod
+    def read(cls, text: str) -> Column:
+        """The column that a text describes."""
+        rest, _, spare = text.partition("/")
+        head, _, kind = rest.partition(":")
+        return cls(head, cast(Kind, kind or "number"), int(spare or 0))
 
 
 @dataclass(frozen=True)
@@ -67,10 +78,15 @@ class Table:
     `head`: whether heads are printed.
     """
 
-    columns: Sequence[Column]
+    given: Sequence[Column | str]
     rows: Sequence[Sequence[str | Cell]]
     indent: int = 0
     head: bool = True
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """What each column is called and how it is written."""
+        return [Column.read(each) if isinstance(each, str) else each for each in self.given]
 
 
 @dataclass(frozen=True)
