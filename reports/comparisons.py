@@ -188,10 +188,8 @@ def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[
         ratio = float(found.ratio[row, at])
         if abs(ratio - 1) >= SMALL or not math.isfinite(ratio):
             step = abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf
-            how = (
-                percent(ratio) if ratio > 0 and math.isfinite(ratio) else "to nothing" if ratio == 0 else "from nothing"
-            )
-            changed.setdefault(kernel, []).append((-math.inf if name == "instructions" else -step, f"{name} {how}"))
+            said_of = f"{name} {_percent_or_nothing(ratio)}"
+            changed.setdefault(kernel, []).append((-math.inf if name == "instructions" else -step, said_of))
     if not changed:
         return [] if comparison.timer else ["no count of a kernel that both have changed by 1 %"]
     heavy = comparison.timer or "instructions"

@@ -33,8 +33,6 @@ STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": 
 WAITS = ("serialisation", "late arrival")
 """Problems found in measured times in MPI, and not in the model."""
 NAME = 36  # columns of a kernel's name in running text
-TERM_KERNELS, TERM_PLACES = 4, 3
-"""Kernels and configurations that the terms of the equation are shown for."""
 POINTS = 6  # bars of a curve over ranks
 
 
@@ -235,14 +233,9 @@ def _terms(found: Diagnosis, most: int) -> list[Block]:
     """CPI_exec, BF_mem and clock of the largest kernels and T_others, from the fewest ranks to the target."""
     table = found.terms().astype(object).where(lambda held: held.notna(), None)
     rows: list[dict[str, Any]] = [{str(name): x for name, x in row.items()} for row in table.to_dict("records")]
-    places = list({tuple(row["configuration"].items()): None for row in rows})
-    kept = {places[at] for at in equation_terms.spread_over(len(places), TERM_PLACES)}
-    described = {row["kernel"] for row in rows}
     verdicts = found.verdicts()
     last = verdicts.loc[(verdicts[list(found.model.parameters)] == found.target).all(axis=1)]
-    largest = [kernel for kernel in _heavy(last)["kernel"] if kernel in described][: min(TERM_KERNELS, most)]
-    shown = [row for row in rows if tuple(row["configuration"].items()) in kept]
-    made = equation_terms.tables(shown, largest, found.level)
+    made = equation_terms.largest(rows, _heavy(last)["kernel"], found.level, most)
     return [Text("terms of the equation", style="bold"), *made, ""] if made else []
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 LIGHT = 0.005  # part of the largest value below which a table leaves a kernel out
 FEW = 6  # rows that a table shows whatever they weigh
 BOUND = 1e3  # times its value from which on an interval's end is no bound that anyone could use
-LARGEST, PLACES = 4, 3  # kernels and configurations that the terms of the equation are shown for
 CURVE = 3  # values of a parameter from which on a curve says more than its ends
 METHODS = 4  # methods that are named: those of most values
 SUM = "sum of "  # how the method of a program's time begins that is a sum over its kernels
@@ -102,13 +101,7 @@ def terms(prediction: Prediction) -> list[Block]:
     """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
     if prediction.terms is None or not (rows := prediction.terms.rows()):
         return []
-    places = list({tuple(row["configuration"].items()): None for row in rows})
-    kept = {places[at] for at in equation_terms.spread_over(len(places), PLACES)}
-    described = {row["kernel"] for row in rows}
-    largest = [kernel for kernel in by_time(prediction) if kernel in described][:LARGEST]
-    found = equation_terms.tables(
-        [row for row in rows if tuple(row["configuration"].items()) in kept], largest, prediction.answers.said.level
-    )
+    found = equation_terms.largest(rows, by_time(prediction), prediction.answers.said.level)
     return ["", Text("terms of the equation; --terms lists all", style="bold"), *found]
 
 
