@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         from ranksight.reports.html.page import write
 
         write(render(found, len(found.points) - 1), args.output, force=args.force)
-    _PRINT[args.format](found, slower, args)
+    _print(found, slower, args)
     if slower:
         return 3
     row = found.changes.rows.get((WHOLE, found.timer))
@@ -133,28 +133,22 @@ def _apart(subject: Subject, path: Path) -> Subject:
     return replace(subject, name=str(path))
 
 
-def _json(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import to_dict
-
-    print_document(to_dict(found, slower))
-
-
-def _csv(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import COLUMNS, because, rows
-
-    columns, lines = [*found.parameters, *COLUMNS], list[list[object]]()
-    for number, row in enumerate(rows(found)):
-        at = number // len(found.changes.keys)
-        timed = row["metric"] == found.timer
-        row["causes"] = because(found.causes.get((row["kernel"], at), [])) if timed else ""
-        lines.append([row[name] for name in columns])
-    _separated.write(columns, lines)
-
-
-def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import blocks, hints, one_sided, origins, scales
+def _print(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
+    from ranksight.reports.comparisons import COLUMNS, because, blocks, hints, one_sided, origins, rows, scales, to_dict
     from ranksight.reports.terminal import Text, next_step, show
 
+    if args.format == "json":
+        print_document(to_dict(found, slower))
+        return
+    if args.format == "csv":
+        columns, lines = [*found.parameters, *COLUMNS], list[list[object]]()
+        for number, row in enumerate(rows(found)):
+            at = number // len(found.changes.keys)
+            timed = row["metric"] == found.timer
+            row["causes"] = because(found.causes.get((row["kernel"], at), [])) if timed else ""
+            lines.append([row[name] for name in columns])
+        _separated.write(columns, lines)
+        return
     where = range(len(found.points)) if args.asked else [len(found.points) - 1]
     if slower or not args.quiet:
         show(*origins(found))
@@ -184,6 +178,3 @@ def _next(found: Comparison, args: argparse.Namespace) -> str:
         return shell_line("ranksight", "plan", args.after, *options(largest))
     farther = {name: value * (8 if name == "ranks" else 1) for name, value in largest.items()}
     return shell_line("ranksight", "compare", args.before, args.after, *options(farther))
-
-
-_PRINT = {"json": _json, "csv": _csv, "table": _table}

@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         # Which of the runs' own parameters make such a value is the user's to say.
         commands, args.instead = [], []
     args.coordinates = model.coordinates
-    _PRINT[args.format](choice, commands, args)
+    _print(choice, commands, args)
     return 4 if not choice.runs and choice.goal.now.status.any() else 0
 
 
@@ -155,23 +155,17 @@ def _repetitions(model: Model, experiment: Experiment | None) -> int:
     return MANY if (within == within).any() else 1
 
 
-def _json(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
-    from ranksight.reports.plans import to_dict
-
-    print_document(to_dict(choice, commands))
-
-
-def _csv(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
-    from ranksight.reports.plans import COLUMNS, rows
-
-    columns = [*choice.candidates.rules, *COLUMNS]
-    _separated.write(columns, ([row.get(name) for name in columns] for row in rows(choice)))
-
-
-def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
-    from ranksight.reports.plans import blocks
+def _print(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
+    from ranksight.reports.plans import COLUMNS, blocks, rows, to_dict
     from ranksight.reports.terminal import Text, next_step, show
 
+    if args.format == "json":
+        print_document(to_dict(choice, commands))
+        return
+    if args.format == "csv":
+        columns = [*choice.candidates.rules, *COLUMNS]
+        _separated.write(columns, ([row.get(name) for name in columns] for row in rows(choice)))
+        return
     show(*blocks(choice, args.crowded, args.sharing))
     if args.quiet:
         return
@@ -209,6 +203,3 @@ def _again(args: argparse.Namespace) -> str:
         words += [] if getattr(args, name) is None else [f"--{name}", str(getattr(args, name))]
     words += [] if args.level == LEVEL else ["--level", f"{args.level:g}"]
     return shell_line(*words)
-
-
-_PRINT = {"json": _json, "csv": _csv, "table": _table}
