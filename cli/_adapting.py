@@ -18,8 +18,7 @@ from ranksight.platforms import Platform
 from ranksight.platforms.events import EventTable, recognise, this_processor
 from ranksight.platforms.events import load as load_table
 
-REFINED = "refined"
-"""Table of a run that says which kernel is a part of which."""
+REFINED = "refined"  # table of a run that says which kernel is a part of which
 
 
 @runtime_checkable

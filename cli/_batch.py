@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._lines import shell_line
-from ranksight.cli._parser import several
 from ranksight.cli._saying import say, warn
 from ranksight.core.errors import InputError, ToolError, UsageError
 from ranksight.reports.terminal import next_step, show
@@ -16,42 +15,6 @@ from ranksight.reports.terminal import next_step, show
 if TYPE_CHECKING:
     from ranksight.campaign.scheduling.following import Submitted
     from ranksight.campaign.scheduling.jobs import Job
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of batch systems."""
-    batch = parser.add_argument_group("batch systems")
-    batch.add_argument("--emit", metavar="NAME", help="write job scripts for slurm, pbs or flux; nothing is run")
-    batch.add_argument("--submit", metavar="NAME", help="write job scripts, submit them and follow the jobs (slurm)")
-    configure_jobs(batch)
-
-
-def configure_jobs(batch: argparse._ActionsContainer) -> None:
-    """Declare what is asked of each job; the project file may hold these options, without ``--job-``."""
-    batch.add_argument("--job-time", type=int, default=60, metavar="MINUTES", help="time limit of a job (default: 60)")
-    batch.add_argument(
-        "--job-ranks-per-node",
-        type=int,
-        metavar="N",
-        help="ranks on each node of a job; determines the number of nodes",
-    )
-    several(batch, "--job-option", "OPTION", "directive of every job, such as --account=abc")
-    batch.add_argument(
-        "--job-at-once", type=int, metavar="N", help="largest number of tasks of a job that run at the same time"
-    )
-    batch.add_argument(
-        "--job-shared",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="do not request whole nodes; other jobs may then disturb the times",
-    )
-    batch.add_argument(
-        "--job-each-repetition",
-        action=argparse.BooleanOptionalAction,
-        default=False,
-        help="make each repetition a task of its own, which may run later and on other nodes",
-    )
-    several(batch, "--job-setup", "LINE", "shell line at the start of every job, such as 'module load openmpi'")
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from ranksight.analysis.phases.analysis import Analysis
     from ranksight.platforms import Platform
 
-_RELEVANT = 0.01
-"""Share of the run from which on a phase is waited for."""
+_RELEVANT = 0.01  # share of the run from which on a phase is waited for
 
 
 def measure_distant(experiment: Experiment, plan: Plan, platform: Platform, quiet: bool) -> int:

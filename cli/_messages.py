@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from ranksight.model.messages.table import MessageTable
 
 SCHEMA_VERSION = 1
-UNEVEN = 0.01
-"""Smallest relative difference of single ranks from their rule that is reported."""
-NAME = 40
-"""Columns of a kernel's name in running text."""
-LONGEST = 400
-"""Lines of a table for people."""
+UNEVEN = 0.01  # smallest relative difference of single ranks from their rule that is reported
+NAME = 40  # columns of a kernel's name in running text
+LONGEST = 400  # lines of a table for people
 
 
 def print_messages(model: Model, args: argparse.Namespace) -> int:
@@ -69,24 +66,14 @@ def _print(table: MessageTable, frame: pd.DataFrame, args: argparse.Namespace) -
     if args.messages != "class":
         rows = [[_cell(value) for value in row] for row in frame.head(LONGEST).itertuples(index=False)]
         numeric = pd.api.types.is_numeric_dtype
-        columns = [Column(str(name), "number" if numeric(frame[name]) else "name") for name in frame.columns]
+        heads = [Column(str(name), "number" if numeric(frame[name]) else "name") for name in frame.columns]
         more = [f"... and {len(frame) - LONGEST} more; --format csv prints all"] if len(frame) > LONGEST else []
-        show(*blocks, Table(columns, rows), *more)
+        show(*blocks, Table(heads, rows), *more)
         return
     moving = frame[(frame["bytes"] > 0) | (frame["peers"] > 0) | frame["operation"].isin(["Barrier", "Ibarrier"])]
     tagged = bool((moving["tags"] != "").any())
-    columns = [
-        Column("kernel", "name"),
-        Column("operation", "word"),
-        *([Column("tags", "name", 3)] if tagged else []),
-        Column("ranks", "name", 3),
-        Column("comm", spare=4),
-        Column("calls"),
-        Column("bytes"),
-        Column("size <=", spare=5),
-        Column("peers", spare=2),
-        Column("", "word"),
-    ]
+    columns = ["kernel:name", "operation:word", *(["tags:name/3"] if tagged else []), "ranks:name/3"]
+    columns += ["comm/4", "calls", "bytes", "size <=/5", "peers/2", ":word"]
     blocks.append(Table(columns, [_row(row, tagged) for row in moving.to_dict("records")]))
     names = short_names(map(str, frame["kernel"].unique()), NAME)
     for name, part in moving[moving["to"] != ""].groupby(["kernel", "operation", "tags"], observed=True, sort=False):

@@ -14,25 +14,8 @@ from ranksight.core.errors import UsageError, meant
 
 SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
 """Letters of the options that every verb has under the same name."""
-UNKNOWN = "unrecognized arguments: "
-"""How argparse begins to name what it does not know."""
-WIDEST = 100
-"""Columns of help at most."""
-
-
-def several(container: argparse._ActionsContainer, name: str, metavar: str, what: str, lists: bool = False) -> None:
-    """Declare an option of a parser or group that may be repeated; its value is a list.
-
-    With `lists` each value may be several, separated by commas.
-    """
-    text, default, rest = what.partition(" (default")
-    how: dict[str, Any] = {"action": "extend", "type": _listed} if lists else {"action": "append"}
-    help_ = f"{text}; may be repeated{default}{rest}"
-    container.add_argument(name, default=[], metavar=metavar, help=help_, **how)
-
-
-def _listed(given: str) -> list[str]:
-    return [each for each in given.split(",") if each]
+UNKNOWN = "unrecognized arguments: "  # how argparse begins to name what it does not know
+WIDEST = 100  # columns of help at most
 
 
 class Wrapped(argparse.RawDescriptionHelpFormatter):
@@ -58,44 +41,6 @@ class Parser(argparse.ArgumentParser):
     def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
         """Declare an option; those of :data:`SHORT` have their letter in every verb."""
         return super().add_argument(*(SHORT[name] for name in names if name in SHORT), *names, **settings)
-
-    def add_format(self, *kinds: str, of: str = "output") -> None:
-        """Declare how answers are printed, as every verb that answers does; as a table, JSON and CSV, or as `kinds`."""
-        given = kinds or ("table", "json", "csv")
-        self.add_argument("--format", choices=given, default="table", help=f"format of the {of} (default: table)")
-
-    def add_level(self, default: float = 0.9, what: str = "probability of the intervals") -> None:
-        """Declare the probability that answers are given with."""
-
-        def probability(text: str) -> float:
-            level = float(text)
-            if not 0 < level < 1:
-                remedy = f"give a number between 0 and 1, such as {default:g}"
-                raise UsageError(f"--level {level:g} is not a probability", remedy)
-            return level
-
-        text = f"{what} (default: {default:g})"
-        self.add_argument("--level", type=probability, default=default, metavar="P", help=text)
-
-    def add_metrics(self) -> None:
-        """Declare which metrics are taken; all where none is named."""
-        several(self, "--metric", "NAME[,NAME]", "use only these metrics", lists=True)
-
-    def add_percentage(self, name: str, what: str, default: float | None = None) -> None:
-        """Declare a percentage, from 0; `what` is its help."""
-
-        def percentage(text: str) -> float:
-            value = float(text)
-            if not 0 <= value < 1e6:
-                raise UsageError(f"{name} {value:g} is not a percentage", "give a number from 0")
-            return value
-
-        self.add_argument(name, type=percentage, default=default, metavar="PERCENT", help=what)
-
-    def add_share(self) -> None:
-        """Declare which kernels a threshold of slowness is for."""
-        what = "least share of the program's time for a kernel to count for --threshold (default: 1)"
-        self.add_percentage("--share", what, 1.0)
 
     def options(self) -> list[str]:
         """All options by their long names."""

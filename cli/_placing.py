@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ranksight.cli._parser import several
 from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
 
     from ranksight.model.fitted_model import Model
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--placement",
-        choices=("compact", "scattered"),
-        help="placement of ranks on the memory domains of a node (default: as measured)",
-    )
-    parser.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on each node (default: as measured)")
-    parser.add_argument(
-        "--distribution",
-        choices=("block", "cyclic"),
-        help="distribution of ranks over nodes: one node after the other, or in turn (default: block)",
-    )
-    several(
-        parser,
-        "--algorithm",
-        "OPERATION=NAME",
-        "algorithm of a collective operation, such as 'allreduce=ring' (default: that of the "
-        "platform's [network], otherwise inferred from measured times)",
-    )
 
 
 def placed(model: Model, args: argparse.Namespace) -> Model:

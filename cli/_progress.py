@@ -23,12 +23,9 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Run
 
 T = TypeVar("T")
-LABEL = 48
-"""Columns of what is said before a bar."""
-WORTH = 2.0
-"""Seconds from which on a fit shows a bar."""
-SELDOM = 10.0
-"""Seconds between lines of a log about steps that are many."""
+LABEL = 48  # columns of what is said before a bar
+WORTH = 2.0  # seconds from which on a fit shows a bar
+SELDOM = 10.0  # seconds between lines of a log about steps that are many
 
 
 class Progress:

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 
 from ranksight.core.names import clipped
 
-SHOWN = 10
-"""Messages of one kind that are printed; the others are counted."""
-LONGEST = 1200
-"""Characters of a message: what others wrote may stand in it."""
+SHOWN = 10  # messages of one kind that are printed; the others are counted
+LONGEST = 1200  # characters of a message: what others wrote may stand in it
 
 
 def say(text: str, lead: str = "ranksight: ") -> None:

@@ -14,8 +14,7 @@ from ranksight.core.errors import UsageError, meant
 if TYPE_CHECKING:
     from ranksight.cli._parser import Parser
 
-MOST = 10_000
-"""Values that one list may hold."""
+MOST = 10_000  # values that one list may hold
 _END = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:\^\d+)?"
 _RANGE = re.compile(rf"({_END})\.\.({_END})(?:([:*])({_END}))?")
 _SPAN = re.compile(r"(\d+)-(\d+)")

@@ -26,12 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli._document import print_document
-from ranksight.cli._parser import Parser
 from ranksight.cli._saying import say, say_first
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
-from ranksight.core.units import parse_size
-from ranksight.reports.terminal import Column, Table, Text, next_step, show
+from ranksight.reports.terminal import Table, Text, next_step, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,54 +40,6 @@ if TYPE_CHECKING:
     from ranksight.platforms.calibration.sampling import Samples
 
 _EVERY = 5.0  # seconds between lines where there is no terminal
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="platform file to write (default: the host's name with .toml)"
-    )
-    parser.add_argument("--name", metavar="NAME", help="name of the platform (default: that of the file)")
-    parser.add_argument("--quick", action="store_true", help="take fewer samples: faster, but less precise")
-    parser.add_argument(
-        "--samples", type=Path, metavar="FILE", help="write all samples as JSON for 'pyperf stats' and 'pyperf hist'"
-    )
-    parser.add_argument(
-        "--network", action="store_true", help="measure messages between two ranks that LAUNCHER starts"
-    )
-    parser.add_argument(
-        "--timings",
-        type=Path,
-        action="append",
-        metavar="PATH",
-        help="fit the network to existing timings: CSV (op,bytes,start,duration) or an imported experiment",
-    )
-    parser.add_argument(
-        "--level",
-        choices=("intra", "inter"),
-        default="inter",
-        help="where --timings were measured: inside a node or between nodes (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=20.0,
-        metavar="S",
-        help="time for measuring the network, in seconds (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--largest", type=parse_size, default=1 << 22, metavar="SIZE", help="largest message, in bytes (default: 4Mi)"
-    )
-    parser.add_argument(
-        "launcher",
-        nargs="*",
-        metavar="LAUNCHER",
-        help="after '--': launcher with its options for two ranks, without a program",
-    )
-    parser.add_argument("--list", action="store_true", help="list the described machines and exit")
-    parser.add_format("table", "json")
-    parser.add_argument("--force", action="store_true", help="replace existing files")
-    parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -210,7 +160,7 @@ def _print_network(found: NetworkCalibration) -> None:
             between = "" if ends is None else f" ({format_si(ends[0], 's')} .. {format_si(ends[1], 's')})"
             values.append(f"{label} {format_si(value, 's')}{between}")
     line = ", ".join(values)
-    columns = [Column("from"), Column("alpha"), Column("G", spare=1), Column("95 %"), Column("bandwidth")]
+    columns = ["from", "alpha", "G/1", "95 %", "bandwidth"]
     notes = [Text(note, 2, 2) for note in known.notes]
     show(Text(head, style="bold"), Table(columns, rows, 2), Text(f"at 1 B: {line or 'alpha alone'}", 2), *notes)
 
@@ -225,7 +175,7 @@ def _list(form: str) -> int:
     rows = []
     for name, machine in machines.items():
         rows.append([name, machine.title, f"{len(machine.estimates())} of {len(machine.sources)}"])
-    show(Table([Column("platform", "word"), Column("machine", "text"), Column("estimates", spare=1)], rows))
+    show(Table(["platform:word", "machine:text", "estimates/1"], rows))
     show(next_step("ranksight fit EXPERIMENT --platform NAME"))
     return 0
 
@@ -313,16 +263,7 @@ def _print(machine: Platform) -> None:
     cycles, time_ = machine.latencies()["memory"], format_si(machine.memory.latency, "s")
     rate, every = (format_si(x, "B/s") for x in (machine.memory.bandwidth_core, machine.memory.bandwidth_domain))
     rows.append(["memory", "", "", f"{layout.cores_per_domain}", f"{cycles:.1f}", time_, rate, every])
-    columns = [
-        Column("level", "word"),
-        Column("size"),
-        Column("seen", spare=3),
-        Column("shared by", spare=2),
-        Column("cycles", spare=1),
-        Column("time"),
-        Column("one core reads"),
-        Column("all read", spare=4),
-    ]
+    columns = ["level:word", "size", "seen/3", "shared by/2", "cycles/1", "time", "one core reads", "all read/4"]
     show(
         Text(f"{machine.name}: {machine.title}", style="bold"),
         Text(about, 2, 2),

@@ -32,27 +32,6 @@ if TYPE_CHECKING:
     from ranksight.cli._parser import Parser
 
 
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the experiment; see :func:`parse` for its parameters."""
-    parser.usage = "ranksight check [EXPECTATIONS.toml] EXPERIMENT [--PARAMETER VALUE[,VALUE] ...] [options]"
-    parser.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="file of expectations, and experiment")
-    parser.add_argument(
-        "--baseline",
-        type=Path,
-        metavar="EXPERIMENT",
-        help="earlier experiment: its growth is expected of functions without an expectation",
-    )
-    parser.add_metrics()
-    parser.add_argument(
-        "--upper", action="store_true", help="treat expectations as upper bounds: slower growth is accepted"
-    )
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit XML report for a build server")
-    parser.add_argument("--github", action="store_true", help="also print violations as annotations of GitHub Actions")
-    parser.add_format()
-    parser.add_argument("--force", action="store_true", help="replace an existing JUnit file")
-    parser.add_argument("--quiet", action="store_true", help="print only errors; the exit code is the result")
-
-
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option sets values of a parameter.
 

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
@@ -33,28 +32,7 @@ from ranksight.core.units import in_words
 if TYPE_CHECKING:
     from ranksight.analysis.comparison.comparing import Comparison, Subject
 
-__all__ = ["configure", "parse", "run"]
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the models; see :func:`parse` for their parameters."""
-    parser.usage = "ranksight compare BEFORE AFTER [--PARAMETER VALUE[,VALUE] ...] [options]"
-    for name in ("before", "after"):
-        parser.add_argument(name, type=Path, metavar=name.upper(), help="folder of an experiment, or file of a model")
-    several(parser, "--kernel", "NAME", "show only this kernel")
-    several(parser, "--rename", "OLD=NEW", "kernel OLD of BEFORE is called NEW in AFTER")
-    what = "exit with code 3 if a kernel or the program became slower by more than this"
-    parser.add_percentage("--threshold", what)
-    parser.add_share()
-    what = "scatter of times between jobs, which repetitions within a job do not show (default: 3)"
-    parser.add_percentage("--scatter", what, 3.0)
-    parser.add_level(0.95)
-    parser.add_argument("--before-platform", metavar="NAME|FILE", help="machine of BEFORE, for the resource equation")
-    parser.add_argument("--after-platform", metavar="NAME|FILE", help="machine of AFTER, for the resource equation")
-    parser.add_format()
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write the comparison as one HTML page")
-    parser.add_argument("--force", action="store_true", help="replace an existing output file")
-    parser.add_argument("--quiet", action="store_true", help="print only changes beyond the threshold")
+__all__ = ["parse", "run"]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         from ranksight.reports.html.page import write
 
         write(render(found, len(found.points) - 1), args.output, force=args.force)
-    _PRINT[args.format](found, slower, args)
+    _print(found, slower, args)
     if slower:
         return 3
     row = found.changes.rows.get((WHOLE, found.timer))
@@ -155,28 +133,22 @@ def _apart(subject: Subject, path: Path) -> Subject:
     return replace(subject, name=str(path))
 
 
-def _json(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import to_dict
-
-    print_document(to_dict(found, slower))
-
-
-def _csv(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import COLUMNS, because, rows
-
-    columns, lines = [*found.parameters, *COLUMNS], list[list[object]]()
-    for number, row in enumerate(rows(found)):
-        at = number // len(found.changes.keys)
-        timed = row["metric"] == found.timer
-        row["causes"] = because(found.causes.get((row["kernel"], at), [])) if timed else ""
-        lines.append([row[name] for name in columns])
-    _separated.write(columns, lines)
-
-
-def _table(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
-    from ranksight.reports.comparisons import blocks, hints, one_sided, origins, scales
+def _print(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
+    from ranksight.reports.comparisons import COLUMNS, because, blocks, hints, one_sided, origins, rows, scales, to_dict
     from ranksight.reports.terminal import Text, next_step, show
 
+    if args.format == "json":
+        print_document(to_dict(found, slower))
+        return
+    if args.format == "csv":
+        columns, lines = [*found.parameters, *COLUMNS], list[list[object]]()
+        for number, row in enumerate(rows(found)):
+            at = number // len(found.changes.keys)
+            timed = row["metric"] == found.timer
+            row["causes"] = because(found.causes.get((row["kernel"], at), [])) if timed else ""
+            lines.append([row[name] for name in columns])
+        _separated.write(columns, lines)
+        return
     where = range(len(found.points)) if args.asked else [len(found.points) - 1]
     if slower or not args.quiet:
         show(*origins(found))
@@ -206,6 +178,3 @@ def _next(found: Comparison, args: argparse.Namespace) -> str:
         return shell_line("ranksight", "plan", args.after, *options(largest))
     farther = {name: value * (8 if name == "ranks" else 1) for name, value in largest.items()}
     return shell_line("ranksight", "compare", args.before, args.after, *options(farther))
-
-
-_PRINT = {"json": _json, "csv": _csv, "table": _table}

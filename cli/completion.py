@@ -11,11 +11,6 @@ import argparse
 from collections.abc import Callable
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell to complete for")
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Print the script."""
     print(_PRINT[chosen.shell](), end="")

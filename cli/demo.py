@@ -42,29 +42,6 @@ REACHES = (16, 64, 256, 1024)
 """Ranks whose time is predicted; kernels are ranked at the largest of them that the data suffice for."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FOLDER", help="folder of the results (default: ranksight-demo)"
-    )
-    parser.add_argument("--quick", action="store_true", help="use smaller sizes, and at most 16 ranks")
-    parser.add_argument(
-        "--example",
-        action="store_true",
-        help="use measurements that come with ranksight: one minute, without MPI or a compiler",
-    )
-    parser.add_argument(
-        "--bug", action="store_true", help="add a scalability bug: work that grows with the number of ranks"
-    )
-    parser.add_argument(
-        "--platform",
-        metavar="NAME",
-        help="machine to predict for, by name or file (default: this node, calibrated; with --quick: generic)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace an existing folder")
-    parser.add_argument("--quiet", action="store_true", help="print only the result")
-
-
 def run(chosen: argparse.Namespace) -> int:
     """Run the demonstration; 1 when a run failed."""
     from ranksight.cli._outcome import report

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import UsageError
 
@@ -27,29 +26,9 @@ if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.diagnosing import Diagnosis
     from ranksight.model.fitted_model import Model
 
-__all__ = ["configure", "parse", "run"]
+__all__ = ["parse", "run"]
 
-TABLES = ("verdicts", "scaling", "rankings", "crossovers", "efficiencies", "roofline", "pairs", "balance", "teams",
-          "waits", "blocking", "terms", "fitted_costs", "saturation", "advice")  # fmt: skip
-BEYOND = 16
-"""Ranks over the most measured where none are asked for."""
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the model; :func:`ranksight.cli.predict.parse` takes its parameters."""
-    parser.usage = "ranksight diagnose MODEL [--PARAMETER VALUE[,VALUE] ...] [options]"
-    parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
-    several(parser, "--kernel", "NAME", "print only this kernel's verdict")
-    parser.add_argument(
-        "--top", type=int, default=12, metavar="N", help="largest number of rows printed of each table (default: 12)"
-    )
-    parser.add_level()
-    parser.add_format()
-    parser.add_argument(
-        "--table", choices=TABLES, default="verdicts", help="table that --format csv prints (default: verdicts)"
-    )
-    _placing.configure(parser)
-    parser.add_argument("--quiet", action="store_true", help="print only the diagnosis")
+BEYOND = 16  # ranks over the most measured where none are asked for
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,23 +13,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ranksight.cli._document import print_document
-from ranksight.cli._parser import Parser
-from ranksight.reports.terminal import Block, Cell, Column, Table, Text, next_step, show
+from ranksight.reports.terminal import Block, Cell, Table, Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.campaign.collecting import Availability
     from ranksight.counters.doctor import Finding
 
 _MARKS = {"ok": "ok", "note": "note", "warning": "!", "missing": "-"}
-ITS_OWN = "table"
-"""The collector of what a program measures itself: it works anywhere."""
+ITS_OWN = "table"  # the collector of what a program measures itself: it works anywhere
 _STYLES = {"ok": "green", "note": "", "warning": "yellow", "missing": "red"}
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_format("table", "json")
-    parser.add_argument("--quiet", action="store_true", help="print only what does not work")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,14 +56,14 @@ def _print(findings: Sequence[Finding], collectors: dict[str, tuple[str, Availab
             rows.append([Cell(_MARKS[finding.level], _STYLES[finding.level]), finding.topic, finding.found])
             rows += [["", "", Cell(finding.means, "dim")]] * bool(finding.means)
             rows += [["", "", Cell(f"-> {finding.remedy}", "cyan")]] * bool(finding.remedy)
-        blocks.append(Table([Column("", "word"), Column("", "word"), Column("", "text")], rows, head=False))
+        blocks.append(Table([":word", ":word", ":text"], rows, head=False))
     if collectors:
         rows = []
         for name, (text, state) in collectors.items():
             mark = Cell("ok", "green") if state.ok else Cell("-", "red")
             rows.append([mark, name, text if state.ok else state.reason])
             rows += [["", "", Cell(f"-> {state.remedy}", "cyan")]] * bool(not state.ok and state.remedy)
-        listing = Table([Column("", "word"), Column("", "word"), Column("", "text")], rows, head=False)
+        listing = Table([":word", ":word", ":text"], rows, head=False)
         blocks += ["", Text("collectors of 'ranksight measure':", style="bold"), listing]
         if any(state.ok for name, (_, state) in collectors.items() if name != ITS_OWN):
             blocks += ["", next_step("ranksight measure --ranks 1,2,4 -o FOLDER -- mpirun -n {ranks} ./program")]

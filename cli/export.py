@@ -17,39 +17,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from ranksight.cli._parser import Parser
 from ranksight.cli._project import experiment_here
 from ranksight.core.errors import UsageError, meant
 from ranksight.core.files import check_output, write_output
 
 
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "form", nargs="?", metavar="FORMAT", help="format: extrap, csv, parquet, netcdf, hatchet, openmetrics or latex"
-    )
-    parser.add_argument(
-        "source",
-        nargs="?",
-        type=Path,
-        metavar="EXPERIMENT|MODEL",
-        help="folder of an experiment, or file of 'ranksight fit' (default: the project file's experiment)",
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file to write (default: standard output)")
-    parser.add_metrics()
-    parser.add_argument("--list-formats", action="store_true", help="list the formats and exit")
-    parser.add_argument("--force", action="store_true", help="replace an existing output file")
-    parser.add_argument("--quiet", action="store_true", help="do not report what was written")
-
-
 def run(args: argparse.Namespace) -> int:
     """Export; 0 when the file is written."""
     from ranksight.reports.exporting import FORMATS, Exported
-    from ranksight.reports.terminal import Column, Table, Text, show
+    from ranksight.reports.terminal import Table, Text, show
 
     if args.list_formats:
         rows = [[name, text] for name, (text, _) in FORMATS.items()]
-        show(Table([Column("format", "word"), Column("holds", "text")], rows))
+        show(Table(["format:word", "holds:text"], rows))
         return 0
     source = args.source or experiment_here()
     if args.form is None or source is None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser, several
 from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, with_name
@@ -28,145 +27,8 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
     from ranksight.model.series.reducing import Series
 
-REPETITIONS = ("auto", "mean", "median", "min", "max", "q1", "gmean")
-
-
 TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
 """Metrics that the law of shared bandwidth is fitted to, where the domains are known."""
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "experiment", type=Path, nargs="?", metavar="EXPERIMENT", help="experiment: folder of 'measure' or 'import'"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="MODEL",
-        help="file of the model (default: EXPERIMENT with .model.json, which is updated)",
-    )
-    parser.add_metrics()
-    _value_options(parser.add_argument_group("values and functions"))
-    _machine_options(parser.add_argument_group("machine"))
-    _dependence_options(parser.add_argument_group("what the program depends on"))
-    _process_options(parser.add_argument_group("processes"))
-    parser.add_format()
-    parser.add_argument(
-        "--formulas",
-        choices=("latex", "python"),
-        help="print the functions as LaTeX or as a Python module, in place of the table",
-    )
-    parser.add_argument("--force", action="store_true", help="replace an existing output file")
-    parser.add_argument("--quiet", action="store_true", help="print only errors")
-
-
-def _value_options(group: argparse._ArgumentGroup) -> None:
-    """Options of how values are reduced, and which functions are fitted."""
-    group.add_argument(
-        "--reduce",
-        choices=REPETITIONS,
-        default="auto",
-        help="reduction of repetitions to one value (default: chosen by their scatter)",
-    )
-    several(
-        group,
-        "--ranks-reduce",
-        "[METRIC=]HOW",
-        "reduction of ranks to one value: mean, max, sum, min, median, q1, gmean (default: each metric's own)",
-    )
-    group.add_argument(
-        "--space", default="default", metavar="NAME", help="hypothesis space (default: default); 'list' prints all"
-    )
-    group.add_argument(
-        "--verify", choices=("largest",), help="hold out the largest configuration and print the error there"
-    )
-    group.add_argument(
-        "--equation",
-        choices=("closed", "literal"),
-        default="closed",
-        help="equation of kernels' times: closed meets every measured time (default); literal is "
-        "the paper's, which counts stalls twice",
-    )
-    group.add_argument(
-        "--all-kernels",
-        action="store_true",
-        help="fit every kernel; without it kernels below 0.1 %% of every metric are summed as (others)",
-    )
-    group.add_argument("--no-guide", action="store_true", help="fit times without the hypotheses of counted metrics")
-
-
-def _machine_options(group: argparse._ArgumentGroup) -> None:
-    """Options of the machine that was measured."""
-    group.add_argument(
-        "--platform",
-        metavar="NAME",
-        help="machine that was measured, by name or file: its latencies and network are used "
-        "(default: generic, where loads by cache level were counted)",
-    )
-    group.add_argument(
-        "--clock",
-        metavar="HZ",
-        help="clock of runs with cycles and no times, such as 2.5GHz: time = cycles / clock "
-        "(default: the clock of --platform)",
-    )
-    group.add_argument(
-        "--placement",
-        choices=("compact", "scattered"),
-        default="compact",
-        help="placement of the measured ranks on the memory domains of a node (default: compact, "
-        "one domain after the other)",
-    )
-    group.add_argument("--ranks-per-node", type=int, metavar="N", help="ranks on each node (default: one per core)")
-    group.add_argument(
-        "--cores-per-domain",
-        type=int,
-        metavar="N",
-        help="cores of a memory domain, in place of --platform; the bandwidth is then inferred from the measured curve",
-    )
-
-
-def _dependence_options(group: argparse._ArgumentGroup) -> None:
-    """Options that state how the program depends on its parameters."""
-    group.add_argument(
-        "--units",
-        metavar="NAME=FORMULA",
-        help="indivisible units of the work, such as 'elements=6*size^2': the busiest rank has ceil(units/ranks)",
-    )
-    several(
-        group,
-        "--derive",
-        "NAME=FORMULA",
-        "parameter computed from others, such as 'x=size^3/ranks'; replaces those in its formula except ranks",
-    )
-    group.add_argument(
-        "--work",
-        metavar="FORMULA",
-        help="work per rank, such as '6*ne*ne/ranks': computation depends on it alone; messages, "
-        "imbalance and occupancy of nodes still depend on ranks",
-    )
-    group.add_argument(
-        "--iterations",
-        metavar="PARAMETER",
-        help="parameter that counts iterations: every value is a set-up plus a constant per iteration",
-    )
-    several(
-        group,
-        "--volume",
-        "KERNEL=FORMULA",
-        "growth of the bytes that a kernel sends, beyond the measured sizes, such as 'halo=size^2'",
-    )
-
-
-def _process_options(group: argparse._ArgumentGroup) -> None:
-    """Options of where a fit runs."""
-    group.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="number of processes, for very many series (default: 1)"
-    )
-    group.add_argument(
-        "--dask", metavar="ADDRESS", help="Dask scheduler to use in place of processes, such as tcp://node1:8786"
-    )
 
 
 def run(args: argparse.Namespace) -> int:

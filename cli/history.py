@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.files import check_output
@@ -33,37 +32,7 @@ if TYPE_CHECKING:
     from ranksight.analysis.history.following import History
     from ranksight.core.experiment import Experiment
 
-__all__ = ["configure", "parse", "run"]
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the experiments; see :func:`parse` for their parameters."""
-    parser.usage = "ranksight history EXPERIMENT EXPERIMENT [...] [--PARAMETER VALUE ...] [options]"
-    parser.add_argument(
-        "experiments", type=Path, nargs="+", metavar="EXPERIMENT", help="experiments: two folders or more"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write one HTML page")
-    parser.add_argument(
-        "--order",
-        choices=("date", "given"),
-        default="date",
-        help="order of the experiments: by their first runs, or as given (default: date)",
-    )
-    several(parser, "--kernel", "NAME", "show only this kernel")
-    several(parser, "--metric", "NAME", "show only this metric")
-    parser.add_argument(
-        "--top", type=int, default=12, metavar="N", help="largest number of changes and kernels printed (default: 12)"
-    )
-    what = "exit with code 3 if the latest change made a kernel or the program slower by more than this"
-    parser.add_percentage("--threshold", what)
-    parser.add_share()
-    what = "scatter of times between jobs, assumed with fewer than 6 experiments (default: 3)"
-    parser.add_percentage("--scatter", what, 3.0)
-    parser.add_level(0.95, "probability that nothing is marked when nothing changed")
-    parser.add_argument("--platform", metavar="NAME|FILE", help="machine of the predictions, for the resource equation")
-    parser.add_format()
-    parser.add_argument("--force", action="store_true", help="replace an existing output file")
-    parser.add_argument("--quiet", action="store_true", help="print only changes beyond the threshold")
+__all__ = ["parse", "run"]
 
 
 def run(args: argparse.Namespace) -> int:

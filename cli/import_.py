@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING
 
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
-from ranksight.cli._parser import Parser, several
 from ranksight.cli._progress import Files
 from ranksight.cli._reading import reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.units import counted, in_full, some_of
-from ranksight.reports.terminal import Column, Table, next_step, show
+from ranksight.reports.terminal import Table, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.campaign.importing import Import, Naming
@@ -36,12 +35,9 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run
     from ranksight.core.reading import Reading
 
-TABLE = "csv"
-"""Name of the format whose columns the user names."""
-JOINED = "experiment"
-"""Name of the format of our own folders."""
-ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-"""How tables in a folder are called."""
+TABLE = "csv"  # name of the format whose columns the user names
+JOINED = "experiment"  # name of the format of our own folders
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # how tables in a folder are called
 RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
                    "processors", "tasks", "ntasks"})  # fmt: skip
 """What programs and people call the number of ranks."""
@@ -49,78 +45,6 @@ ANY_TIMES = (TABLE, "extrap")
 """Formats whose kernels may be timers of any kind; others say whether times hold those of callees."""
 OF_TABLES = ("kernel", "repetition", "rank", "where", "melt", "pivot", "delimiter", "decimal")
 """Options that speak of columns."""
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.usage = "ranksight import [FORMAT] PATH... [--parameter NAME[=WHERE]] [--set NAME=VALUE] [options] -o FOLDER"
-    parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="files or folders; the format may be named before them"
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FOLDER", help="folder of the experiment (default: PATH.experiment)"
-    )
-    _content_options(parser.add_argument_group("content of the files"))
-    parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="number of processes that read files (default: 1)"
-    )
-    parser.add_argument(
-        "--dask", metavar="ADDRESS", help="Dask scheduler to use in place of processes, such as tcp://node1:8786"
-    )
-    parser.add_argument("--strict", action="store_true", help="import nothing if a file or row cannot be used")
-    parser.add_argument("--force", action="store_true", help="replace an existing experiment")
-    parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
-    parser.add_format("table", "json", of="summary")
-    parser.add_argument("--list-formats", action="store_true", help="list the formats that can be read, and exit")
-    _column_options(parser.add_argument_group("tables (csv)"))
-
-
-def _content_options(group: argparse._ArgumentGroup) -> None:
-    """Options of what the files hold."""
-    several(
-        group,
-        "--parameter",
-        "NAME[=WHERE]",
-        "parameter read from the path by a regular expression ('Rank(\\d+)'), from the file "
-        "itself, or (csv) from a column",
-    )
-    several(group, "--set", "NAME=VALUE", "parameter with the same value in all runs")
-    several(group, "--metric", "NAME[=SOURCE]", "metric, and its name in the source (csv: its column)")
-    several(
-        group, "--period", "METRIC=N", "value of one sample of a sampled metric: occurrences of an event, or seconds"
-    )
-    group.add_argument(
-        "--total", metavar="KERNEL", help="timer that contains all others, where timers are nested; '' where none does"
-    )
-    group.add_argument(
-        "--platform",
-        metavar="NAME",
-        help="machine that was measured, by name or file: its formulas compute metrics from events",
-    )
-    group.add_argument("--application", metavar="NAME", help="name of the program in tables")
-
-
-def _column_options(group: argparse._ArgumentGroup) -> None:
-    """Options of the columns of tables."""
-    group.add_argument("--kernel", metavar="COLUMN", help="column of kernels (default: rows are of the whole program)")
-    group.add_argument(
-        "--repetition", metavar="COLUMN", help="column of repetitions (default: rows with the same configuration)"
-    )
-    group.add_argument("--rank", metavar="COLUMN", help="column of ranks (default: rows are of all ranks)")
-    several(group, "--where", "COLUMN=VALUE", "import only rows with this value in the column")
-    group.add_argument(
-        "--melt",
-        metavar="NAME=COLUMN,COLUMN...",
-        help="join columns, or patterns such as 't_*': their names become the column NAME, their "
-        "cells the column 'value'",
-    )
-    group.add_argument(
-        "--pivot",
-        metavar="NAMES=VALUES",
-        help="split a column: each name in column NAMES becomes a column, with cells from column VALUES",
-    )
-    group.add_argument("--delimiter", metavar="CHARACTER", help="separator of fields (default: detected)")
-    group.add_argument("--decimal", choices=(".", ","), help="decimal separator (default: detected)")
 
 
 def parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -206,7 +130,7 @@ def _list_formats() -> None:
     rows = [[name, READERS[name].text] for name in READERS]
     rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
     rows.append([JOINED, "folders of 'ranksight measure' or 'import', joined into one experiment"])
-    show(Table([Column("", "word"), Column("", "text")], rows, head=False))
+    show(Table([":word", ":text"], rows, head=False))
 
 
 def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace) -> Found:
@@ -366,7 +290,7 @@ def _summary(experiment: Experiment, kernels: int, read: int, skipped: int, chos
         ["metrics", ", ".join(experiment.metrics())],
     ]
     show(
-        Table([Column("", "word"), Column("", "text")], rows, head=False),
+        Table([":word", ":text"], rows, head=False),
         next_step(shell_line("ranksight", "fit", experiment.path)),
     )
 

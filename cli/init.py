@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ranksight.campaign.launching import Template
-from ranksight.cli import _batch
 from ranksight.cli._lines import shell_line
-from ranksight.cli._parser import Parser, several
+from ranksight.cli._parser import Parser
 from ranksight.cli._project import FILE, JOBS, Project
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
@@ -28,37 +27,7 @@ from ranksight.core.units import in_full
 
 EXPECTATIONS = "expectations.toml"
 """File of expectations, written where none is named and none is there."""
-FARTHER = 16
-"""Times the most ranks measured that are the target where none is named."""
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that do not depend on the command; see :func:`parse` for its parameters."""
-    parser.usage = "ranksight init [--ranks LIST] [--PARAMETER LIST ...] [options] [-- COMMAND]"
-    parser.add_argument(
-        "--experiment", metavar="FOLDER", help="folder of the measurements (default: the program's name with .exp)"
-    )
-    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of measurements that are not deterministic")
-    several(parser, "--collector", "NAME", "collector to measure with")
-    parser.add_argument("--platform", default="", metavar="NAME|FILE", help="machine that is measured, by name or file")
-    several(parser, "--kernel", "NAME", "kernel to predict")
-    parser.add_argument(
-        "--expectations",
-        metavar="FILE",
-        help=f"file of expectations for 'check' (default: {EXPECTATIONS}, written where it is not)",
-    )
-    parser.add_argument(
-        "--target",
-        action="append",
-        default=[],
-        metavar="NAME=LIST",
-        help=f"configurations to predict (default: {FARTHER} times the most ranks, the largest of other parameters)",
-    )
-    parser.add_argument("--baseline", default="", metavar="EXPERIMENT", help="earlier experiment to compare with")
-    several(parser, "--history", "PATTERN", "experiments for 'history' (default: *.exp)")
-    _batch.configure_jobs(parser)
-    parser.add_argument("--force", action="store_true", help=f"replace {FILE}")
-    parser.add_argument("--quiet", action="store_true", help="print only errors")
+FARTHER = 16  # times the most ranks measured that are the target where none is named
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:

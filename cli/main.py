@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from ranksight import __version__
+from ranksight.cli._options import declare
 from ranksight.cli._parser import Parser
 from ranksight.cli._project import completed
 from ranksight.cli._saying import say
@@ -41,8 +42,7 @@ VERBS: dict[str, str] = {
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
 
-RESUMED = frozenset({"measure"})
-"""Verbs that go on where they were interrupted."""
+RESUMED = frozenset({"measure"})  # verbs that go on where they were interrupted
 
 
 def _module(verb: str) -> str:
@@ -82,10 +82,10 @@ def _parser() -> Parser:
 
 
 def verb_parser(verb: str) -> Parser:
-    """The parser of one verb, as its module builds it."""
+    """The parser of one verb."""
     module = importlib.import_module(_module(verb))
     parser = Parser(prog=f"ranksight {verb}", description=(module.__doc__ or VERBS[verb]).strip())
-    module.configure(parser)
+    declare(parser, module.__name__.rpartition(".")[2], getattr(module, "TYPES", {}))
     if verb != "completion":
         parser.add_argument(
             "--verbose", action="store_true", help="log what is read, chosen and written, with times, to standard error"

@@ -42,7 +42,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ranksight.campaign.launching import Template
 from ranksight.cli import _batch
 from ranksight.cli._document import print_document
-from ranksight.cli._parser import Parser, several
+from ranksight.cli._options import declare
+from ranksight.cli._parser import Parser
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, meant
 
@@ -50,73 +51,6 @@ if TYPE_CHECKING:
     from ranksight.campaign.collecting import Collector
     from ranksight.campaign.measuring import Outcome, Plan
     from ranksight.core.experiment import Experiment
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the command; see :func:`parse` for the parameters."""
-    parser.usage = "ranksight measure --ranks LIST [--PARAMETER LIST ...] [options] -o FOLDER -- COMMAND"
-    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="folder of the experiment")
-    parser.add_argument(
-        "--reps",
-        type=int,
-        default=1,
-        metavar="N",
-        help="repetitions of measurements that are not deterministic (default: 1)",
-    )
-    parser.add_argument(
-        "--repetition",
-        type=int,
-        default=None,
-        metavar="N",
-        help="make this repetition only, from 0, as a job of its own does; deterministic measurements belong to 0",
-    )
-    parser.add_argument(
-        "--collector",
-        action="append",
-        metavar="NAME",
-        help="collector to use; may be repeated (default: all that work here)",
-    )
-    parser.add_argument(
-        "--list-collectors", action="store_true", help="list the collectors and why some do not work here, and exit"
-    )
-    parser.add_argument(
-        "--platform",
-        metavar="NAME|FILE",
-        help="machine, by name or file: its caches are simulated, its events counted (default: "
-        "generic caches, this processor's events)",
-    )
-    several(parser, "--refine", "KERNEL", "split this kernel into loops or source lines")
-    parser.add_argument("--workdir", type=Path, metavar="FOLDER", help="run each time in a fresh copy of this folder")
-    _configure_commands(parser)
-    parser.add_argument("--application", metavar="NAME", help="name of the program in tables")
-    parser.add_argument("--timeout", type=float, metavar="S", help="end runs that take longer, in seconds")
-    parser.add_argument(
-        "--distant",
-        action="store_true",
-        help="run a smaller workload at growing numbers of ranks until its cycles per instruction stop falling",
-    )
-    parser.add_argument("--quiet", action="store_true", help="print no progress")
-    parser.add_format("table", "json", of="summary")
-    _batch.configure(parser)
-
-
-def _configure_commands(parser: argparse.ArgumentParser) -> None:
-    """Declare the options whose values are commands; their parameters are options, too."""
-    parser.add_argument(
-        "--prepare",
-        type=_command,
-        default=(),
-        metavar="COMMAND",
-        help="command that prepares a configuration, not measured, in a copy of --workdir or an empty folder",
-    )
-    parser.add_argument(
-        "--at",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("RANKS", "COMMAND"),
-        help="run COMMAND instead at these numbers of ranks; may be repeated",
-    )
 
 
 def _command(text: str) -> tuple[str, ...]:
@@ -129,6 +63,9 @@ def _command(text: str) -> tuple[str, ...]:
     return words
 
 
+TYPES = {"command": _command}
+
+
 def _template(words: Sequence[str], chosen: argparse.Namespace) -> Template:
     """The commands of a campaign."""
     at: dict[int, tuple[str, ...]] = {}
@@ -138,7 +75,7 @@ def _template(words: Sequence[str], chosen: argparse.Namespace) -> Template:
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"ranksight measure: argument --at: {error}", "write --at 1 './program {size}'") from None
     elsewhere = bool(chosen.prepare or getattr(chosen, "workdir", None))
-    return Template(tuple(words), at, chosen.prepare, elsewhere)
+    return Template(tuple(words), at, tuple(chosen.prepare), elsewhere)
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -149,7 +86,7 @@ def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     given, command = parser.separated(arguments)
     # The commands name the parameters, which are options of the whole line.
     commands = type(parser)(prog=parser.prog, add_help=False)
-    _configure_commands(commands)
+    declare(commands, "measure", TYPES, ("--prepare", "--at"))
     template = _template(command, commands.parse_known_args(given)[0])
     for name in dict.fromkeys(("ranks", *template.parameters)):
         try:
@@ -236,10 +173,10 @@ def run(chosen: argparse.Namespace) -> int:
     aside = None if chosen.quiet or chosen.format == "json" else _say
     kernels = tuple(dict.fromkeys(chosen.refine))
     platform = load(chosen.platform) if chosen.platform is not None else None
-    if chosen.distant and chosen.collector is None:
+    if chosen.distant and not chosen.collector:
         chosen.collector = ["pmpi-events", "callgrind-intervals"]
     collectors = choose_collectors(chosen.collector, aside)
-    collectors = adapt(collectors, platform, kernels, named=chosen.collector is not None, say=aside)
+    collectors = adapt(collectors, platform, kernels, named=bool(chosen.collector), say=aside)
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir, chosen.repetition)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template, chosen.workdir)
     check_alike(experiment, collectors, kernels)
@@ -342,7 +279,7 @@ def choose_collectors(names: Sequence[str] | None, say: object = None) -> dict[s
 
 def _list_collectors() -> int:
     from ranksight.campaign.collecting import COLLECTORS
-    from ranksight.reports.terminal import Cell, Column, Table, next_step, show
+    from ranksight.reports.terminal import Cell, Table, next_step, show
 
     rows: list[list[str | Cell]] = []
     for name in COLLECTORS:
@@ -350,7 +287,7 @@ def _list_collectors() -> int:
         mark = Cell("works", "green") if state.ok else Cell("-", "red")
         why = "" if state.ok else f": {state.reason}" + (f" ({state.remedy})" if state.remedy else "")
         rows.append([name, mark, COLLECTORS[name].text + why])
-    show(Table([Column("collector", "word"), Column("here", "word"), Column("", "text")], rows))
+    show(Table(["collector:word", "here:word", ":text"], rows))
     show(next_step("ranksight doctor"))
     return 0
 

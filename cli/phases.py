@@ -13,61 +13,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import UsageError
 from ranksight.core.units import finite, format_si, in_full, in_words
-from ranksight.reports.terminal import Block, Column, Table, Text, next_step, show
+from ranksight.reports.terminal import Block, Table, Text, next_step, show
 
-CALLS = 216
-"""Characters of a phase's calls that are shown."""
+CALLS = 216  # characters of a phase's calls that are shown
 
 if TYPE_CHECKING:
     from ranksight.analysis.phases.analysis import Analysis
     from ranksight.analysis.phases.pet import Times
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "experiment", type=Path, metavar="EXPERIMENT", help="folder with runs of the collector pmpi-events"
-    )
-    parser.add_argument("--ranks", type=_ranks, default=(), metavar="LIST", help="rank counts to predict")
-    parser.add_argument(
-        "--workload",
-        type=_setting,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="workload to predict (default: the one that computes most); may be repeated",
-    )
-    parser.add_argument(
-        "--time",
-        choices=("measured", "simulated"),
-        help="time of computation to use (default: measured; simulated, where ranks shared cores and it is available)",
-    )
-    parser.add_argument(
-        "--admissible",
-        metavar="RULE",
-        help="rank counts that the program accepts, such as squares (default: inferred from the "
-        "weights); 'list' prints all",
-    )
-    parser.add_argument(
-        "--platform",
-        default="generic",
-        metavar="NAME|FILE",
-        help="machine, by name or file, for latencies and clock (default: generic)",
-    )
-    parser.add_argument("--instructions", action="store_true", help="also print the instruction prediction tables")
-    parser.add_level()
-    parser.add_format()
-    parser.add_argument("--quiet", action="store_true", help="print only the answers")
 
 
 def _ranks(text: str) -> tuple[float, ...]:
@@ -86,6 +46,9 @@ def _setting(text: str) -> tuple[str, float]:
         return name, float(value)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a NAME=VALUE with a number") from None
+
+
+TYPES = {"ranks": _ranks, "setting": _setting}
 
 
 def run(args: argparse.Namespace) -> int:
@@ -202,20 +165,14 @@ def _table(analysis: Analysis, times: Times | None, args: argparse.Namespace) ->
         head = f"{workload + '; ' if workload else ''}traced at {traced} ranks; time of computation is {clock}"
         blocks += [Text(head, style="bold"), ""]
     calls = [[str(phase.number), _cut(phase.label, CALLS)] for phase in analysis.phases]
-    blocks += [Table([Column("phase"), Column("calls of MPI", "text")], calls), ""]
+    blocks += [Table(["phase", "calls of MPI:text"], calls), ""]
     rows = []
     for phase in analysis.phases:
         group = phase.groups[0]
         power = f"{format_si(group.power.factor, 's')} p^{group.power.exponent:.3f}"
         point = f"{in_full(group.distant.ranks)} ranks" if group.distant is not None else "-"
         rows.append([str(phase.number), f"{phase.share:.1%}", phase.weight.formula, power, point])
-    columns = [
-        Column("phase"),
-        Column("share"),
-        Column("weight", "text"),
-        Column("computation of one", "word", 1),
-        Column("distant point", "word", 2),
-    ]
+    columns = ["phase", "share", "weight:text", "computation of one:word/1", "distant point:word/2"]
     blocks += [Table(columns, rows), "", f"coverage: {analysis.coverage:.1%} of the run lies in phases that repeat"]
     if analysis.unrelated > 0:
         blocks.append(
@@ -274,23 +231,11 @@ def _instruction_rows(analysis: Analysis, ranks: Sequence[float]) -> list[tuple[
 
 
 def _instructions(analysis: Analysis, ranks: Sequence[float]) -> list[Block]:
-    rows = [
-        [
-            *(str(phase), str(group), str(row["part"]), f"{row['instructions']:.0f}", f"{row['ranks']:g}"),
-            *(f"{row['weight']:g}", f"{row['displacement']:g}", f"{row['total']:.0f}"),
-        ]
-        for phase, group, row in _instruction_rows(analysis, ranks)
-    ]
-    columns = [
-        Column("phase"),
-        Column("group", spare=2),
-        Column("", "word"),
-        Column("instructions"),
-        Column("ranks"),
-        Column("weight"),
-        Column("disp.", spare=1),
-        Column("total"),
-    ]
+    rows = []
+    for phase, group, row in _instruction_rows(analysis, ranks):
+        counted = [str(row["part"]), f"{row['instructions']:.0f}", f"{row['ranks']:g}", f"{row['weight']:g}"]
+        rows.append([str(phase), str(group), *counted, f"{row['displacement']:g}", f"{row['total']:.0f}"])
+    columns = ["phase", "group/2", ":word", "instructions", "ranks", "weight", "disp./1", "total"]
     return ["", Table(columns, rows)]
 
 
@@ -303,13 +248,7 @@ def _times(times: Times, level: float, network: str) -> list[Block]:
         said = format_si(inside, "s") if inside == inside else "unknown"
         computed = format_si(times.computation[:, k].sum(), "s")
         rows.append([in_full(p), format_si(times.total[k], "s"), interval, computed, said])
-    columns = [
-        Column("ranks"),
-        Column("PET"),
-        Column(f"{level:.0%} interval", "word"),
-        Column("computation", spare=2),
-        Column("in MPI", spare=1),
-    ]
+    columns = ["ranks", "PET", f"{level:.0%} interval:word", "computation/2", "in MPI/1"]
     blocks: list[Block] = ["", Table(columns, rows)]
     if not network:
         blocks.append("the time in MPI is not known and not in the sum")

@@ -37,31 +37,9 @@ if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
     from ranksight.model.fitted_model import Model
 
-LEVEL = 0.9
-"""Probability of the intervals where nothing is said."""
+LEVEL = 0.9  # probability of the intervals where nothing is said
 MANY = 3
 """Repetitions planned where it is not known how often runs were repeated, but that they were."""
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
-    parser.usage = "ranksight plan EXPERIMENT|MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER-rule RULE] [options]"
-    parser.add_argument(
-        "model", type=Path, metavar="EXPERIMENT|MODEL", help="folder of an experiment, or file of 'ranksight fit'"
-    )
-    parser.add_argument("--kernel", metavar="NAME", help="narrow the interval of this kernel, not of the whole program")
-    parser.add_argument("--metric", metavar="NAME", help="metric whose interval is narrowed (default: time)")
-    parser.add_argument(
-        "--budget",
-        type=float,
-        metavar="CORE-HOURS",
-        help="largest cost of all runs (default: the cost of running the target)",
-    )
-    parser.add_argument("--runs", type=int, default=5, metavar="N", help="largest number of runs (default: 5)")
-    parser.add_argument("--reps", type=int, metavar="N", help="repetitions of each run (default: as measured)")
-    parser.add_level(LEVEL)
-    parser.add_format()
-    parser.add_argument("--quiet", action="store_true", help="print only the plan")
 
 
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
@@ -145,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         # Which of the runs' own parameters make such a value is the user's to say.
         commands, args.instead = [], []
     args.coordinates = model.coordinates
-    _PRINT[args.format](choice, commands, args)
+    _print(choice, commands, args)
     return 4 if not choice.runs and choice.goal.now.status.any() else 0
 
 
@@ -177,23 +155,17 @@ def _repetitions(model: Model, experiment: Experiment | None) -> int:
     return MANY if (within == within).any() else 1
 
 
-def _json(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
-    from ranksight.reports.plans import to_dict
-
-    print_document(to_dict(choice, commands))
-
-
-def _csv(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
-    from ranksight.reports.plans import COLUMNS, rows
-
-    columns = [*choice.candidates.rules, *COLUMNS]
-    _separated.write(columns, ([row.get(name) for name in columns] for row in rows(choice)))
-
-
-def _table(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
-    from ranksight.reports.plans import blocks
+def _print(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
+    from ranksight.reports.plans import COLUMNS, blocks, rows, to_dict
     from ranksight.reports.terminal import Text, next_step, show
 
+    if args.format == "json":
+        print_document(to_dict(choice, commands))
+        return
+    if args.format == "csv":
+        columns = [*choice.candidates.rules, *COLUMNS]
+        _separated.write(columns, ([row.get(name) for name in columns] for row in rows(choice)))
+        return
     show(*blocks(choice, args.crowded, args.sharing))
     if args.quiet:
         return
@@ -231,6 +203,3 @@ def _again(args: argparse.Namespace) -> str:
         words += [] if getattr(args, name) is None else [f"--{name}", str(getattr(args, name))]
     words += [] if args.level == LEVEL else ["--level", f"{args.level:g}"]
     return shell_line(*words)
-
-
-_PRINT = {"json": _json, "csv": _csv, "table": _table}

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksight.cli import _placing, _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
-from ranksight.cli._parser import Parser, several
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
@@ -32,55 +30,10 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
 
-__all__ = ["configure", "parse", "run"]
+__all__ = ["parse", "run"]
 
 DRAWN = (".svg", ".png", ".pdf")
 """Kinds of files that ``--plot`` writes."""
-
-
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
-    parser.usage = "ranksight predict MODEL --PARAMETER VALUE[,VALUE] [--PARAMETER ...] [options]"
-    parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
-    several(parser, "--kernel", "NAME", "print only this kernel")
-    several(
-        parser,
-        "--metric",
-        "NAME[,NAME]",
-        "print only these metrics, or 'all' (default: in a table the time, if modelled; otherwise all)",
-        lists=True,
-    )
-    parser.add_argument(
-        "--messages",
-        nargs="?",
-        const="class",
-        choices=("class", "rank", "links"),
-        metavar="BY",
-        help="print the table of messages instead: by 'class' of similar ranks (default), by "
-        "'rank', or by 'links' (the communication pattern)",
-    )
-    parser.add_argument(
-        "--terms",
-        action="store_true",
-        help="print the terms of the resource equation instead: CPI_exec, BF_mem and clock of "
-        "every kernel, and T_others",
-    )
-    parser.add_level()
-    parser.add_format()
-    _placing.configure(parser)
-    parser.add_argument(
-        "--units",
-        metavar="NAME=FORMULA",
-        help="indivisible units of the work, such as 'elements=6*size^2' (default: as fitted)",
-    )
-    parser.add_argument(
-        "--plot",
-        type=Path,
-        metavar="FILE",
-        help="also draw the program's predicted and measured times: .svg, .png or .pdf",
-    )
-    parser.add_argument("--force", action="store_true", help="replace an existing file of --plot")
-    parser.add_argument("--quiet", action="store_true", help="print only the answers")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -32,46 +32,6 @@ if TYPE_CHECKING:
     from ranksight.reports.html.context import Context
 
 
-def configure(parser: Parser) -> None:
-    """Declare the options that do not depend on the model; see :func:`parse` for its parameters."""
-    parser.usage = "ranksight report MODEL [-o FILE] [--experiment FOLDER] [--PARAMETER VALUE] [options]"
-    parser.add_argument("model", type=Path, metavar="MODEL", help="model: file of 'ranksight fit'")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="file of the report (default: MODEL with .html)"
-    )
-    parser.add_argument(
-        "--experiment",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="FOLDER",
-        help="measured runs to show, fitted to or not; may be repeated (default: those of the model, next to its file)",
-    )
-    parser.add_argument(
-        "--expectations",
-        type=Path,
-        metavar="FILE",
-        help="compare the first experiment with these expectations, as 'check' does",
-    )
-    parser.add_argument(
-        "--platform", metavar="NAME", help="machine to describe, by name or file; the model keeps that of 'fit'"
-    )
-    parser.add_argument("--along", metavar="PARAMETER", help="parameter to draw over (default: ranks, if they varied)")
-    parser.add_argument("--title", help="title of the page")
-    parser.add_argument("--author", default="", help="author, shown on the front page")
-    parser.add_argument(
-        "--efficiency",
-        type=float,
-        default=0.7,
-        metavar="E",
-        help="least efficiency of the recommended rank count (default: 0.7)",
-    )
-    parser.add_level()
-    parser.add_format(of="summary")
-    parser.add_argument("--force", action="store_true", help="replace an existing output file")
-    parser.add_argument("--quiet", action="store_true", help="print only errors")
-
-
 def parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the line; every other option ``--NAME VALUE`` sets a parameter of the target.
 

@@ -13,8 +13,7 @@ from ranksight.reports.palette import NAMES
 from ranksight.reports.sweep import Sweep, place, sufficient
 from ranksight.reports.unpredicted import next_run
 
-MOST = 0.5
-"""Share of what is lost from which one loss is most of it."""
+MOST = 0.5  # share of what is lost from which one loss is most of it
 
 
 def target_words(sweep: Sweep) -> str:

@@ -32,8 +32,7 @@ COLUMNS = (
     "litmus",
 )
 """Columns of the rows, and keys of each function in the object."""
-SHOWN = 60
-"""Functions that a table shows; those that matter come first."""
+SHOWN = 60  # functions that a table shows; those that matter come first
 
 
 ORDER = {"none": 0, "insufficient": 1, "slower": 2, "approximate": 3, "total": 4}
@@ -83,15 +82,8 @@ def _functions(result: Result, name: str, short: Mapping[str, str]) -> list[Bloc
                 Cell("NONE" if each.verdict == "none" else each.verdict, STYLES[each.verdict]),
             ]
         )
-    columns = [
-        Column(name, "name"),
-        Column("expected", "word"),
-        Column("model", "word", 1),
-        Column("R2", spare=3),
-        Column("divergence", "word", 2),
-        Column("match", "word"),
-    ]
-    said: list[Block] = [Table(columns, rows)]
+    heads = ["expected:word", "model:word/1", "R2/3", "divergence:word/2", "match:word"]
+    said: list[Block] = [Table([Column(name, "name"), *heads], rows)]
     if len(shown) < len(found):
         said.append(f"... and {len(found) - len(shown)} more that match; --format csv prints all")
     return said

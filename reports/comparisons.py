@@ -22,17 +22,12 @@ PROGRAM = "(whole program)"
 PERHAPS = "perhaps"
 """Change of a kernel that exceeds its own noise, and not that of so many kernels."""
 SHOWN = 20
-ROOM = 40
-"""Columns of a kernel's name in running text."""
+ROOM = 40  # columns of a kernel's name in running text
 RENAMED = 5
-NAMED = 3
-"""Kernels of one side that are named."""
-COUNTED, EACH = 10, 4
-"""Kernels whose counts are shown, and counts of each."""
-PLAIN = ("visits", "messages", "bytes_sent", "bytes_received")
-"""Counts that are few and matter."""
-TINY = 1e-3
-"""Part of a kernel's instructions below which another count is not shown."""
+NAMED = 3  # kernels of one side that are named
+COUNTED, EACH = 10, 4  # kernels whose counts are shown, and counts of each
+PLAIN = ("visits", "messages", "bytes_sent", "bytes_received")  # counts that are few and matter
+TINY = 1e-3  # part of a kernel's instructions below which another count is not shown
 COLUMNS = ("kernel", "metric", "before", "after", "ratio", "lower", "upper", "verdict", "causes")
 
 
@@ -164,15 +159,8 @@ def _values(comparison: Comparison, measure: str, at: int, kernels: list[str] | 
         why = because(comparison.causes.get((kernel, at), [])) if measure == comparison.timer else ""
         if why:
             reasons.append(Text(f"{names[kernel]}: because {why}", 2))
-    columns = [
-        Column(measure, "name"),
-        Column("before"),
-        Column("after"),
-        Column("change"),
-        Column(f"{comparison.level:.0%} interval", "word", 2),
-        Column("", "word", 1),
-    ]
-    said: list[Block] = ["", Table(columns, rows), *reasons]
+    heads = ["before", "after", "change", f"{comparison.level:.0%} interval:word/2", ":word/1"]
+    said: list[Block] = ["", Table([Column(measure, "name"), *heads], rows), *reasons]
     if len(order) > len(shown):
         said.append(f"... and {len(order) - len(shown)} more; --format csv prints all")
     if same := len(unmoved) - len(unclear):
@@ -200,10 +188,8 @@ def _counts(comparison: Comparison, at: int, kernels: list[str] | None) -> list[
         ratio = float(found.ratio[row, at])
         if abs(ratio - 1) >= SMALL or not math.isfinite(ratio):
             step = abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf
-            how = (
-                percent(ratio) if ratio > 0 and math.isfinite(ratio) else "to nothing" if ratio == 0 else "from nothing"
-            )
-            changed.setdefault(kernel, []).append((-math.inf if name == "instructions" else -step, f"{name} {how}"))
+            said_of = f"{name} {_percent_or_nothing(ratio)}"
+            changed.setdefault(kernel, []).append((-math.inf if name == "instructions" else -step, said_of))
     if not changed:
         return [] if comparison.timer else ["no count of a kernel that both have changed by 1 %"]
     heavy = comparison.timer or "instructions"

@@ -11,11 +11,10 @@ from ranksight.analysis.diagnosis.diagnosing import diagnose
 from ranksight.core.arrays import Array
 from ranksight.core.units import format_si
 from ranksight.model.fitted_model import Model
-from ranksight.reports.terminal import Block, Cell, Column, Table, Text
+from ranksight.reports.terminal import Block, Cell, Table, Text
 from ranksight.reports.validation import Validation
 
-NOTABLE = 0.1
-"""Relative errors above this are explained."""
+NOTABLE = 0.1  # relative errors above this are explained
 
 
 def validation_blocks(validation: Validation, cores: int) -> list[Block]:
@@ -60,7 +59,7 @@ def _counted(rows: pd.DataFrame, cause: str) -> list[Block]:
                 )
         lines.append(line + [""] * (6 - len(line)))
     heads = ("ranks", "size", "predicted", "median error", "largest", "inside 90% interval")
-    return [Table([Column(head) for head in heads], lines, 2), *(Text(note, 2) for note in notes)]
+    return [Table(heads, lines, 2), *(Text(note, 2) for note in notes)]
 
 
 def _computed(rows: pd.DataFrame, cores: int) -> list[Block]:
@@ -73,9 +72,8 @@ def _computed(rows: pd.DataFrame, cores: int) -> list[Block]:
         place = [f"{row['ranks']:g}", f"{row['size']:g}"]
         ends = _ends(row["lower"], row["upper"], ok)
         lines.append([*place, predicted, ends, measured, f"{row['error']:+.1%}", Cell(mark, "yellow")])
-    heads = ("ranks", "size", "predicted", "90% interval", "measured", "error", "")
-    kinds = [Column(head, "word" if head in ("90% interval", "") else "number") for head in heads]
-    said: list[Block] = [Table(kinds, lines, 2)]
+    heads = ["ranks", "size", "predicted", "90% interval:word", "measured", "error", ":word"]
+    said: list[Block] = [Table(heads, lines, 2)]
     known = rows["status"] == "ok"
     missed = rows[known & ~rows["inside"]]
     if len(missed):
@@ -134,9 +132,7 @@ def wall_time_blocks(
         ends = _ends(total.lower[0, at], total.upper[0, at], ok)
         mark = Cell("" if ok else "insufficient", "yellow")
         rows.append([f"{p}", format_si(float(total.value[0, at]), "s"), ends, messages, mark])
-    heads = ("ranks", "time", "90% interval", "communication", "")
-    kinds = [Column(head, "word" if head in ("90% interval", "") else "number") for head in heads]
-    said.append(Table(kinds, rows, 2))
+    said.append(Table(["ranks", "time", "90% interval:word", "communication", ":word"], rows, 2))
     if total.status[0].any():
         first = int(np.flatnonzero(total.status[0])[0])
         said.append(
@@ -174,7 +170,7 @@ def largest_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[
     for row in kept.head(5).to_dict("records"):
         why = row["verdict"] if row["verdict"] != "undecided" else f"undecided: {row['reason']}"
         rows.append([row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", why])
-    columns = [Column("kernel", "name"), Column("time"), Column("share"), Column("verdict", "text")]
+    columns = ["kernel:name", "time", "share", "verdict:text"]
     said: list[Block] = ["", Text(head, style="bold"), Table(columns, rows, 2)]
     if left := sorted(set(table["kernel"]) - set(kept["kernel"])):
         said.append(f"Insufficient data for the time of: {', '.join(left)}")

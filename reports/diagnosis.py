@@ -20,10 +20,8 @@ from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
-SMALL = 0.01
-"""Share of the time below which a kernel is counted, not listed."""
-FEW = 5
-"""Kernels that are listed where all are below it."""
+SMALL = 0.01  # share of the time below which a kernel is counted, not listed
+FEW = 5  # kernels that are listed where all are below it
 SHORT = {"compute": "compute", "L2": "L2", "L3": "L3", "memory": "memory", "communication": "messages",
          "imbalance": "imbalance", "unknown": "unknown"}  # fmt: skip
 HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x2", "network": "messages x2",
@@ -34,12 +32,8 @@ STYLES = {"memory-bound": "magenta", "cache-bound": "magenta", "latency-bound": 
           "communication-bound": "yellow", "imbalance-bound": "red", "undecided": "dim"}  # fmt: skip
 WAITS = ("serialisation", "late arrival")
 """Problems found in measured times in MPI, and not in the model."""
-NAME = 36
-"""Columns of a kernel's name in running text."""
-TERM_KERNELS, TERM_PLACES = 4, 3
-"""Kernels and configurations that the terms of the equation are shown for."""
-POINTS = 6
-"""Bars of a curve over ranks."""
+NAME = 36  # columns of a kernel's name in running text
+POINTS = 6  # bars of a curve over ranks
 
 
 def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
@@ -89,16 +83,9 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
         verdict = Cell(row["verdict"] + level, STYLES.get(row["verdict"], ""))
         share = f"{row['share']:.0%}"
         rows.append([row["kernel"], format_si(row["time"], "s"), share, curves.get(row["kernel"], ""), verdict, says])
-    columns = [
-        Column("kernel", "name", least=13),
-        Column("time", spare=1),
-        Column("share"),
-        Column("trend", "word", spare=3),
-        Column("verdict", "word"),
-        Column("what helps most", "text", spare=2),
-    ]
+    others = ["time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
     said: list[Block] = [Text(f"{at}: {format_si(total, 's')} a rank", style="bold"), Text(f"spent on {spent}", 2)]
-    said.append(Table(columns, rows, 2))
+    said.append(Table([Column("kernel", "name", least=13), *others], rows, 2))
     silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
@@ -239,21 +226,16 @@ def _efficiencies(found: Diagnosis) -> list[Block]:
     # The least and the most ranks are shown wherever there is room for two columns.
     spare = [0, *range(1, len(take) - 1), 0][: len(take)]
     columns = [Column(in_full(ranks), spare=at) for ranks, at in zip(chosen["ranks"], spare, strict=True)]
-    return [Table([Column("efficiencies at ranks", "word"), *columns], rows)]
+    return [Table(["efficiencies at ranks:word", *columns], rows)]
 
 
 def _terms(found: Diagnosis, most: int) -> list[Block]:
     """CPI_exec, BF_mem and clock of the largest kernels and T_others, from the fewest ranks to the target."""
     table = found.terms().astype(object).where(lambda held: held.notna(), None)
     rows: list[dict[str, Any]] = [{str(name): x for name, x in row.items()} for row in table.to_dict("records")]
-    places = list({tuple(row["configuration"].items()): None for row in rows})
-    kept = {places[at] for at in equation_terms.spread_over(len(places), TERM_PLACES)}
-    described = {row["kernel"] for row in rows}
     verdicts = found.verdicts()
     last = verdicts.loc[(verdicts[list(found.model.parameters)] == found.target).all(axis=1)]
-    largest = [kernel for kernel in _heavy(last)["kernel"] if kernel in described][: min(TERM_KERNELS, most)]
-    shown = [row for row in rows if tuple(row["configuration"].items()) in kept]
-    made = equation_terms.tables(shown, largest, found.level)
+    made = equation_terms.largest(rows, _heavy(last)["kernel"], found.level, most)
     return [Text("terms of the equation", style="bold"), *made, ""] if made else []
 
 
@@ -286,8 +268,8 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
             ]
             for row in factors
         ]
-        columns = [Column("at", "name"), Column("communication"), Column("BF_comm"),
-                   Column(f"{found.level:.0%} interval", "word", 1), Column("", "word")]  # fmt: skip
+        columns = ["at:name", "communication", "BF_comm",
+                   f"{found.level:.0%} interval:word/1", ":word"]  # fmt: skip
         text += [
             Table(columns, shown[:most] + shown[most:][-1:], 2),
             Text(f"BF_comm {MEANINGS[factors[-1]['meaning']]}", 2),
@@ -295,7 +277,7 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
     fitted = found.fitted_costs()
     rows = [[row["operation"], row["formula"]] for row in fitted[fitted["formula"] != ""].head(most).to_dict("records")]
     if rows:
-        text.append(Table([Column("operation", "name"), Column("one call, s at P ranks and s bytes", "text")], rows, 2))
+        text.append(Table(["operation:name", "one call, s at P ranks and s bytes:text"], rows, 2))
     return [Text("communication as measured", style="bold"), *text, ""] if text else []
 
 
@@ -322,5 +304,5 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
         program = {"network": "all messages", "outside": "outside kernels"}
         rows = [[row["kernel"] or program[row["kind"]], f"{row['saves']:.1%}"] for row in gains]
         head = Text(f"what the program gains at {in_full(target)} ranks", style="bold")
-        text += ["", head, Table([Column("twice as fast", "name"), Column("gain")], rows, 2)]
+        text += ["", head, Table(["twice as fast:name", "gain"], rows, 2)]
     return text

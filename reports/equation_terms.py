@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ UNITS = {CPI: None, BLOCKING: None, CLOCK: "Hz", OTHERS: "s"}
 HEADS = {CPI: "CPI_exec", BLOCKING: "BF_mem", CLOCK: "clock", OTHERS: "T_others"}
 
 
-ROUNDING = 1e-9
-"""Ratios below this are what rounding leaves of 0."""
+KERNELS, PLACES = 4, 3  # kernels and configurations that the terms are shown for
+ROUNDING = 1e-9  # ratios below this are what rounding leaves of 0
 
 
 def number(term: str, value: float) -> str:
@@ -40,7 +40,19 @@ def spread_over(count: int, most: int) -> list[int]:
     return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(int)).tolist() if count else []
 
 
-def tables(rows: Sequence[Mapping[str, Any]], kernels: Sequence[str], level: float, indent: int = 2) -> list[Table]:
+Rows = Sequence[Mapping[str, Any]]
+
+
+def largest(rows: Rows, kernels: Iterable[str], level: float, most: int = KERNELS) -> list[Table]:
+    """:func:`tables` of the first of `kernels` that have terms, at a few configurations: the ends and between."""
+    places = list({tuple(row["configuration"].items()): None for row in rows})
+    kept = {places[at] for at in spread_over(len(places), PLACES)}
+    described = {row["kernel"] for row in rows}
+    chosen = [kernel for kernel in kernels if kernel in described][: min(KERNELS, most)]
+    return tables([row for row in rows if tuple(row["configuration"].items()) in kept], chosen, level)
+
+
+def tables(rows: Rows, kernels: Sequence[str], level: float, indent: int = 2) -> list[Table]:
     """CPI_exec and BF_mem of `kernels`, a line for each configuration, then clock and T_others; none without rows.
 
     A clock that all kernels share is shown once for each configuration.
@@ -84,10 +96,8 @@ def _table(
                     line += [number(term, found[term]["value"]), ends(found[term])] if term in found else ["", ""]
                 lines.append(line)
                 name = ""
-    columns = [Column("kernel", "name"), *(Column(name) for name in varied)]
-    for term in terms:
-        columns += [Column(HEADS[term]), Column(f"{level:.0%} interval", "word")]
-    return Table(columns, lines, indent)
+    heads = [head for term in terms for head in (HEADS[term], f"{level:.0%} interval:word")]
+    return Table(["kernel:name", *map(Column, varied), *heads], lines, indent)
 
 
 def _varied(places: Sequence[Mapping[str, float]]) -> list[str]:

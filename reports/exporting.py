@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
 UNNAMED = "(unnamed)"
-UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}
-"""Names of units in OpenMetrics."""
+UNITS = {"s": "seconds", "B": "bytes", "Hz": "hertz"}  # names of units in OpenMetrics
 
 
 @dataclass(frozen=True)
@@ -260,12 +259,8 @@ def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **c
             frame.exc_metrics = [name for name in frame.dataframe.columns if name not in ("name", "type")]
             frame.inc_metrics = []
             return frame
-    measured = "; ".join(_words(where) for where, _ in graphs(experiment, metrics)[:4])
-    raise InputError(f"{experiment.path} holds no run at {_words(asked) or 'no value'}", f"measured are {measured}")
-
-
-def _words(where: dict[str, float]) -> str:
-    return in_words(where)
+    measured = "; ".join(in_words(where) for where, _ in graphs(experiment, metrics)[:4])
+    raise InputError(f"{experiment.path} holds no run at {in_words(asked) or 'no value'}", f"measured are {measured}")
 
 
 def hatchet(what: Exported) -> str:

@@ -18,24 +18,19 @@ from ranksight.model.series.poisson import HALF
 from ranksight.model.uncertainty.forecast import REASONS
 from ranksight.reports.formula import LATEX, escaped, identifier, latex, python, readable
 from ranksight.reports.similar import merged
-from ranksight.reports.terminal import Block, Cell, Column, Table, Text
+from ranksight.reports.terminal import Block, Cell, Table, Text
 
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
     from ranksight.model.series.reducing import Series
 
-SHOWN = 40
-"""Functions that a table shows."""
+SHOWN = 40  # functions that a table shows
 FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "bytes_mem")
 """Metrics that a table begins with."""
-LIGHT = 0.005
-"""Share of a metric below which a table leaves a kernel out."""
-MANY = 100.0
-"""Samples from which a function is not remarked on for having few."""
-FEW = 6
-"""Kernels of a metric that a table shows however light they are."""
-NAMED = 3
-"""Repetitions left out that are named; others are counted."""
+LIGHT = 0.005  # share of a metric below which a table leaves a kernel out
+MANY = 100.0  # samples from which a function is not remarked on for having few
+FEW = 6  # kernels of a metric that a table shows however light they are
+NAMED = 3  # repetitions left out that are named; others are counted
 COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", "share", "scatter",
            "repetitions_needed", "points", "samples", "remark", "note", "status", "reason")  # fmt: skip
 """What a table for machines has of :func:`functions`."""
@@ -133,12 +128,7 @@ def blocks(model: Model, checked: Mapping[str, Any] | None) -> list[Block]:
                 reasons.setdefault(row["reason"], []).append(str(row["kernel"]))
             share = "" if row["kernel"] == WHOLE else f"{row['share']:.1%}"
             lines.append([str(row["kernel"]), share, error, function])
-        columns = [
-            Column("kernel", "name"),
-            Column("share", spare=2),
-            Column("error", spare=1),
-            Column("function", "text"),
-        ]
+        columns = ["kernel:name", "share/2", "error/1", "function:text"]
         found += [Text(f"{metric} ({unit})" if unit else metric, style="bold"), Table(columns, lines, 2)]
         found += [
             Text(f"insufficient: {', '.join(who)}: {reason}", 2, style="yellow")

@@ -13,14 +13,12 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.units import counted, format_si, in_words
 from ranksight.reports.comparisons import PROGRAM, percent
-from ranksight.reports.terminal import BARS, Block, Cell, Column, Table, Text
+from ranksight.reports.terminal import BARS, Block, Cell, Table, Text
 
 COLUMNS = ("experiment", "date", "kernel", "metric", "value", "error", "level", "change")
 """Columns of a value, after those of its configuration; ``change`` is the ratio of levels where a new one begins."""
-SERIES = 40
-"""Values that a terminal's curve shows at most."""
-MOST = 3
-"""Metrics that are named in a line of changes."""
+SERIES = 40  # values that a terminal's curve shows at most
+MOST = 3  # metrics that are named in a line of changes
 
 
 def title(kernel: str) -> str:
@@ -76,7 +74,7 @@ def blocks(found: History, top: int) -> list[Block]:
             length = max(step.length for step in steps)
             once = " (one experiment)" if length == 1 and at < count - 1 else ""
             lines.append([found.entries[at].name, title(kernel), metrics_in_words(found, steps) + once])
-        heads = [Column("since", "name"), Column("kernel", "name"), Column("change", "text")]
+        heads = ["since:name", "kernel:name", "change:text"]
         said += ["", Text("Changes, the latest first", style="bold"), Table(heads, lines, 2)]
         if len(groups) > top:
             said.append(Text(f"and {counted(len(groups) - top, 'other')}; --top {len(groups)} prints all", 2))
@@ -103,7 +101,7 @@ def _curves(found: History, top: int) -> list[Block]:
             change = percent(float(known[-1] / known[0])) if known[0] > 0 else ""
             ends = [metric(name).format(float(end)) for end in (known[0], known[-1])]
             lines.append([title(found.keys[row][0]), *ends, change, bars(values[-SERIES:])])
-    heads = [Column("kernel", "name"), Column("first"), Column("last"), Column("change"), Column("", "word", 1)]
+    heads = ["kernel:name", "first", "last", "change", ":word/1"]
     where = found.place(len(found.points) - 1)
     return ["", Text(f"{name} at {where}", style="bold"), Table(heads, lines, 2)] if lines else []
 
@@ -129,7 +127,7 @@ def _predicted(found: History) -> list[Block]:
         ends = " .. ".join(format_si(float(end[at]), "s") for end in (target.lower, target.upper))
         mark = "change" if target.begins[at] else ""
         lines.append([entry.name, format_si(float(target.value[at]), "s"), ends, Cell(mark, "yellow")])
-    heads = [Column("experiment", "name"), Column("time"), Column("90% interval", "word"), Column("", "text")]
+    heads = ["experiment:name", "time", "90% interval:word", ":text"]
     return ["", Text(f"Predicted time of the program at {where}", style="bold"), Table(heads, lines, 2)]
 
 

@@ -18,10 +18,8 @@ from ranksight.core.arrays import Array
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.sweep import RANKS, Sweep
 
-SMALL = 0.05
-"""Share of the time below which what is lost is not worth a word."""
-OTHERS = "others"
-"""The part that no kernel has: launch, input and output, halted cycles."""
+SMALL = 0.05  # share of the time below which what is lost is not worth a word
+OTHERS = "others"  # the part that no kernel has: launch, input and output, halted cycles
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,7 @@ SETTLED = (
 )
 NEARER = ", which only runs nearer to it show"
 
-CHEAP = 1.1
-"""Factor of the collectors that is not worth a line."""
+CHEAP = 1.1  # factor of the collectors that is not worth a line
 COLLECTING = "under {who} together, the runs made took {factor} times as long"
 HELD = (
     "runs of more than {ranks} ranks are not planned: the machine measured on has too few "
@@ -135,17 +134,8 @@ def _runs(choice: Choice) -> Table:
         place = [in_full(run.configuration[name]) for name in names]
         cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(run.core_hours), hours(total)]
         lines.append([*place, *cost, _promised(choice, run), run.why, run.helps])
-    columns = [
-        *(Column(name) for name in names),
-        Column("reps", spare=3),
-        Column("seconds", spare=4),
-        Column("core-hours"),
-        Column("so far", spare=2),
-        Column("interval"),
-        Column("why", "word", spare=1),
-        Column("mostly for", "text", spare=5),
-    ]
-    return Table(columns, lines)
+    costs = ["reps/3", "seconds/4", "core-hours", "so far/2", "interval", "why:word/1", "mostly for:text/5"]
+    return Table([*map(Column, names), *costs], lines)
 
 
 def _promised(choice: Choice, run: PlannedRun) -> str:

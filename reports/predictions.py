@@ -21,22 +21,13 @@ if TYPE_CHECKING:
     from ranksight.model.answers import Answer
     from ranksight.model.prediction import Prediction
 
-LIGHT = 0.005
-"""Part of the largest value below which a table leaves a kernel out."""
-FEW = 6
-"""Rows that a table shows whatever they weigh."""
-BOUND = 1e3
-"""Times its value from which on an interval's end is no bound that anyone could use."""
-LARGEST, PLACES = 4, 3
-"""Kernels and configurations that the terms of the equation are shown for."""
-CURVE = 3
-"""Values of a parameter from which on a curve says more than its ends."""
-METHODS = 4
-"""Methods that are named: those of most values."""
-SUM = "sum of "
-"""How the method of a program's time begins that is a sum over its kernels."""
-CURVES = 8
-"""Curves that are drawn: those of the largest at the end."""
+LIGHT = 0.005  # part of the largest value below which a table leaves a kernel out
+FEW = 6  # rows that a table shows whatever they weigh
+BOUND = 1e3  # times its value from which on an interval's end is no bound that anyone could use
+CURVE = 3  # values of a parameter from which on a curve says more than its ends
+METHODS = 4  # methods that are named: those of most values
+SUM = "sum of "  # how the method of a program's time begins that is a sum over its kernels
+CURVES = 8  # curves that are drawn: those of the largest at the end
 
 
 def blocks(prediction: Prediction, everything: bool) -> list[Block]:
@@ -49,12 +40,7 @@ def blocks(prediction: Prediction, everything: bool) -> list[Block]:
     for answers in _grouped(prediction, lambda answer: (*answer.configuration.items(), answer.metric)):
         first = answers[0]
         where = in_words(first.configuration)
-        columns = [
-            Column("kernel", "name"),
-            Column("value"),
-            Column(f"{first.level:.0%} interval", "word", 1),
-            Column("", "word"),
-        ]
+        columns = ["kernel:name", "value", f"{first.level:.0%} interval:word/1", ":word"]
         ordered = sorted(answers, key=_largest_first)
         sizes = [abs(answer.value) for answer in ordered if answer.value == answer.value]
         least = 0.0 if everything else LIGHT * max(sizes, default=0.0)
@@ -115,13 +101,7 @@ def terms(prediction: Prediction) -> list[Block]:
     """CPI_exec and BF_mem of the largest kernels, clock and T_others, at the ends and between."""
     if prediction.terms is None or not (rows := prediction.terms.rows()):
         return []
-    places = list({tuple(row["configuration"].items()): None for row in rows})
-    kept = {places[at] for at in equation_terms.spread_over(len(places), PLACES)}
-    described = {row["kernel"] for row in rows}
-    largest = [kernel for kernel in by_time(prediction) if kernel in described][:LARGEST]
-    found = equation_terms.tables(
-        [row for row in rows if tuple(row["configuration"].items()) in kept], largest, prediction.answers.said.level
-    )
+    found = equation_terms.largest(rows, by_time(prediction), prediction.answers.said.level)
     return ["", Text("terms of the equation; --terms lists all", style="bold"), *found]
 
 
@@ -174,14 +154,8 @@ def _over(prediction: Prediction) -> list[Block]:
         rows.append(["(communication)", "BF_comm", ends[0], Cell(curve, "cyan"), ends[1]])
     points = prediction.answers.points[:, prediction.parameters.index(varied[0])]
     first, last = (f"{in_full(float(end))}" for end in (points.min(), points.max()))
-    columns = [
-        Column("kernel", "name"),
-        Column("metric", "word", 1),
-        Column(first),
-        Column(f"over {varied[0]}", "word"),
-        Column(last),
-    ]
-    return ["", Table(columns, rows, 2)]
+    over = Column(f"over {varied[0]}", "word")
+    return ["", Table(["kernel:name", "metric:word/1", first, over, last], rows, 2)]
 
 
 def _largest_first(answer: Answer) -> tuple[bool, bool, float]:

@@ -11,27 +11,29 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO, cast
 
 from ranksight.core.names import printable, short_names
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-WIDTH = 80
-"""Columns where no terminal reports them."""
+WIDTH = 80  # columns where no terminal reports them
 WIDEST = 160
 NARROWEST = 30
 LEAST = {"name": 8, "text": 24}
 """Columns that a cell keeps: names are shortened and texts wrapped to no less."""
-NAME = 16
-"""Columns that a name gets before a text gets more."""
+NAME = 16  # columns that a name gets before a text gets more
 GAP = 2
 PLAINLY: dict[str, Any] = {"width": 4 * WIDEST, "highlight": False, "markup": False, "emoji": False}
 """Of a console that takes text as it is; blocks are laid out here, and what does not fit is left to the terminal."""
 BARS = "▁▂▃▄▅▆▇█"
 PLAINER = str.maketrans(dict(zip(BARS + "…·", "_.,-=+*#~*", strict=True)) | {"²": "^2", "³": "^3", "√": "sqrt "})
 """Replacements of signs that a stream cannot hold."""
+
+
+Kind = Literal["name", "text", "number", "word"]
 
 
 class Cell(NamedTuple):
@@ -43,7 +45,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a :class:`Table`.
+    """A column of a :class:`Table`; as text ``head:kind/spare``, where a number that is never left out is ``head``.
 
     Parameters
     ----------
@@ -57,9 +59,16 @@ class Column:
     """
 
     head: str
-    kind: Literal["name", "text", "number", "word"] = "number"
+    kind: Kind = "number"
     spare: int = 0
     least: int = 0
+
+    @classmethod
+    def read(cls, text: str) -> Column:
+        """The column that a text describes."""
+        rest, _, spare = text.partition("/")
+        head, _, kind = rest.partition(":")
+        return cls(head, cast(Kind, kind or "number"), int(spare or 0))
 
 
 @dataclass(frozen=True)
@@ -69,10 +78,15 @@ class Table:
     `head`: whether heads are printed.
     """
 
-    columns: Sequence[Column]
+    given: Sequence[Column | str]
     rows: Sequence[Sequence[str | Cell]]
     indent: int = 0
     head: bool = True
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """What each column is called and how it is written."""
+        return [Column.read(each) if isinstance(each, str) else each for each in self.given]
 
 
 @dataclass(frozen=True)
@@ -89,8 +103,7 @@ class Text:
     style: str = ""
 
 
-Block = Table | Text | str
-"""What is printed: a string is a paragraph, an empty one an empty line."""
+Block = Table | Text | str  # what is printed: a string is a paragraph, an empty one an empty line
 
 
 def next_step(command: str) -> Text:

@@ -13,8 +13,7 @@ from ranksight.core.names import printable, short_names
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.sweep import Sweep
 
-MOST_CELLS = 96
-"""Rows of a matrix of ranks; more ranks are put together."""
+MOST_CELLS = 96  # rows of a matrix of ranks; more ranks are put together
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from ranksight.reports.measured import Measured
 from ranksight.reports.sweep import Sweep, place, sufficient
 
 Grade = Literal["good", "fair", "poor"]
-FEW = 100.0
-"""Samples for which the standard error of a value is a tenth."""
+FEW = 100.0  # samples for which the standard error of a value is a tenth
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,8 @@ from ranksight.reports.html.writing import cut, whole
 from ranksight.reports.palette import LINES
 from ranksight.reports.plots._axes import legend, micro
 
-DRAWN = 15
-"""Kernels of the figure."""
-LONGEST = 34
-"""Characters of a kernel's name in the figure."""
+DRAWN = 15  # kernels of the figure
+LONGEST = 34  # characters of a kernel's name in the figure
 
 
 def render(comparison: Comparison, at: int) -> str:

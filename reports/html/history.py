@@ -21,16 +21,11 @@ from ranksight.reports.html.writing import cut, whole
 from ranksight.reports.palette import BAND, IDEAL, LINES, PREDICTED
 from ranksight.reports.plots._axes import micro
 
-CURVES = 6
-"""Configurations that are drawn, evenly chosen."""
-NAMED = 12
-"""Experiments that are named below an axis."""
-LONGEST = 14
-"""Characters of a name below an axis."""
-FEW = 2
-"""Configurations that are named in a cell."""
-WIDE, HIGH = 132, 26
-"""Of a kernel's curve, in pixels."""
+CURVES = 6  # configurations that are drawn, evenly chosen
+NAMED = 12  # experiments that are named below an axis
+LONGEST = 14  # characters of a name below an axis
+FEW = 2  # configurations that are named in a cell
+WIDE, HIGH = 132, 26  # of a kernel's curve, in pixels
 
 
 def render(found: History) -> str:

@@ -17,14 +17,11 @@ if TYPE_CHECKING:
 
     from ranksight.reports.sweep import Sweep
 
-NICE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-"""Leading digits of ticks."""
-ROOM = 4.0
-"""Times the supported values that an axis shows of what they do not support."""
+NICE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # leading digits of ticks
+ROOM = 4.0  # times the supported values that an axis shows of what they do not support
 
 
-WIDE = (9.0, 4.2)
-"""Inches of a figure with its legend to the right."""
+WIDE = (9.0, 4.2)  # inches of a figure with its legend to the right
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (6.0, 4.5)) -> Any:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
 
-MOST = 8
-"""Lines of one plot."""
+MOST = 8  # lines of one plot
 
 
 def plot_model(

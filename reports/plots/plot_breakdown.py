@@ -58,5 +58,4 @@ def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
 
 
 EDGE = "#fefefe"
-GLYPH = 0.62
-"""Width of a digit over the size of its font."""
+GLYPH = 0.62  # width of a digit over the size of its font

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 COLOURS = {"L2": PARTS["loads_l2"], "L3": PARTS["loads_l3"], "memory": PARTS["loads_mem"]}
 MARKERS = {"L2": "o", "L3": "s", "memory": "D"}
 HEAVY = 0.01
-LETTER, LINE = 0.0115, 0.055
-"""Width of a letter and height of a line, as parts of the axes."""
+LETTER, LINE = 0.0115, 0.055  # width of a letter and height of a line, as parts of the axes
 NAMED = 8
 
 

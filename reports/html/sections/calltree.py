@@ -12,10 +12,8 @@ from ranksight.reports.html.writing import value
 
 LEAST = 0.5
 """Share of the kernels that are call paths, from which on there is a tree: a name may hold an arrow by chance."""
-DEEPEST = 40
-"""Regions of a path; what is called below is one region."""
-OPEN = 0.1
-"""Share of the program's time from which on a region's callees are shown at once."""
+DEEPEST = 40  # regions of a path; what is called below is one region
+OPEN = 0.1  # share of the program's time from which on a region's callees are shown at once
 
 Node = dict[str, Any]
 

@@ -17,8 +17,7 @@ from ranksight.reports.sweep import place
 from ranksight.reports.traffic import Pairs, Traffic, pairs
 
 MOST = 40
-WAITED = 0.001
-"""Part of a run from which waiting is reported."""
+WAITED = 0.001  # part of a run from which waiting is reported
 
 
 def build(context: Context) -> dict[str, Any] | None:

@@ -23,8 +23,7 @@ NAMES = {
 }
 """Column, its name, and its depth: each is the product of those below it."""
 
-MOST = 9
-"""Rank counts that fit the page side by side."""
+MOST = 9  # rank counts that fit the page side by side
 
 
 def build(context: Context) -> dict[str, Any] | None:

@@ -19,8 +19,7 @@ from ranksight.reports.html.writing import whole
 
 MOST_RUNS = 400
 MOST_FILES = 400
-HASHED = 64 << 20
-"""Bytes up to which files are read for their checksums."""
+HASHED = 64 << 20  # bytes up to which files are read for their checksums
 LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "matplotlib", "jinja2")
 
 

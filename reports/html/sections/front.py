@@ -19,8 +19,7 @@ from ranksight.reports.sweep import RANKS, place, sufficient
 from ranksight.reports.trust import trust
 
 MOST = 5
-OVERLAP = 1.2
-"""Sum of the kernels over the program's time from which they are said to overlap."""
+OVERLAP = 1.2  # sum of the kernels over the program's time from which they are said to overlap
 
 
 def build(context: Context) -> dict[str, Any]:

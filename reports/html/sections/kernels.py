@@ -18,10 +18,8 @@ HELPS = {
     "balance": "even ranks",
 }
 """What is twice as fast, or perfect (:data:`ranksight.analysis.diagnosis.verdicts.CHANGES`)."""
-HELD_UP = ("cache-bound", "latency-bound")
-"""Verdicts that a memory level belongs to."""
-SAVED = 0.005
-"""Part of a kernel's time from which possible savings are reported."""
+HELD_UP = ("cache-bound", "latency-bound")  # verdicts that a memory level belongs to
+SAVED = 0.005  # part of a kernel's time from which possible savings are reported
 
 
 def build(context: Context) -> dict[str, Any] | None:

@@ -16,10 +16,8 @@ from ranksight.reports.palette import LINES
 from ranksight.reports.plots import plot_term
 from ranksight.reports.sweep import Sweep
 
-MOST = min(6, len(LINES))
-"""Kernels that are drawn: those that take most at the target."""
-NAME = 24
-"""Signs of a kernel's name in a legend."""
+MOST = min(6, len(LINES))  # kernels that are drawn: those that take most at the target
+NAME = 24  # signs of a kernel's name in a legend
 TITLES = {
     CPI: "CPI_exec, cycles per instruction without memory stalls",
     BLOCKING: "BF_mem, share of the loads' latencies that the core waits for",
