@@ -38,6 +38,8 @@ EVENT = np.dtype(
 )
 NO_PEER = -(2**31)
 
+_TABLES = {b"RECS": ("records", RECORD), b"PEER": ("peers", PEER), b"EVNT": ("events", EVENT)}
+"""Tables of a thread by the tag of their chunk."""
 PYTHON_SITE = np.dtype([("code", "u8"), ("passed", "u8"), ("text", "S496")])
 
 Array = NDArray[Any]
@@ -104,10 +106,10 @@ def _table(path: Path, tag: bytes, item: int, part: memoryview, dtype: np.dtype[
     return np.frombuffer(part, dtype)
 
 
-def _numbers(path: Path, part: memoryview, names: tuple[str, ...], more: int = 0) -> tuple[int, ...]:
-    if len(part) != 8 * (len(names) + more):
-        raise _damaged(path, 0, f"{len(part)} bytes where {8 * (len(names) + more)} are due")
-    return struct.unpack(f"={len(names)}Q", part[: 8 * len(names)])
+def _numbers(path: Path, part: memoryview, names: tuple[str, ...]) -> dict[str, int]:
+    if len(part) != 8 * len(names):
+        raise _damaged(path, 0, f"{len(part)} bytes where {8 * len(names)} are due")
+    return dict(zip(names, struct.unpack(f"={len(names)}Q", part), strict=True))
 
 
 def _mapping(path: Path, line: str) -> tuple[int, int, int, str]:
@@ -152,8 +154,8 @@ def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]
     python: tuple[str, ...] = ()
     for tag, item, part in chunks:
         if tag == b"HEAD":
-            head = dict(zip(HEAD, _numbers(path, part, HEAD, 1), strict=True))
-            tick = _tick(head, struct.unpack_from("=d", part, 8 * len(HEAD))[0])
+            head = _numbers(path, part, (*HEAD, "estimate"))
+            tick = _tick(head, struct.unpack("=d", struct.pack("=Q", head.pop("estimate")))[0])
         elif tag == b"OPER":
             lines = bytes(part).decode("ascii", "replace").splitlines()
             operations = tuple((name, kind) for name, _, kind in (line.partition("\t") for line in lines))
@@ -163,13 +165,10 @@ def _trace(path: Path, content: memoryview, begin: int) -> tuple[RankTrace, int]
             texts = _table(path, tag, item, part, PYTHON_SITE)["text"].tolist()
             python = tuple(text.decode("utf-8", "replace") for text in texts)
         elif tag == b"THRD":
-            threads.append(ThreadTables(dict(zip(THREAD, _numbers(path, part, THREAD), strict=True))))
-        elif tag == b"RECS" and threads:
-            threads[-1].records = _table(path, tag, item, part, RECORD)
-        elif tag == b"PEER" and threads:
-            threads[-1].peers = _table(path, tag, item, part, PEER)
-        elif tag == b"EVNT" and threads:
-            threads[-1].events = _table(path, tag, item, part, EVENT)
+            threads.append(ThreadTables(_numbers(path, part, THREAD)))
+        elif tag in _TABLES and threads:
+            name, dtype = _TABLES[tag]
+            setattr(threads[-1], name, _table(path, tag, item, part, dtype))
     if not head or not threads or not operations:
         raise _damaged(path, end, "lacks its head, its operations or its tables")
     trace = RankTrace(head, tick, operations, maps, threads, python)
@@ -193,7 +192,6 @@ def _check(path: Path, trace: RankTrace) -> None:
         number = thread.records["key"][1:] >> np.uint64(32) & np.uint64(0xFFFF)
         if number.size and int(number.max()) >= len(trace.operations):
             raise _damaged(path, 0, "a record names an operation that the file does not")
-        if thread.peers.size > 1 and int(thread.peers["record"][1:].max()) >= max(thread.records.size, 1):
-            raise _damaged(path, 0, "a peer belongs to a record that the file does not hold")
-        if thread.events.size and int(thread.events["record"].max()) >= max(thread.records.size, 1):
-            raise _damaged(path, 0, "an event belongs to a record that the file does not hold")
+        for what, records in (("a peer", thread.peers["record"][1:]), ("an event", thread.events["record"])):
+            if records.size and int(records.max()) >= max(thread.records.size, 1):
+                raise _damaged(path, 0, f"{what} belongs to a record that the file does not hold")
