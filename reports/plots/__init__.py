@@ -4,13 +4,11 @@ from ranksight.reports.plots._axes import save_figure
 from ranksight.reports.plots.plot_answers import plot_answers, plot_model, plot_runs
 from ranksight.reports.plots.plot_breakdown import plot_breakdown
 from ranksight.reports.plots.plot_communication import plot_factor, plot_pairs, plot_traffic
-from ranksight.reports.plots.plot_compute import plot_compute
-from ranksight.reports.plots.plot_kernel import plot_kernel, plot_residuals
+from ranksight.reports.plots.plot_kernel import plot_kernel, plot_residuals, plot_term
 from ranksight.reports.plots.plot_prediction import plot_prediction
 from ranksight.reports.plots.plot_ranking import plot_ranking
 from ranksight.reports.plots.plot_roofline import plot_roofline
-from ranksight.reports.plots.plot_terms import plot_term
-from ranksight.reports.plots.plot_validation import plot_validation
+from ranksight.reports.plots.plot_validation import plot_compute, plot_validation
 
 __all__ = [
     "plot_answers",
