@@ -3,10 +3,8 @@
 Where no stalls were counted, a kernel's CPI without stalls is its CPI where memory asks least of it (Panadero et al.,
 minimum CPI); where no cycles were, cycles are time x clock. The model says which it used.
 
-A factor is one number, with the scatter of the configurations as its error: times that were counted follow rates better
-where it changes (:mod:`ranksight.model.kernel_time.counted`). From sampled times it scatters as the samples do. Where
-all configurations agree with one factor within that (chi-squared test), its error is that of the samples; where they do
-not, it is a function of the parameters.
+A factor from sampled times scatters as the samples do. Where all configurations agree with one factor within that
+(chi-squared test), it is that one, with its standard error; only where they do not is it a function of the parameters.
 Samples are Poisson counts: a configuration in which none fell on a kernel counts as one with none, and a kernel with
 few samples is drawn to the cycles per instruction of the whole program (:func:`shrinkage`). Cycles that were sampled
 are treated as times are; sampled stalls and loads add the scatter of their samples to the factor's error.
@@ -55,7 +53,7 @@ MOST = 0.9
 DOUBT = 0.01
 """Probability of samples scattering so much by chance, below which one factor for all configurations is given up."""
 FEWEST = 3
-"""Configurations that show how a factor scatters, or a rate changes."""
+"""Configurations that show how a factor scatters."""
 
 
 def fit_resources(
@@ -118,7 +116,7 @@ def fit_resources(
             part = replace(part, evidence=UNSEEN, spread=SPREAD)
         if equation == "literal":
             part = _literal(part, counted, machine)
-        parts.append(part if _sampled(series, kernel) else replace(part, steady=True))
+        parts.append(part)
     if not parts:
         return None
     return Resources(
@@ -137,9 +135,7 @@ def fit_resources(
     )
 
 
-SPLIT = ("time", "cycles", "stall_cycles")
-"""Metrics that divide a time."""
-_NEEDED = ("instructions", *SPLIT, *LEVELS)
+_NEEDED = ("instructions", "time", "cycles", "stall_cycles", *LEVELS)
 
 
 @dataclass(frozen=True)
@@ -155,12 +151,6 @@ class _Kernel:
     evidence: str
     closure: float = 0.0
     spread: float = 0.0
-
-
-def _sampled(series: Series, kernel: str) -> bool:
-    """Whether a kernel's time is made of samples."""
-    rows = series.rows
-    return any(bool(series.sampled[rows[kernel, name]]) for name in SPLIT if (kernel, name) in rows)
 
 
 def _trend(series: Series, trending: list[_Kernel], **settings: Any) -> Functions | None:
