@@ -67,7 +67,8 @@ def _alone(residuals: Residuals, row: int, start: Array, low: Array, high: Array
     def rest(parameters: lmfit.Parameters) -> Array:
         return residuals(np.array([[parameter.value for parameter in parameters.values()]]), np.array([row]))[0]
 
-    found = lmfit.minimize(rest, given, method="least_squares", max_nfev=CALLS, calc_covar=False)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of correlations that nobody asks for
+        found = lmfit.minimize(rest, given, method="least_squares", max_nfev=CALLS)
     return np.array([parameter.value for parameter in found.params.values()])
 
 
