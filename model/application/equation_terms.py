@@ -82,11 +82,14 @@ def terms_of(
         one = np.ones((len(rows), mixed.value.shape[1]))
         each, frequency = one * (resources.cpi * resources.scale)[rows, None], one * resources.machine.frequency
         mine = places(tuple(timed), resources.kernels)[rows]
-        factors = []
+        factors: list[Array] = []
         for seconds, end in zip(parts.time.interval(level), (mixed.value, mixed.lower, mixed.upper), strict=True):
             seconds = np.where((mine >= 0)[:, None], end[mine], seconds[rows])
             factors.append(ratio(seconds - parts.execution[rows], parts.waiting[rows], 0.0))
-        cpi, blocking, rate = (Forecast.settled(*ends, level) for ends in ((each,) * 3, factors, (frequency,) * 3))
+        middle, low, high = factors
+        cpi, blocking, rate = (
+            Forecast.settled(*ends, level) for ends in ((each,) * 3, (middle, low, high), (frequency,) * 3)
+        )
         names, method = (tuple(np.array(text, dtype=object)[rows]) for text in (resources.kernels, resources.evidence))
         latencies = np.array(resources.machine.latencies)
         blocks.append(Terms(names, cpi, blocking, rate, resources.counted[rows], method, latencies))

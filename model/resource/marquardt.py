@@ -65,11 +65,12 @@ def _alone(residuals: Residuals, row: int, start: Array, low: Array, high: Array
         given.add(f"p{at}", value, min=least, max=most)
 
     def rest(parameters: lmfit.Parameters) -> Array:
-        return residuals(np.array([[parameter.value for parameter in parameters.values()]]), np.array([row]))[0]
+        point = np.array([[float(parameter.value) for parameter in parameters.values()]])
+        return np.asarray(residuals(point, np.array([row]))[0])
 
     with np.errstate(divide="ignore", invalid="ignore"):  # of correlations that nobody asks for
         found = lmfit.minimize(rest, given, method="least_squares", max_nfev=CALLS)
-    return np.array([parameter.value for parameter in found.params.values()])
+    return np.array([float(parameter.value) for parameter in found.params.values()])
 
 
 def derivatives(residuals: Residuals, point: Array, rows: Index, high: Array) -> tuple[Array, Array]:
