@@ -55,7 +55,7 @@ class Spread:
         return Spread(self.centre + by, self.down, self.up)
 
     def wider(self, down: Array, up: Array | None = None) -> Spread:
-        """The same with further deviations downwards and upwards, to both sides alike when one is given."""
+        """The same with further deviations downwards and upwards, the same to both sides when one is given."""
         return Spread(self.centre, np.hypot(self.down, down), np.hypot(self.up, down if up is None else up))
 
 
