@@ -77,7 +77,8 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
     misfit = fitted.pace[rows] * priors.DISCREPANCY - STEADIEST
     missed = np.clip(misfit / (priors.REPEATED - STEADIEST), 0.0, 1.0)[:, None]
     if fitted.lasting is not None:
-        missed *= fitted.lasting.part[rows, None]
+        # What scatter explains may hide a misfit or not, one as likely as the other.
+        missed *= (1 + fitted.lasting.part[rows, None]) / 2
     filling = max(high, fitted.filling)
     full, kept = _full_domain(logs, last, (low, high, filling), points[:, axis])
     likely = (priors.FULL_NODE if fitted.filling else filled(low, high)) * shows(low, fitted.metrics)

@@ -196,3 +196,19 @@ def test_numbers_of_nodes_that_divide_worse_than_those_measured_have_room_upward
     known = fit_series(replace(series, points=x[:, None], values=(10 / x + 1)[None, :, None]))
     assert reach(known.predict(np.array([[26.0]])), "upper") < reach(uneven, "upper")
     assert reach(fitted.predict(np.array([[18.0]])), "upper") < reach(even, "upper") + 0.02
+
+
+def test_scatter_does_not_rule_out_a_domain_that_fills() -> None:
+    """Eight cores, four of which fill the interface; the ranks beyond bring other domains, and times fall with them."""
+    generator, p = np.random.default_rng(5), np.arange(1.0, 9.0)
+
+    def time(ranks: np.ndarray) -> np.ndarray:
+        inside = np.minimum(ranks, 8.0)
+        return np.sqrt(inside**-2.0 + 4.0**-2.0) * inside / ranks
+
+    asked, sure = np.array([16.0, 32.0]), []
+    for _ in range(12):
+        values = time(p)[None, :, None] * np.exp(0.02 * generator.normal(size=(1, 8, 3)))
+        answer = fit_series(Series(("ranks",), p[:, None], values, ("k",), ("time",))).predict(asked[:, None])
+        sure.append((answer.status == 0) & ((time(asked) < answer.lower) | (time(asked) > answer.upper)))
+    assert np.mean(sure) < 0.1
