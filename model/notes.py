@@ -114,7 +114,7 @@ def _filling(model: Model, points: Array) -> str:
     named, goes = some_of([fitted.kernels[row] for row in rows]), "it goes" if len(rows) == 1 else "they go"
     return (
         f"{named}: if {most:g} ranks fill a memory domain (probability {chance:.2f}), {goes} on as in a full one, else "
-        "as the function says; name the machine (ranksight fit --platform) or repeat the runs"
+        "as the function says; name the machine (ranksight fit --platform)"
     )
 
 
