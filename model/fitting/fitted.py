@@ -221,10 +221,13 @@ class Fitted(Keyed):
     def _uneven(self, points: Array) -> Array:
         """Relative standard deviation (s, k), upwards, of times on numbers of ranks that divide worse than those
         measured."""
-        times = behaviours(self.metrics, self.samples) == "time"
+        none = np.zeros((len(self), len(points)))
         if self.primes is None:
-            return np.zeros((len(self), len(points)))
+            return none
         worse = np.asarray((primes_of(points, self.parameters) > np.maximum(self.primes, EVEN)).any(axis=1))
+        if not worse.any():
+            return none
+        times = behaviours(self.metrics, self.samples) == "time"
         return np.where(times[:, None] & worse, priors.UNEVEN, 0.0)
 
     def logs(self, rows: Index, points: Array) -> Array:
