@@ -48,6 +48,11 @@ FORMS_WORTH = 20.0
 """Series that the weights of forms count for, 1, compared with those of the experiment."""
 WORTH = 5.0
 """Series or kernels that other priors count for, 1: the law of the discrepancy, the weights of the laws of a time."""
+PREVALENCE_WORTH = 20.0
+"""Series that the table of means and covariances counts for, 1, compared with those of the experiment."""
+PREVALENCE_OWN = 5.0
+"""Series that those of one experiment count for at the most, 1: kernels of one program on one machine are not
+independent."""
 FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
 REQUIREMENT = 2.0

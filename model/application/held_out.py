@@ -61,7 +61,9 @@ class KernelLaws:
         how = self.settings.get("over_repetitions", "auto")
         latencies = None if machine is None else np.array(machine.latencies)
         closed = self.equation == "closed"
-        counted = learn_counted(
+        # Per unit of work that follows from the parameters alone, a time is a function of these, which is a law already.
+        counting = domains is not None or not set(COUNTS).isdisjoint(series.metrics)
+        counted = None if not counting else learn_counted(
             series,
             latencies if closed else None,
             1.0 if machine is None else machine.frequency,

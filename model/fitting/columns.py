@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored
+from ranksight.model.process.process import Process
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.uncertainty.forecast import NO_DATA
 from ranksight.model.uncertainty.lasting import Lasting
@@ -72,6 +73,7 @@ class PlainColumns(Stored):
     filling: int = 0
     iterations: str | None = None
     lasting: Lasting | None = None
+    processes: tuple[Process, ...] = ()
 
     @classmethod
     def of(cls, fitted: Fitted) -> Self:
@@ -133,6 +135,7 @@ class PlainColumns(Stored):
             and s * int(self.forms.max(initial=1)) * width**2 <= limits.MODEL_NUMBERS
             and (self.iterations is None or self.iterations in self.parameters)
             and (self.lasting is None or self.lasting.of_series(s, m))
+            and all(_within(each.rows, 0, s - 1) and 0 <= each.axis < m for each in self.processes)
         )
 
     def unpacked(self) -> dict[str, Any]:
@@ -215,7 +218,7 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     which = {"weight": form, "variance": form, "freedom": form, "size": form}
     which |= {"members": term, "coefficients": term, "root": corner}
     whole = ("parameters", "space", "terms", "ties", "hidden", "primes", "filling", "iterations", "lasting",
-             "breaks")  # fmt: skip
+             "breaks", "processes")  # fmt: skip
     found: dict[str, Any] = {name: content[name] for name in whole if name in content}
     for name in content.keys() - found.keys():
         column, mine = content[name], which.get(name, rows)
@@ -223,6 +226,9 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     if "lasting" in found:
         held = content["lasting"]
         found["lasting"] = {**held, **{name: held[name][rows] for name in ("logs", "part", "axis")}}
+    if "processes" in content:
+        parts = [(held, np.flatnonzero(np.isin(held["rows"], rows))) for held in content["processes"]]
+        found["processes"] = [_some(held, mine, rows) for held, mine in parts if len(mine)]
     if "breaks" in found:
         del found["breaks"]
         held = content["breaks"]
@@ -232,6 +238,13 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
             below = columns_of(held["below"], mine)
             found["breaks"] = {"rows": place, "axis": held["axis"][mine], "at": held["at"][mine], "below": below}
     return found
+
+
+def _some(held: Mapping[str, Any], mine: Index, rows: Index) -> dict[str, Any]:
+    """The plain data of a process, of its series `mine` alone, which are some of the series `rows`."""
+    whole = ("axis", "x", "terms")
+    found = {name: column if name in whole else column[mine] for name, column in held.items()}
+    return {**found, "rows": np.searchsorted(rows, held["rows"][mine])}
 
 
 def _stretches(lengths: NDArray[Any], rows: Index) -> Index:

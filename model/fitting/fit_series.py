@@ -13,6 +13,7 @@ from ranksight.core.log import progress
 from ranksight.core.metrics import Kind
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
+from ranksight.model.fitting.by_process import by_process, fitted_by_process
 from ranksight.model.fitting.fitted import Fitted, is_positive
 from ranksight.model.fitting.iterations import hidden_slope, lines
 from ranksight.model.fitting.outcome import Searched, fitted_from, joined
@@ -104,6 +105,17 @@ def fit_series(
     positive = is_positive(series.metrics, series.values) | sampled
     groups = _groups(series.metrics, sampled)
     location = noise.locate_groups(series.values, series.worth, series.points, list(groups.values()), over_repetitions)
+    answered = by_process(series, location, space, intervals, line)
+    if answered.any():
+        from ranksight.model.fitting.parallel import join
+
+        parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
+        found = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]))
+        if answered.all():
+            return found
+        settings = {"over_repetitions": over_repetitions, "guide": guide, "segments": segments, "grid": grid}
+        rest = fit_series(series.select(parts[0]), space=space, **settings)
+        return join([rest, found], parts)
     exchanges = _exchanges(series)
     task = _Task(offered, series.points, groups, positive, exchanges, intervals, segments and line != 0, line, grid)
     searched = task.search(location)

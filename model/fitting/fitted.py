@@ -18,6 +18,7 @@ from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import changes
 from ranksight.model.fitting.columns import Columns
+from ranksight.model.process.process import Process
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.noise import behaviours
@@ -85,6 +86,8 @@ class Fitted(Keyed):
     iterations: str | None = None
     """The parameter that everything is a line in: set-up, and as much again with every iteration."""
     lasting: Lasting | None = None  # departures from the functions, and how far they go on
+    processes: tuple[Process, ...] = ()
+    """What answers for series along one parameter; the functions above are what is printed of them."""
     unaffected: Mask | None = None  # (s, m)
     """Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`); None
     where nothing was stated."""
@@ -120,6 +123,13 @@ class Fitted(Keyed):
         at = values(self.terms, points)
         lasting = self.lasting
         before = None if lasting is None else values(self.terms, lasting.points)
+        for process in self.processes:
+            rows = process.rows
+            x = points[:, process.axis]
+            parts = process.components(np.where(x > 0, x, 1.0))
+            value[rows], low[rows], high[rows], form[rows], alone[rows] = mixture_forecast(
+                parts, (fall[rows], rise[rows]), self.positive[rows], level
+            )
         for rows, kept in self._batches(len(points)):
             held = components(
                 at,
@@ -145,6 +155,8 @@ class Fitted(Keyed):
     def _batches(self, points: int) -> Iterator[tuple[Index, Index]]:
         """Series (r,) that keep equally many hypotheses and these (r, c), as many as memory takes at `points`."""
         used = np.count_nonzero(self.weight > 0, axis=1)
+        for process in self.processes:
+            used[process.rows] = 0
         order = np.argsort(-self.weight, axis=1, kind="stable")
         for count in np.unique(used[used > 0]):
             rows = np.flatnonzero(used == count)

@@ -16,6 +16,7 @@ from ranksight.core.log import progress
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import stacked
+from ranksight.model.process.process import Process
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.lasting import Lasting
 
@@ -72,7 +73,18 @@ def pick(fitted: Fitted, rows: Index) -> Fitted:
         columns["unaffected"] = fitted.unaffected[rows]
     if fitted.lasting is not None:
         columns["lasting"] = fitted.lasting.select(rows)
+    columns["processes"] = tuple(_of_rows(fitted.processes, rows))
     return replace(fitted, **columns)
+
+
+def _of_rows(processes: Iterable[Process], rows: Index) -> Iterator[Process]:
+    """The processes of the series `rows`, which become the first, second, ... series."""
+    for process in processes:
+        place = {row: at for at, row in enumerate(process.rows.tolist())}
+        found = [(place[row], at) for at, row in enumerate(rows.tolist()) if row in place]
+        if found:
+            mine, to = np.array(found, dtype=np.intp).T
+            yield process.select(mine, to)
 
 
 _MIXED = ("members", "weight", "coefficient", "root", "variance", "freedom")
@@ -111,6 +123,11 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
         breaks=None,
         below=None,
         below_rows=None,
+        processes=tuple(
+            replace(process, rows=row[process.rows])
+            for part, row in zip(parts, rows, strict=True)
+            for process in part.processes
+        ),
         lasting=Lasting.join([part.lasting for part in parts], [len(part) for part in parts], back),
     )
     broken = [(part, row) for part, row in zip(parts, rows, strict=True) if part.below is not None]

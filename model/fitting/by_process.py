@@ -1,0 +1,103 @@
+"""Series along one coordinate as fitted functions whose answers come from the process (:mod:`ranksight.model.process`).
+
+What stands as their function is what is printed: the closed form nearest to the predicted medians.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.process.fit import fit_process
+from ranksight.model.process.means import along_one
+from ranksight.model.process.process import Process
+from ranksight.model.process.shown import shown
+from ranksight.model.series.noise import Location, behaviours, judge
+from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.slope import primes_of
+
+FEWEST = 3
+"""Configurations below which a series is not answered."""
+
+
+def by_process(series: Series, location: Location, space: object, intervals: bool, line: int | None) -> Mask:
+    """Which series (s,) the process answers: times along one parameter, all of them positive."""
+    none = np.zeros(len(series), dtype=bool)
+    points = series.points
+    if space != "default" or not intervals or line is not None or points.shape[1] != 1 or not (points > 0).all():
+        return none
+    present = location.repeats > 0
+    positive = (np.where(present, location.values, 1.0) > 0).all(axis=1) & present.any(axis=1)
+    return np.asarray(positive & (behaviours(series.metrics, location.samples) == "time"))
+
+
+def fitted_by_process(series: Series, label: str, location: Location) -> Fitted:
+    """The fitted functions of series all of which the process answers; `label`: name of the search space."""
+    count = len(series)
+    x = series.points[:, 0]
+    process = fit_process(x, location, np.arange(count))
+    printed = shown(process)
+    process = replace(process, difference=printed.difference)
+    present = location.repeats > 0
+    measured = present.sum(axis=1)
+    status = np.where(measured < FEWEST, forecast.FEW_POINTS, forecast.OK)
+    quality = judge(location)
+    held_out = process.held_out()
+    values = np.where(present, location.values, np.nan)
+    ends = np.stack([np.where(present, x, np.inf).min(axis=1), np.where(present, x, -np.inf).max(axis=1)], axis=1)
+    many = printed.members.shape[1]
+    hidden = series.hidden
+    slope = np.sqrt((process.weight * process.scales[..., 1] ** 2).sum(axis=1))
+    terms, _ = along_one()
+    return Fitted(
+        parameters=series.parameters,
+        kernels=series.kernels,
+        metrics=series.metrics,
+        space=label,
+        terms=terms,
+        members=printed.members[:, None],
+        weight=np.ones((count, 1)),
+        coefficient=printed.coefficients[:, None],
+        root=np.zeros((count, 1, many, many)),
+        variance=np.maximum(held_out**2, forecast.ROUNDING)[:, None],
+        freedom=np.maximum(measured - 2.0, 1.0)[:, None],
+        press=held_out,
+        adjusted_r2=_explained(process, present),
+        count=measured,
+        status=status,
+        positive=np.ones(count, dtype=bool),
+        trained=ends[:, None],
+        drift=np.repeat(slope[:, None, None], 2, axis=2),
+        pace=np.ones(count),
+        seen=np.stack([np.nanmin(values, axis=1), np.nanmax(values, axis=1)], axis=1),
+        turned=np.zeros(count),
+        within=quality.within,
+        repetitions=quality.repetitions,
+        noisy=quality.noisy,
+        samples=location.samples,
+        primes=primes_of(series.points, series.parameters).max(axis=0, initial=1),
+        hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
+        processes=(process,),
+    )
+
+
+def _explained(process: Process, present: Mask) -> Array:
+    """Part (p,) of the variance of ln y that the latent medians explain, adjusted for two coefficients; NaN where all
+    of the freedom is used or nothing varies."""
+    medians = process.medians(process.x)
+    count = present.sum(axis=1)
+    logs = np.where(present, process.logs, np.nan)
+    total = np.nansum((logs - np.nanmean(logs, axis=1, keepdims=True)) ** 2, axis=1)
+    rest = np.nansum((logs - medians) ** 2, axis=1)
+    known = (count > 2) & (total > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(known, 1 - (rest / (count - 2)) / (total / (count - 1)), np.nan)
+
+
+def rows_of(processes: tuple[Process, ...]) -> Index:
+    """The series that any of the processes answers."""
+    return np.concatenate([np.empty(0, dtype=np.intp), *(process.rows for process in processes)])

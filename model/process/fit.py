@@ -1,0 +1,101 @@
+"""The process of many series: every mean under every covariance, weighed by evidence and prevalence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index
+from ranksight.model import priors
+from ranksight.model.process.means import along_one
+from ranksight.model.process.prevalence import Prevalence, learned
+from ranksight.model.process.process import Process
+from ranksight.model.process.solve import Data, columns, evidence, refined, smoothed
+from ranksight.model.search.terms import values
+from ranksight.model.series.location import Location
+
+SMOOTHING = np.array([(0.03, slope, jobs) for slope in (0.1, 0.4) for jobs in (0.0, 0.01, 0.03, 0.1, 0.3)])
+"""Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
+REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
+"""Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""
+BATCH = 256
+"""Series worked on at once."""
+ROUNDS = 8
+"""Rounds of expectation maximisation over the series of an experiment."""
+
+
+def data_of(x: Array, location: Location) -> Data:
+    """Located values (s, n) at `x` (n,) as the process sees them; all of them positive."""
+    present = location.repeats > 0
+    sizes = np.where(present, location.values, 1.0)
+    logs = np.log(sizes)
+    scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
+    noise = scatter[:, None] * (location.scale / sizes) ** 2 / np.where(present, location.repeats, 1.0)
+    data = Data(np.log(x / x.min())[:, None], logs, np.where(present, noise, np.inf), logs)
+    return smoothed(data, SMOOTHING)
+
+
+def fit_process(
+    x: Array, location: Location, rows: Index, axis: int = 0, prevalence: Prevalence | None = None
+) -> Process:
+    """The process of located series, all of whose values are positive, along a coordinate with values `x` (n,).
+
+    `rows` (s,): which of the fitted series they are. `axis`: of the coordinate. `prevalence`: of means and covariances,
+    the table's when not given; the series themselves update it.
+    """
+    prevalence = learned() if prevalence is None else prevalence
+    terms, members = along_one()
+    data = data_of(x, location)
+    at = values(terms, x[:, None])
+    batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
+    found: list[tuple[Array, ...]] = []
+    for number, batch in enumerate(batches):
+        part = data.part(batch)
+        scores = evidence(part, at, members, prevalence.scales)
+        if number == 0 and len(batch) > 1:
+            prevalence = prevalence.updated(scores, priors.PREVALENCE_WORTH, ROUNDS, priors.PREVALENCE_OWN)
+        found.append(_kept(part, at, members, scores, prevalence))
+    width = max(each[2].shape[1] for each in found)
+    used, scales, weight, coefficients = (
+        np.concatenate([_padded(each[place], width) for each in found]) for place in range(4)
+    )
+    scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
+    noise = np.where(np.isinf(data.noise), np.nan, data.noise)
+    unknown = np.zeros(len(rows))
+    return Process(
+        rows, axis, x, data.logs, noise, data.centre, scatter, terms, used, scales, weight, coefficients, unknown
+    )
+
+
+def _padded(array: Array, width: int) -> Array:
+    """Arrays by series and hypothesis for so many hypotheses; those added weigh nothing."""
+    extra = width - array.shape[1]
+    return np.concatenate([array, np.repeat(array[:, -1:] * (array.ndim > 2), extra, axis=1)], axis=1)
+
+
+def _kept(
+    data: Data, at: Array, members: Index, scores: Array, prevalence: Prevalence
+) -> tuple[Index, Array, Array, Array]:
+    """Members (s, c, q), scales (s, c, 3), weights (s, c) and coefficients (s, c, q) of the heaviest hypotheses."""
+    joint = (scores + prevalence.means[:, None] + prevalence.covariances).reshape(len(scores), -1)
+    order = np.argpartition(-joint, min(REFINED, joint.shape[1]) - 1, axis=1)[:, :REFINED]
+    mean, form = np.unravel_index(order, scores.shape[1:])
+    used, scales = members[mean], prevalence.scales[form]
+    flat = data.part(np.repeat(np.arange(len(order)), order.shape[1]))
+    terms = used.reshape(-1, used.shape[-1])
+    share, _ = columns(np.where(terms[..., None] < 0, 0.0, at[np.maximum(terms, 0)]), flat)
+    solved = refined(flat, share, scales.reshape(-1, 3))
+    log_weight = solved.evidence.reshape(order.shape) + prevalence.means[mean] + prevalence.covariances[form]
+    possible = np.isfinite(np.take_along_axis(joint, order, axis=1)) & np.isfinite(log_weight)
+    log_weight = np.where(possible, log_weight, -np.inf)
+    weight = np.exp(log_weight - special.logsumexp(log_weight, axis=1, keepdims=True))
+    best = np.argsort(-weight, axis=1)[:, :KEPT]
+    weight = np.take_along_axis(weight, best, axis=1)
+    weight = np.where(weight >= np.minimum(LIGHTEST, weight[:, :1]), weight, 0.0)
+    some = max(1, int((weight > 0).sum(axis=1).max()))
+    best, weight = best[:, :some], weight[:, :some]
+    pick = lambda array: np.take_along_axis(array, best[..., None], axis=1)  # noqa: E731
+    coefficients = solved.coefficients.reshape(*order.shape, -1)
+    return pick(used), pick(scales), weight / weight.sum(axis=1, keepdims=True), pick(coefficients)

@@ -1,0 +1,53 @@
+"""Means of a series along one coordinate: sums of one to three terms x^i log2(x)^j, coefficients not negative.
+
+Work that is divided falls with powers between those of surfaces and volumes of a domain, steeper ones where caches hold
+more with every rank; what grows are trees (logarithms), surfaces, volumes, and their sums. Parts between which a short
+table cannot decide are all there: how often each occurs is learned (:mod:`ranksight.model.process.prevalence`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import lru_cache
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index
+from ranksight.model.search.terms import ONE, Factor, write_term
+
+
+def power(exponent: float, logs: float = 0.0) -> Factor:
+    """The term x^exponent log2(x)^logs."""
+    return (exponent, logs, 0.0)
+
+
+FALLING = tuple(power(-n / 12) for n in (24, 18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)) + (power(-1, 1), power(-1, 0.5))
+RISING = tuple(power(n / 12) for n in (1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 30, 36)) + tuple(
+    power(i, j) for i, j in ((0, 0.5), (0, 1), (0, 2), (0.5, 1), (1, 1), (2, 1))
+)
+DIVIDED = (power(-1), power(-2 / 3))
+"""Volumes and surfaces of a divided domain, to which others are added."""
+ADDED = (power(0, 1), power(0, 2), power(1 / 4), power(1 / 3), power(1 / 2), power(2 / 3), power(1), power(2))
+SLOWER = (power(-2 / 3), power(-1 / 2), power(-1 / 3), power(-1, 0.5), power(-1, 1))
+
+
+@lru_cache(maxsize=1)
+def along_one() -> tuple[Array, Index]:
+    """Terms (t, 1, 3) and the means (h, 3) that are sums of them; -1 pads."""
+    single = [(ONE,), *((term,) for term in FALLING + RISING)]
+    with_constant = [(ONE, term) for term in FALLING + RISING]
+    pairs = [pair for pair in itertools.product(DIVIDED, ADDED)]
+    pairs += [(power(-1), term) for term in SLOWER]
+    growth = [(power(0, 1), term) for term in (power(1 / 2), power(1), power(2))]
+    growth += [(power(1), power(2)), (power(1), power(3)), (power(2), power(3)), (power(1), power(1, 1))]
+    several = [*single, *with_constant, *pairs, *growth, *((ONE, *pair) for pair in pairs + growth)]
+    names = list(dict.fromkeys(term for mean in several for term in mean))
+    members = np.full((len(several), 3), -1, dtype=np.intp)
+    for row, mean in enumerate(several):
+        members[row, : len(mean)] = [names.index(term) for term in mean]
+    return np.array(names, dtype=np.float64)[:, None, :], members
+
+
+def text_of(terms: Array, members: Index) -> str:
+    """A mean (q,) over terms (t, 1, 3) as people read it, such as ``1 + x^-1``."""
+    return " + ".join(write_term(terms[at], ("x",)) or "1" for at in members if at >= 0)

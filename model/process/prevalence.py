@@ -1,0 +1,93 @@
+"""How often means and covariances occur among series: learned from whole curves, updated by an experiment's own.
+
+Empirical Bayes by expectation maximisation (Dempster, Laird and Rubin 1977, *Journal of the Royal Statistical Society B*
+39, 1): with E_sh the evidence of hypothesis h for series s, the weights are ``w_h ~ A prior_h + sum_s p_sh``, with ``p_sh
+~ w_h E_sh``. ``python -m benchmarks prevalence`` learns the table of this folder from published curves and writes it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index
+from ranksight.model.process.means import along_one, text_of
+
+FILE = "prevalence.toml"
+TERM_COSTS = (0.0, 1.0, 3.0)
+"""Logarithm of the odds, 1, against means of one, two and three terms before any curve was seen: of more terms there
+are more means."""
+
+
+@dataclass(frozen=True)
+class Prevalence:
+    """Logarithms of the weights of means (h,) and of covariances (g,), and the scales of the latter (g, 3)."""
+
+    means: Array
+    covariances: Array
+    scales: Array
+
+    def of(self, evidence: Array) -> Array:
+        """Posterior weights (s, h, g) of hypotheses with `evidence` (s, h, g)."""
+        joint = evidence + self.means[:, None] + self.covariances
+        total = special.logsumexp(joint.reshape(len(joint), -1), axis=1)
+        return np.asarray(np.exp(joint - np.where(np.isfinite(total), total, 0.0)[:, None, None]))
+
+    def updated(self, evidence: Array, worth: float, rounds: int, most: float = np.inf) -> Prevalence:
+        """The prevalence among series with `evidence` (s, h, g), where this one counts for `worth` series, and the
+        series together for `most` at the most."""
+        first = np.exp(self.means), np.exp(self.covariances)
+        found = self
+        for _ in range(rounds):
+            share = found.of(evidence)
+            total = share.sum()
+            if not total > 0:
+                return self
+            share *= min(1.0, most / total)
+            count = worth + min(total, most)
+            means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
+            covariances = np.log((worth * first[1] + share.sum(axis=(0, 1))) / count)
+            found = Prevalence(means, covariances, self.scales)
+        return found
+
+
+def unlearned(members: Index, scales: Array) -> Prevalence:
+    """The prevalence before any curve: means by their number of terms, covariances alike."""
+    means = -np.array(TERM_COSTS)[(members >= 0).sum(axis=1) - 1]
+    return Prevalence(means - special.logsumexp(means), np.full(len(scales), -np.log(len(scales))), scales)
+
+
+@lru_cache(maxsize=1)
+def learned() -> Prevalence:
+    """The table of this folder."""
+    content = tomllib.loads(resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
+    terms, members = along_one()
+    weights = content["means"]
+    means = np.log(np.array([weights[text_of(terms, mean)] for mean in members]))
+    table = np.array(content["covariances"])
+    return Prevalence(means - special.logsumexp(means), np.log(table[:, -1] / table[:, -1].sum()), table[:, :-1])
+
+
+def written(prevalence: Prevalence, source: str) -> str:
+    """The text of the table; `source` says what it was learned from."""
+    terms, members = along_one()
+    table = np.column_stack([prevalence.scales, np.exp(prevalence.covariances)])
+    rows = zip(members, np.exp(prevalence.means).tolist(), strict=True)
+    return "\n".join(
+        [
+            f"# Written by `python -m benchmarks prevalence` from {source}.",
+            "# Standard deviations of ln y: local departure, slope after an e-fold, between jobs; then the weight.",
+            "covariances = [",
+            *(f"  [{', '.join(f'{number:.4g}' for number in row)}]," for row in table.tolist()),
+            "]",
+            "",
+            "[means]",
+            *(f'"{text_of(terms, mean)}" = {weight:.4g}' for mean, weight in rows),
+            "",
+        ]
+    )

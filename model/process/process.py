@@ -1,0 +1,145 @@
+"""What series are after their values: weighted hypotheses, and the distribution of ln y anywhere along a coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index
+from ranksight.model.plaindata import Stored
+from ranksight.model.process.covariance import smooth, variance
+from ranksight.model.process.solve import Data, Solved, columns, inverse, refined
+from ranksight.model.search.terms import values
+from ranksight.model.uncertainty.mixture import Components, quantile
+
+NORMAL = 30.0
+"""Degrees of freedom of a hypothesis' distribution: the mixture has the tails."""
+SMALLEST = 1e-300
+"""Value that is none, below what a time may be."""
+BATCH = 20_000
+"""Hypotheses x asked values at once."""
+
+
+@dataclass(frozen=True)
+class Process(Stored):
+    """Hypotheses of p series along one coordinate: the mean and the covariance of each, and its weight."""
+
+    rows: Index  # (p,): which of the fitted series they are
+    axis: int  # of the coordinate among the parameters
+    x: Array  # (n,): its values
+    logs: Array  # (p, n): logarithms of the located values; 0 where there is none
+    noise: Array  # (p, n): their variances, without scatter between jobs; infinite, stored as NaN, where there is none
+    centre: Array  # (p, n): where hypotheses were compared (:func:`ranksight.model.process.solve.smoothed`)
+    scatter: Array  # (p,): variance of one repetition's logarithm
+    terms: Array  # (t, 1, 3)
+    members: Index  # (p, c, q): terms of each mean; -1 pads
+    scales: Array  # (p, c, 3): of the parts of its covariance (:data:`ranksight.model.process.covariance.PARTS`)
+    weight: Array  # (p, c)
+    coefficients: Array  # (p, c, q): in units of the largest share of each term
+    difference: Array  # (p,): largest relative difference of the printed function from the medians
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def select(self, places: Index, rows: Index) -> Process:
+        """Some of the series (by their places here), which are `rows` of other fitted ones."""
+        names = ("logs", "noise", "centre", "scatter", "members", "scales", "weight", "coefficients",
+                 "difference")  # fmt: skip
+        return replace(self, rows=rows, **{name: getattr(self, name)[places] for name in names})
+
+    def components(self, x: Array, latent: bool = False) -> Components:
+        """Components (c, p, k) of the distribution of ln y at `x` (k,): of one more run, or of the `latent` function
+        without scatter between jobs and of repetitions."""
+        step = max(1, BATCH // max(1, len(x) * self.weight.shape[1]))
+        parts = [
+            self.select(some, some)._components(x, latent)
+            for some in np.array_split(np.arange(len(self)), max(1, -(-len(self) // step)))
+        ]
+        return Components(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
+
+    def medians(self, x: Array) -> Array:
+        """Medians (p, k) of the logarithm of the latent function at `x` (k,)."""
+        return quantile(0.5, *self.components(x, latent=True))
+
+    def held_out(self) -> Array:
+        """Root mean square (p,) of the errors of ln y where one value at a time is left out, by the heaviest
+        hypothesis: ``r_i / P_ii`` with P the inverse of the covariance of all values (Rasmussen and Williams,
+        *Gaussian Processes for Machine Learning*, 5.12)."""
+        first = replace(self, **{name: getattr(self, name)[:, :1] for name in ("members", "scales", "coefficients")})
+        flat, share, _, _ = first._rows()
+        solved = refined(flat, share, first.scales[:, 0], first.coefficients[:, 0], rounds=1)
+        inverted = inverse(flat, first.scales)[0][:, 0]
+        columns_of = np.swapaxes(solved.columns, 1, 2)
+        turned = inverted @ columns_of
+        whole = inverted - turned @ np.linalg.solve(
+            np.eye(share.shape[1]) + solved.columns @ turned, np.swapaxes(turned, 1, 2)
+        )
+        errors = np.einsum("pnk,pk->pn", whole, solved.data.target) / np.einsum("pnn->pn", whole)
+        present = ~flat.absent
+        return np.asarray(np.sqrt((np.where(present, errors, 0.0) ** 2).sum(axis=1) / present.sum(axis=1)))
+
+    def _components(self, x: Array, latent: bool) -> Components:
+        shape = (*self.weight.shape, len(x))
+        flat, share, unit, used = self._rows()
+        scales = self.scales.reshape(-1, 3)
+        solved = refined(flat, share, scales, self.coefficients.reshape(len(scales), -1), rounds=1)
+        centre, total = _at(flat, solved, scales, self._targets(x, used, unit), np.log(x / self.x.min())[:, None])
+        if not latent:
+            total = total + (scales[:, 2] ** 2 + np.repeat(self.scatter, shape[1]))[:, None]
+        weight = np.broadcast_to(self.weight.T[..., None], (shape[1], shape[0], shape[2]))
+        mean, spread = (np.moveaxis(part.reshape(shape), 1, 0) for part in (centre, np.sqrt(np.maximum(total, 0.0))))
+        return Components(weight, mean, np.maximum(spread, ROUNDED), np.full(mean.shape, NORMAL))
+
+    def _rows(self) -> tuple[Data, Array, Array, Index]:
+        """One hypothesis a row: its data, its columns (f, q, n), their units (f, q), and its terms (f, q)."""
+        count, many, width = self.members.shape
+        noise = np.where(np.isnan(self.noise), np.inf, self.noise)
+        data = Data(np.log(self.x / self.x.min())[:, None], self.logs, noise, self.centre)
+        flat, used = data.part(np.repeat(np.arange(count), many)), self.members.reshape(-1, width)
+        at = values(self.terms, self.x[:, None])[np.maximum(used, 0)]
+        share, unit = columns(np.where(used[..., None] < 0, 0.0, at), flat)
+        return flat, share, unit, used
+
+    def _targets(self, x: Array, used: Index, unit: Array) -> Array:
+        """Columns (f, q, k) of hypotheses at `x` (k,)."""
+        at = values(self.terms, x[:, None])[np.maximum(used, 0)]
+        with np.errstate(over="ignore"):
+            return np.where(used[..., None] < 0, 0.0, at) * np.exp(-unit)[..., None]
+
+    def _fits(self) -> bool:
+        p, n = len(self.rows), len(self.x)
+        c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
+        shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
+        shapes |= {"scales": (p, c, 3), "weight": (p, c), "coefficients": (p, c, q), "difference": (p,)}
+        numbers = ("x", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
+        return (
+            all(getattr(self, name).shape == shape for name, shape in shapes.items())
+            and self.terms.ndim == 3
+            and all(bool(np.isfinite(getattr(self, name)).all()) for name in numbers)
+            and bool((self.x > 0).all() and n)
+            and bool((self.members >= -1).all() and (self.members < len(self.terms)).all())
+            and bool((self.weight >= 0).all() and (self.scatter >= 0).all() and (self.rows >= 0).all())
+        )
+
+
+ROUNDED = 1e-6
+"""Standard deviation of a logarithm, 1, below which none is answered: values were printed with few digits."""
+
+
+def _at(flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) -> tuple[Array, Array]:
+    """Mean and variance (f, k) of the latent ln y of hypotheses one a row, at `asked` (k, 1) e-folds."""
+    inverted = inverse(flat, scales[:, None])[0][:, 0]
+    function = np.maximum(np.einsum("fq,fqk->fk", solved.coefficients, target), SMALLEST)
+    square = scales[:, :2] ** 2
+    ahead = np.einsum("fp,pnk->fnk", square, smooth(flat.u, asked))
+    solved_ahead = inverted @ ahead
+    rest = np.where(flat.absent, 0.0, solved.data.target - np.einsum("fq,fqn->fn", solved.coefficients, solved.columns))
+    with np.errstate(over="ignore"):
+        gradient = target / function[:, None] - solved.columns @ solved_ahead
+        doubt = np.einsum("fqk,fqp,fpk->fk", gradient, solved.spread, gradient)
+    # A sum of uncertain coefficients is nearer to a log-normal law than to a normal one of its logarithm.
+    relative = np.log1p(np.maximum(doubt, 0.0))
+    departure = square @ variance(asked) - np.einsum("fnk,fnk->fk", ahead, solved_ahead)
+    centre = np.log(function) - 0.5 * relative + np.einsum("fn,fnk->fk", rest, solved_ahead)
+    return centre, relative + np.maximum(departure, 0.0)

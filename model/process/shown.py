@@ -1,0 +1,76 @@
+"""The function that is printed: a short closed form fitted to the medians that are predicted.
+
+A mixture has no formula. What people read is the sum of few terms that is nearest to the latent medians over the
+measured range and :data:`BEYOND` times its end, with its largest difference from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index
+from ranksight.model.process.means import along_one
+from ranksight.model.process.process import Process
+from ranksight.model.search.terms import values
+
+BEYOND = 16.0
+"""Factor of the largest measured value up to which the printed function holds."""
+POINTS = 25
+"""Values of the coordinate, evenly apart in the logarithm, that it is fitted at."""
+CLOSE = 0.02
+"""Largest relative difference, 1, with which fewer terms are preferred to a closer sum of more."""
+RIDGE = 1e-9
+"""Part of the normal equations that keeps terms apart that are nearly one."""
+BATCH = 200
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Closed forms of p series."""
+
+    members: Index  # (p, q): terms of :func:`ranksight.model.process.means.along_one`; -1 pads
+    coefficients: Array  # (p, q)
+    difference: Array  # (p,): largest relative difference from the medians
+
+
+def shown(process: Process) -> Shown:
+    """The closed form of every series of a process."""
+    x = np.geomspace(process.x.min(), BEYOND * process.x.max(), POINTS)
+    medians = process.medians(x)
+    terms, members = along_one()
+    batches = np.array_split(np.arange(len(process)), max(1, -(-len(process) // BATCH)))
+    found = [_nearest(medians[batch], values(terms, x[:, None]), members) for batch in batches]
+    return Shown(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+
+def _nearest(medians: Array, at: Array, members: Index) -> tuple[Index, Array, Array]:
+    """Members (p, q), coefficients (p, q) and differences (p,) of the sums of terms `at` (t, k) nearest to `medians`
+    (p, k), logarithms."""
+    share = at[None] * np.exp(-medians)[:, None]
+    unit = share.max(axis=2)
+    share /= unit[..., None]
+    normal, right = share @ np.swapaxes(share, 1, 2), share.sum(axis=2)
+    difference = np.full((len(medians), len(members)), np.inf)
+    coefficients = np.zeros((len(medians), *members.shape))
+    sizes = (members >= 0).sum(axis=1)
+    for size in np.unique(sizes):
+        rows = np.flatnonzero(sizes == size)
+        these = members[rows, :size]
+        matrix = normal[:, these[:, :, None], these[:, None, :]]
+        matrix = matrix * (1 + RIDGE * np.eye(size))
+        each = np.linalg.solve(matrix, right[:, these][..., None])[..., 0]
+        function = np.einsum("phq,phqk->phk", each, share[:, these])
+        apart = np.abs(np.log(np.maximum(function, 1e-9))).max(axis=2)
+        difference[:, rows] = np.where((each >= 0).all(axis=2), apart, np.inf)
+        coefficients[:, rows, :size] = each
+    # The fewest terms that are close, else the closest.
+    least = difference.min(axis=1, keepdims=True)
+    good = difference <= np.maximum(CLOSE / 2, least)
+    order = np.where(good, sizes + difference / (1 + difference), np.inf)
+    best = order.argmin(axis=1)
+    rows = np.arange(len(medians))
+    used = members[best]
+    scaled = coefficients[rows, best] / np.where(used >= 0, np.take_along_axis(unit, np.maximum(used, 0), axis=1), 1.0)
+    return used, np.where(used >= 0, scaled, 0.0), np.expm1(difference[rows, best])

@@ -1,0 +1,201 @@
+"""Generalised least squares of all means under all covariances of a batch of series, in closed form.
+
+About functions f0 near the values, a mean f of terms t with coefficients c, times exp(d + e), is linear:
+
+    z = 1 + ln y - ln f0 = (t(x) / f0) c + d + e,    c ~ N+(0, 1) in units of the largest share that the term has,
+
+d + e normal with covariance K. With D the columns t / f0 in those units, G = D' K^-1 D and b = D' K^-1 z,
+
+    ln p(y) = -1/2 (z' K^-1 z - b' P^-1 b) - 1/2 ln |K| - 1/2 ln |P| + ln p(c >= 0),    P = I + G
+
+(Bayesian linear regression: Bishop, *Pattern Recognition and Machine Learning*, 3.3 and 3.5). That coefficients are not
+negative is taken in one after the other by matching the moments of the truncated normal law (assumed-density filtering;
+Minka 2001, *Expectation propagation for approximate Bayesian inference*, section 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.model.process.covariance import smooth
+
+ROUNDING = 1e-8
+"""Variance of a logarithm, 1, that printed numbers of few digits have."""
+ABSENT = 1e6
+"""Variance of a value that was not measured: it moves nothing."""
+LEAST = 1e-9
+"""Part of the value that a function has at least where it is made linear."""
+VAGUE = 1e-4
+"""Precision of level and slope of a power law before the data, 1: none to speak of."""
+ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
+
+
+@dataclass(frozen=True)
+class Data:
+    """Logarithms of s series at n configurations, as the process sees them."""
+
+    u: Array  # (n, m): e-folds of the coordinates from the first values
+    logs: Array  # (s, n): of the located values; 0 where there is none
+    noise: Array  # (s, n): variance of each, without scatter between jobs; infinite where there is none
+    centre: Array  # (s, n): logarithms of functions near the values, at which the model is made linear
+
+    @property
+    def absent(self) -> Mask:
+        """Where nothing was measured (s, n)."""
+        return np.isinf(self.noise)
+
+    def part(self, rows: Index) -> Data:
+        """The same of some series."""
+        return Data(self.u, self.logs[rows], self.noise[rows], self.centre[rows])
+
+    @property
+    def target(self) -> Array:
+        """What the linear model has to meet (s, n): 1 + ln y - ln f0; 0 where nothing was measured."""
+        return np.where(self.absent, 0.0, 1 + self.logs - self.centre)
+
+
+def inverse(data: Data, scales: Array) -> tuple[Array, Array]:
+    """Inverse (s, c, n, n) and logarithm of the determinant (s, c) of the covariance of the values, for `scales`
+    (s or 1, c, 3) of the parts of :mod:`ranksight.model.process.covariance`."""
+    square = scales**2
+    smoothed = np.einsum("scp,pnk->scnk", square[..., :2], smooth(data.u, data.u))
+    noise = np.where(data.absent, ABSENT, data.noise)
+    diagonal = noise[:, None, :] + square[..., 2:3] + ROUNDING
+    total = smoothed + diagonal[..., None] * np.eye(len(data.u))
+    return np.linalg.inv(total), np.linalg.slogdet(total)[1]
+
+
+def columns(values: Array, data: Data) -> tuple[Array, Array]:
+    """Terms (t, n) or (s, t, n) over the measured values, (s, t, n), in units of the largest share of each, and the
+    logarithm of that unit, (s, t)."""
+    with np.errstate(divide="ignore"):
+        size = np.log(np.maximum(values, 0.0)) - data.centre[:, None, :]
+    unit = np.where(data.absent[:, None, :], -np.inf, size).max(axis=2)
+    unit = np.where(np.isfinite(unit), unit, 0.0)
+    share = np.exp(np.minimum(size - unit[..., None], 0.0))
+    return np.where(data.absent[:, None, :], 0.0, share), unit
+
+
+def solved(normal: Array, right: Array, whole: Array) -> tuple[Array, Array, Array]:
+    """Logarithm of the evidence (...), coefficients (..., q) and their covariance (..., q, q) from G (..., q, q), b
+    (..., q) and z' K^-1 z (...); the part of the evidence that all means of a covariance share is left out."""
+    count = right.shape[-1]
+    joint = np.empty((*right.shape[:-1], count + 1, count + 1))
+    joint[..., :count, :count] = normal + np.eye(count)
+    joint[..., :count, count] = joint[..., count, :count] = right
+    joint[..., count, count] = whole
+    log_determinant = _sweep(joint, count)
+    mean, spread = joint[..., :count, count], -joint[..., :count, :count]
+    score = -0.5 * joint[..., count, count] - 0.5 * log_determinant
+    for at in range(count):
+        deviation = np.sqrt(np.maximum(spread[..., at, at], 1e-300))
+        z = np.clip(mean[..., at] / deviation, -30.0, 30.0)
+        mass = np.asarray(special.log_ndtr(z))
+        ratio = np.exp(-0.5 * z**2 - mass) / ROOT_TWO_PI
+        score = score + np.log(2.0) + mass
+        column = spread[..., :, at] / deviation[..., None]
+        mean = mean + column * ratio[..., None]
+        spread = spread - (ratio * (ratio + z))[..., None, None] * column[..., :, None] * column[..., None, :]
+    return score, np.maximum(mean, 0.0), spread
+
+
+def _sweep(joint: Array, count: int) -> Array:
+    """Sweep the first `count` pivots of matrices (..., q + 1, q + 1) in place; the logarithm of their product (...).
+
+    The last column then holds the solution, its end the Schur complement, the rest minus the inverse. Elimination
+    without pivoting is stable for positive definite matrices (Higham, *Accuracy and Stability of Numerical Algorithms*,
+    10.1), and for few rows many times faster than a call a matrix; an inverse times b would not be.
+    """
+    log_determinant = np.zeros(joint.shape[:-2])
+    for at in range(count):
+        pivot = np.maximum(joint[..., at, at], 1.0)  # no pivot of 1 + G is smaller
+        log_determinant += np.log(pivot)
+        row = joint[..., at, :] / pivot[..., None]
+        column = joint[..., :, at].copy()
+        joint -= column[..., :, None] * row[..., None, :]
+        joint[..., at, :] = row
+        joint[..., :, at] = row
+        joint[..., at, at] = -1 / pivot
+    return log_determinant
+
+
+def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
+    """Logarithm of the evidence (s, h, g) of means `members` (h, q) over terms `values` (t, n) under `covariances`
+    (g, 3); -1 pads members; minus infinity where a mean has more terms than a series has values."""
+    share, _ = columns(values, data)
+    inverted, log_determinant = inverse(data, covariances[None])
+    present = ~data.absent
+    goal = data.target
+    turned = share[:, None] @ inverted
+    normal = turned @ np.swapaxes(share, 1, 2)[:, None]
+    right = (turned * goal[:, None, None, :]).sum(axis=-1)
+    whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
+    sizes = (members >= 0).sum(axis=1)
+    found = np.full((len(data.logs), len(members), len(covariances)), -np.inf)
+    for size in np.unique(sizes):
+        rows = np.flatnonzero(sizes == size)
+        these = members[rows, :size]
+        each, _, _ = solved(
+            normal[:, :, these[:, :, None], these[:, None, :]],
+            right[:, :, these],
+            whole[..., None],
+        )
+        found[:, rows] = np.swapaxes(each - 0.5 * log_determinant[..., None], 1, 2)
+        few = present.sum(axis=1) < size
+        found[np.ix_(few, rows)] = -np.inf
+    return np.where(np.isfinite(found), found, -np.inf)
+
+
+def smoothed(data: Data, covariances: Array) -> Data:
+    """The series with `centre` what a power law with any departure and scatter of `covariances` (g, 3) leaves of the
+    values without scatter: the posterior mean, averaged by evidence."""
+    present = ~data.absent
+    line = np.stack([np.ones(len(data.u)), *data.u.T])[None] * present[:, None]
+    logs = np.where(present, data.logs, 0.0)
+    level = logs.sum(axis=1, keepdims=True) / np.maximum(present.sum(axis=1, keepdims=True), 1)
+    rest = np.where(present, logs - level, 0.0)
+    inverted, log_determinant = inverse(data, covariances[None])
+    turned = line[:, None] @ inverted
+    normal = turned @ np.swapaxes(line, 1, 2)[:, None] + VAGUE * np.eye(line.shape[1])
+    found = np.linalg.solve(normal, (turned @ rest[:, None, :, None]))[..., 0]
+    apart = rest[:, None] - np.einsum("sgq,sqn->sgn", found, line)
+    pull = np.einsum("sgnk,sgk->sgn", inverted, apart)
+    score = -0.5 * (apart * pull).sum(axis=-1) - 0.5 * log_determinant - 0.5 * np.linalg.slogdet(normal)[1]
+    weight = np.exp(score - score.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    scatter = np.where(data.absent, 0.0, data.noise)[:, None, :] + covariances[None, :, 2:3] ** 2 + ROUNDING
+    centre = logs - np.einsum("sg,sgn->sn", weight, scatter * pull)
+    return replace(data, centre=np.where(present, centre, level))
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One hypothesis a row, solved about its own function."""
+
+    evidence: Array  # (f,)
+    coefficients: Array  # (f, q): in units of the terms' largest shares
+    spread: Array  # (f, q, q): their covariance
+    data: Data  # made linear at the function
+    columns: Array  # (f, q, n): there
+
+
+def refined(data: Data, share: Array, scales: Array, coefficients: Array | None = None, rounds: int = 2) -> Solved:
+    """Solve one hypothesis a row by `rounds` of Gauss and Newton about its own function, from `coefficients` (f, q) or
+    those about `data.centre`; `share` (f, q, n) are its columns at `data.centre`, `scales` (f, 3) its covariance."""
+    inverted, log_determinant = inverse(data, scales[:, None])
+    inverted, first = inverted[:, 0], data.centre
+    for _ in range(rounds + (coefficients is None)):
+        if coefficients is not None:
+            function = np.einsum("fq,fqn->fn", coefficients, share)
+            data = replace(data, centre=first + np.log(np.maximum(function, LEAST)))
+        here = share * np.exp(first - data.centre)[:, None]
+        turned = here @ inverted
+        goal = data.target
+        whole = np.einsum("fn,fnk,fk->f", goal, inverted, goal)
+        right = (turned * goal[:, None]).sum(axis=-1)
+        score, coefficients, spread = solved(turned @ np.swapaxes(here, 1, 2), right, whole)
+    return Solved(score - 0.5 * log_determinant[:, 0], coefficients, spread, data, here)
