@@ -29,6 +29,7 @@ BENCHMARKS = (
     "shrinkage",
     "synthetic_nodes",
     "choices",
+    "prevalence",
     "ablation",
     "synthetic",
     "late_changes",

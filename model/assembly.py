@@ -242,7 +242,6 @@ def assemble(
     series = sampled.series
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
-    model = replace(model, fitted=replace(model.fitted, filling=0 if domains is None else domains.filling))
     insufficient = int((model.fitted.status != 0).sum())
     log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
     functions = structured(

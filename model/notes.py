@@ -8,9 +8,6 @@ import numpy as np
 
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
-from ranksight.core.units import some_of
-from ranksight.model import priors
-from ranksight.model.fitting.changing import changes
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import notes_of
 from ranksight.model.series.computation import THREADS, cores
@@ -24,8 +21,6 @@ HELD = 1e-4
 counts (Ding et al. 2018, section 2). Above, how much a kernel waits depends on what else is in the caches, and the
 paper predicts the sum alone; over which kernels and ranks it takes E is not said there. Here it is the largest of all
 kernels and configurations measured."""
-DECISIVE = 0.1
-"""Logarithm of the ratio of two times, 1, from which on it is said what decides between them."""
 SMALL = 0.01
 """Share of all loads below which a kernel does not count."""
 
@@ -44,7 +39,6 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         *notes_of(model.contradictions),
         _outgrown(model, points),
         _crowded(model, points),
-        _filling(model, points),
         _changing(model, points),
         _teams(model, points),
         partners(model, points),
@@ -96,26 +90,6 @@ def _crowded(model: Model, points: Array) -> str:
     at_work = cores(points, model.parameters)
     _, worth = cache.spilled(model.functions.predict(points), model.functions.rows, at_work)
     return cache.remark(at_work, worth)
-
-
-def _filling(model: Model, points: Array) -> str:
-    """Kernels whose times depend on whether the runs filled a memory domain, on a machine that is not described."""
-    fitted = model.fitted
-    change = None if fitted.filling else changes(fitted, points)
-    if change is None:
-        return ""
-    full, kept, said = change.share[0], change.centre[0], fitted.at_training(points)
-    apart = np.where((full > priors.SHOWN) & (said > 0), np.abs(np.log(np.where(said > 0, said, 1.0)) - kept), 0.0)
-    rows = np.flatnonzero(apart.max(axis=1, initial=0.0) > DECISIVE)
-    if not len(rows):
-        return ""
-    rows = rows[np.argsort(-said[rows].max(axis=1), kind="stable")]
-    most, chance = model.training.max(), full[rows].max()
-    named, goes = some_of([fitted.kernels[row] for row in rows]), "it goes" if len(rows) == 1 else "they go"
-    return (
-        f"{named}: if {most:g} ranks fill a memory domain (probability {chance:.2f}), {goes} on as in a full one, else "
-        "as the function says; name the machine (ranksight fit --platform)"
-    )
 
 
 def _changing(model: Model, points: Array) -> str:

@@ -48,11 +48,6 @@ FORMS_WORTH = 20.0
 """Series that the weights of forms count for, 1, compared with those of the experiment."""
 WORTH = 5.0
 """Series or kernels that other priors count for, 1: the law of the discrepancy, the weights of the laws of a time."""
-PREVALENCE_WORTH = 20.0
-"""Series that the table of means and covariances counts for, 1, compared with those of the experiment."""
-PREVALENCE_OWN = 5.0
-"""Series that those of one experiment count for at the most, 1: kernels of one program on one machine are not
-independent."""
 FOREIGN_GRID = 0.02
 """Probability that what goes by a process grid goes by another one than most kernels do, 1."""
 REQUIREMENT = 2.0
@@ -200,9 +195,6 @@ FULL_NODE = 3 / 4
 times of its ranks by :data:`REPEATED` or more, beyond the scatter of repetitions; none where it meets them exactly, as
 that of work with a serial part. By the rule of succession (2 + 1) / (2 + 2), as it stayed in both sources with
 measurements beyond (six programs of SPEChpc by strong scaling, LULESH by weak scaling)."""
-FULL_NODE_SPREAD = 0.05
-"""Standard deviation of the slope of ln y over ln x around it, 1: messages and caches that further domains add; 1.48
-times the median deviation is 0.07 of SPEChpc's programs and 0.04 of LULESH's kernels."""
 ONE_DOMAIN = 16.0
 """Ranks that fill a memory domain of a node that no platform describes and still lie within one, 1: the chance that
 runs fill it rises evenly in the logarithm from one rank on, that of lying within one falls from there to none at

@@ -61,7 +61,7 @@ class KernelLaws:
         how = self.settings.get("over_repetitions", "auto")
         latencies = None if machine is None else np.array(machine.latencies)
         closed = self.equation == "closed"
-        # Per unit of work that follows from the parameters alone, a time is a function of these, which is a law already.
+        # A cost per unit of work that nobody counted is a function of the parameters, which is a law already.
         counting = domains is not None or not set(COUNTS).isdisjoint(series.metrics)
         counted = None if not counting else learn_counted(
             series,
@@ -156,7 +156,7 @@ class KernelLaws:
         laws = replace(self, readings=readings, sampled=Sampled(part, samples), slowest=slowest).fit()
         wanted = np.isin(np.array(part.metrics, dtype=object), ("time", "loads", *LEVELS, *COUNTS))
         fitted = fit_varied(part.select(wanted), **self.settings)
-        functions = Functions(replace(fitted, filling=0 if self.domains is None else self.domains.filling))
+        functions = Functions(fitted)
         away = series.points[~keep]
         truth = _times(series, kernels)[:, ~keep]
         found = laws.laws_at(functions.predict(away), functions, away)

@@ -9,11 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Mask
 from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.process.fit import fit_process
+from ranksight.model.process.changepoint import changepoints
+from ranksight.model.process.fit import data_of, fit_process
 from ranksight.model.process.means import along_one
-from ranksight.model.process.process import Process
+from ranksight.model.process.posterior import Process
+from ranksight.model.process.prevalence import learned
 from ranksight.model.process.shown import shown
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
@@ -36,7 +38,28 @@ def by_process(series: Series, location: Location, space: object, intervals: boo
 
 
 def fitted_by_process(series: Series, label: str, location: Location) -> Fitted:
-    """The fitted functions of series all of which the process answers; `label`: name of the search space."""
+    """The fitted functions of series all of which the process answers; `label`: name of the search space.
+
+    Where a series becomes another within the range, what is beyond follows from the values from there on alone.
+    """
+    x = series.points[:, 0]
+    order = np.argsort(x)
+    breaks = changepoints(x[order], data_of(x, location).ordered(order), learned())
+    rows = np.flatnonzero(~np.isnan(breaks))
+    if not len(rows):
+        return _fitted(series, label, location)
+    left = x[None] < breaks[:, None]
+    above = _fitted(series, label, replace(location, repeats=np.where(left, 0.0, location.repeats)))
+    part = location.part(rows)
+    below = _fitted(series.select(rows), label, replace(part, repeats=np.where(left[rows], part.repeats, 0.0)))
+    above.trained[rows, :, 0] = below.trained[:, :, 0]
+    above.seen[rows, 0] = np.minimum(above.seen[rows, 0], below.seen[:, 0])
+    above.seen[rows, 1] = np.maximum(above.seen[rows, 1], below.seen[:, 1])
+    above.count[rows] += below.count
+    return replace(above, breaks=breaks[:, None], below=below, below_rows=rows)
+
+
+def _fitted(series: Series, label: str, location: Location) -> Fitted:
     count = len(series)
     x = series.points[:, 0]
     process = fit_process(x, location, np.arange(count))
@@ -52,13 +75,12 @@ def fitted_by_process(series: Series, label: str, location: Location) -> Fitted:
     many = printed.members.shape[1]
     hidden = series.hidden
     slope = np.sqrt((process.weight * process.scales[..., 1] ** 2).sum(axis=1))
-    terms, _ = along_one()
     return Fitted(
         parameters=series.parameters,
         kernels=series.kernels,
         metrics=series.metrics,
         space=label,
-        terms=terms,
+        terms=along_one()[0],
         members=printed.members[:, None],
         weight=np.ones((count, 1)),
         coefficient=printed.coefficients[:, None],
@@ -97,7 +119,3 @@ def _explained(process: Process, present: Mask) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(known, 1 - (rest / (count - 2)) / (total / (count - 1)), np.nan)
 
-
-def rows_of(processes: tuple[Process, ...]) -> Index:
-    """The series that any of the processes answers."""
-    return np.concatenate([np.empty(0, dtype=np.intp), *(process.rows for process in processes)])

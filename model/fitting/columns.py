@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ranksight.core import limits
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored
-from ranksight.model.process.process import Process
+from ranksight.model.process.posterior import Process
 from ranksight.model.search.gridterms import GRID_TERMS
 from ranksight.model.uncertainty.forecast import NO_DATA
 from ranksight.model.uncertainty.lasting import Lasting
@@ -70,7 +70,6 @@ class PlainColumns(Stored):
     hidden: Array | None = None
     ties: Array | None = None
     unaffected: Mask | None = None
-    filling: int = 0
     iterations: str | None = None
     lasting: Lasting | None = None
     processes: tuple[Process, ...] = ()
@@ -217,7 +216,7 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     term, corner = _stretches(size, form), _stretches(size.astype(np.intp) * (size + 1) // 2, form)
     which = {"weight": form, "variance": form, "freedom": form, "size": form}
     which |= {"members": term, "coefficients": term, "root": corner}
-    whole = ("parameters", "space", "terms", "ties", "hidden", "primes", "filling", "iterations", "lasting",
+    whole = ("parameters", "space", "terms", "ties", "hidden", "primes", "iterations", "lasting",
              "breaks", "processes")  # fmt: skip
     found: dict[str, Any] = {name: content[name] for name in whole if name in content}
     for name in content.keys() - found.keys():

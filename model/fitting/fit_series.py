@@ -113,8 +113,9 @@ def fit_series(
         found = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]))
         if answered.all():
             return found
-        settings = {"over_repetitions": over_repetitions, "guide": guide, "segments": segments, "grid": grid}
-        rest = fit_series(series.select(parts[0]), space=space, **settings)
+        rest = fit_series(
+            series.select(parts[0]), over_repetitions=over_repetitions, guide=guide, segments=segments, grid=grid
+        )
         return join([rest, found], parts)
     exchanges = _exchanges(series)
     task = _Task(offered, series.points, groups, positive, exchanges, intervals, segments and line != 0, line, grid)

@@ -18,7 +18,7 @@ from ranksight.model import priors
 from ranksight.model.fitting.abstaining import abstain
 from ranksight.model.fitting.changing import changes
 from ranksight.model.fitting.columns import Columns
-from ranksight.model.process.process import Process
+from ranksight.model.process.posterior import Process
 from ranksight.model.search.terms import values, write_term
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.noise import behaviours
@@ -82,7 +82,6 @@ class Fitted(Keyed):
     below: Fitted | None = None
     below_rows: Index | None = None
     ties: Array | None = None  # (q, 1 + m): parameters that varied together only (:mod:`ranksight.model.fitting.ties`)
-    filling: int = 0  # ranks that fill a memory domain of the machine; 0 where no machine is described
     iterations: str | None = None
     """The parameter that everything is a line in: set-up, and as much again with every iteration."""
     lasting: Lasting | None = None  # departures from the functions, and how far they go on

@@ -16,7 +16,7 @@ from ranksight.core.log import progress
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.outcome import stacked
-from ranksight.model.process.process import Process
+from ranksight.model.process.posterior import Process
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty.lasting import Lasting
 

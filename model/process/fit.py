@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
-from ranksight.model import priors
 from ranksight.model.process.means import along_one
+from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import Prevalence, learned
-from ranksight.model.process.process import Process
 from ranksight.model.process.solve import Data, columns, evidence, refined, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.location import Location
@@ -22,8 +22,6 @@ REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 """Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""
 BATCH = 256
 """Series worked on at once."""
-ROUNDS = 8
-"""Rounds of expectation maximisation over the series of an experiment."""
 
 
 def data_of(x: Array, location: Location) -> Data:
@@ -43,23 +41,21 @@ def fit_process(
     """The process of located series, all of whose values are positive, along a coordinate with values `x` (n,).
 
     `rows` (s,): which of the fitted series they are. `axis`: of the coordinate. `prevalence`: of means and covariances,
-    the table's when not given; the series themselves update it.
+    the table's when not given. Series of one experiment do not update it: they are too much alike to count as many.
     """
     prevalence = learned() if prevalence is None else prevalence
     terms, members = along_one()
     data = data_of(x, location)
     at = values(terms, x[:, None])
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
-    found: list[tuple[Array, ...]] = []
-    for number, batch in enumerate(batches):
+    found: list[tuple[Index, Array, Array, Array]] = []
+    for batch in batches:
         part = data.part(batch)
         scores = evidence(part, at, members, prevalence.scales)
-        if number == 0 and len(batch) > 1:
-            prevalence = prevalence.updated(scores, priors.PREVALENCE_WORTH, ROUNDS, priors.PREVALENCE_OWN)
         found.append(_kept(part, at, members, scores, prevalence))
-    width = max(each[2].shape[1] for each in found)
+    width = max(weight.shape[1] for _, _, weight, _ in found)
     used, scales, weight, coefficients = (
-        np.concatenate([_padded(each[place], width) for each in found]) for place in range(4)
+        np.concatenate([_padded(part, width) for part in each]) for each in zip(*found, strict=True)
     )
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
@@ -69,7 +65,7 @@ def fit_process(
     )
 
 
-def _padded(array: Array, width: int) -> Array:
+def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
     """Arrays by series and hypothesis for so many hypotheses; those added weigh nothing."""
     extra = width - array.shape[1]
     return np.concatenate([array, np.repeat(array[:, -1:] * (array.ndim > 2), extra, axis=1)], axis=1)
@@ -96,6 +92,11 @@ def _kept(
     weight = np.where(weight >= np.minimum(LIGHTEST, weight[:, :1]), weight, 0.0)
     some = max(1, int((weight > 0).sum(axis=1).max()))
     best, weight = best[:, :some], weight[:, :some]
-    pick = lambda array: np.take_along_axis(array, best[..., None], axis=1)  # noqa: E731
     coefficients = solved.coefficients.reshape(*order.shape, -1)
-    return pick(used), pick(scales), weight / weight.sum(axis=1, keepdims=True), pick(coefficients)
+    chosen = best[..., None]
+    return (
+        np.take_along_axis(used, chosen, axis=1),
+        np.take_along_axis(scales, chosen, axis=1),
+        weight / weight.sum(axis=1, keepdims=True),
+        np.take_along_axis(coefficients, chosen, axis=1),
+    )

@@ -14,6 +14,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.search.terms import ONE, Factor, write_term
+from ranksight.model.spaces.default import GROWING, STEEP
 
 
 def power(exponent: float, logs: float = 0.0) -> Factor:
@@ -21,10 +22,11 @@ def power(exponent: float, logs: float = 0.0) -> Factor:
     return (exponent, logs, 0.0)
 
 
-FALLING = tuple(power(-n / 12) for n in (24, 18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)) + (power(-1, 1), power(-1, 0.5))
-RISING = tuple(power(n / 12) for n in (1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 30, 36)) + tuple(
-    power(i, j) for i, j in ((0, 0.5), (0, 1), (0, 2), (0.5, 1), (1, 1), (2, 1))
-)
+TWELFTHS = (24, 18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)
+FALLING = (*(power(-n / 12) for n in TWELFTHS), power(-1, 1), power(-1, 0.5))
+SLOW = tuple(power(n / 12) for n in (1, 2)) + (power(0, 0.5),)
+"""Growth slower than the terms of Extra-P (:data:`ranksight.model.spaces.default.GROWING`)."""
+RISING = (*SLOW, *GROWING, *STEEP)
 DIVIDED = (power(-1), power(-2 / 3))
 """Volumes and surfaces of a divided domain, to which others are added."""
 ADDED = (power(0, 1), power(0, 2), power(1 / 4), power(1 / 3), power(1 / 2), power(2 / 3), power(1), power(2))
@@ -36,7 +38,7 @@ def along_one() -> tuple[Array, Index]:
     """Terms (t, 1, 3) and the means (h, 3) that are sums of them; -1 pads."""
     single = [(ONE,), *((term,) for term in FALLING + RISING)]
     with_constant = [(ONE, term) for term in FALLING + RISING]
-    pairs = [pair for pair in itertools.product(DIVIDED, ADDED)]
+    pairs = list(itertools.product(DIVIDED, ADDED))
     pairs += [(power(-1), term) for term in SLOWER]
     growth = [(power(0, 1), term) for term in (power(1 / 2), power(1), power(2))]
     growth += [(power(1), power(2)), (power(1), power(3)), (power(2), power(3)), (power(1), power(1, 1))]

@@ -1,8 +1,9 @@
-"""How often means and covariances occur among series: learned from whole curves, updated by an experiment's own.
+"""How often means and covariances occur among series: learned from whole curves.
 
-Empirical Bayes by expectation maximisation (Dempster, Laird and Rubin 1977, *Journal of the Royal Statistical Society B*
-39, 1): with E_sh the evidence of hypothesis h for series s, the weights are ``w_h ~ A prior_h + sum_s p_sh``, with ``p_sh
-~ w_h E_sh``. ``python -m benchmarks prevalence`` learns the table of this folder from published curves and writes it.
+Empirical Bayes by expectation maximisation (Dempster, Laird and Rubin 1977, *Journal of the Royal Statistical Society
+B* 39, 1): with E_sh the evidence of hypothesis h for series s, weights are ``w_h ~ A prior_h + sum_s p_sh``, with
+``p_sh ~ w_h E_sh``. ``python -m benchmarks prevalence`` learns the table of this folder from published curves and
+writes it.
 """
 
 from __future__ import annotations
@@ -38,18 +39,13 @@ class Prevalence:
         total = special.logsumexp(joint.reshape(len(joint), -1), axis=1)
         return np.asarray(np.exp(joint - np.where(np.isfinite(total), total, 0.0)[:, None, None]))
 
-    def updated(self, evidence: Array, worth: float, rounds: int, most: float = np.inf) -> Prevalence:
-        """The prevalence among series with `evidence` (s, h, g), where this one counts for `worth` series, and the
-        series together for `most` at the most."""
+    def updated(self, evidence: Array, worth: float, rounds: int) -> Prevalence:
+        """The prevalence among series with `evidence` (s, h, g), where this one counts for `worth` series."""
         first = np.exp(self.means), np.exp(self.covariances)
         found = self
         for _ in range(rounds):
             share = found.of(evidence)
-            total = share.sum()
-            if not total > 0:
-                return self
-            share *= min(1.0, most / total)
-            count = worth + min(total, most)
+            count = worth + share.sum()
             means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
             covariances = np.log((worth * first[1] + share.sum(axis=(0, 1))) / count)
             found = Prevalence(means, covariances, self.scales)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.means import along_one
-from ranksight.model.process.process import Process
+from ranksight.model.process.posterior import Process
 from ranksight.model.search.terms import values
 
 BEYOND = 16.0

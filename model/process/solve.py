@@ -52,6 +52,10 @@ class Data:
         """The same of some series."""
         return Data(self.u, self.logs[rows], self.noise[rows], self.centre[rows])
 
+    def ordered(self, order: Index) -> Data:
+        """The same with its configurations in another order."""
+        return Data(self.u[order], self.logs[:, order], self.noise[:, order], self.centre[:, order])
+
     @property
     def target(self) -> Array:
         """What the linear model has to meet (s, n): 1 + ln y - ln f0; 0 where nothing was measured."""
@@ -188,14 +192,17 @@ def refined(data: Data, share: Array, scales: Array, coefficients: Array | None 
     those about `data.centre`; `share` (f, q, n) are its columns at `data.centre`, `scales` (f, 3) its covariance."""
     inverted, log_determinant = inverse(data, scales[:, None])
     inverted, first = inverted[:, 0], data.centre
+    found = coefficients
+    score, spread, here = np.empty(0), np.empty(0), share
     for _ in range(rounds + (coefficients is None)):
-        if coefficients is not None:
-            function = np.einsum("fq,fqn->fn", coefficients, share)
+        if found is not None:
+            function = np.einsum("fq,fqn->fn", found, share)
             data = replace(data, centre=first + np.log(np.maximum(function, LEAST)))
         here = share * np.exp(first - data.centre)[:, None]
         turned = here @ inverted
         goal = data.target
         whole = np.einsum("fn,fnk,fk->f", goal, inverted, goal)
         right = (turned * goal[:, None]).sum(axis=-1)
-        score, coefficients, spread = solved(turned @ np.swapaxes(here, 1, 2), right, whole)
-    return Solved(score - 0.5 * log_determinant[:, 0], coefficients, spread, data, here)
+        score, found, spread = solved(turned @ np.swapaxes(here, 1, 2), right, whole)
+    assert found is not None
+    return Solved(score - 0.5 * log_determinant[:, 0], found, spread, data, here)

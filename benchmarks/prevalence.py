@@ -1,0 +1,190 @@
+"""The table of prevalence (:mod:`ranksight.model.process.prevalence`), learned from whole published curves.
+
+How often means occur is learned by expectation maximisation over whole curves; how large departures, changes of slope
+and scatter are, by the density that the near part of each curve gives to its far part, which is what a prediction
+needs. Every source is judged with the table that the others give. With ``--freeze`` the table is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from benchmarks.measured_series import tasks_of
+from benchmarks.measures import interval_score, judge
+from benchmarks.methods.answers import Answer
+from benchmarks.methods.power import LastPower
+from benchmarks.settings import ROOT, Settings, Skipped
+from benchmarks.table import markdown
+from benchmarks.tasks import Task, batches, stack
+from ranksight.model.process.fit import data_of, fit_process
+from ranksight.model.process.means import along_one, text_of
+from ranksight.model.process.prevalence import FILE, Prevalence, unlearned, written
+from ranksight.model.process.solve import evidence
+from ranksight.model.search.terms import values
+from ranksight.model.series.noise import locate
+from ranksight.model.uncertainty.mixture import quantiles
+
+TITLE = "Prevalence of means and covariances"
+SCALES = np.array(list(itertools.product((0.0, 0.03, 0.1), (0.0, 0.05, 0.15, 0.4), (0.0, 0.005, 0.02, 0.06, 0.2))))
+"""Local departure, change of slope and scatter between jobs that are offered."""
+MEANS_WORTH, SCALES_WORTH = 60.0, 20.0
+"""Curves that the table before any curve counts for."""
+MOST = 60
+"""Curves of one source that count."""
+ROUNDS, STEPS = 30, 60
+LIGHTEST = 2e-3
+"""Covariances that are rarer are left out of the table."""
+ABSTAINED = 4.0
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Whole curves (s, n, r) of one source over the same values (n,) of a coordinate."""
+
+    source: str
+    x: Array
+    times: Array
+
+
+def usable(task: Task) -> bool:
+    """Whether a task is of positive times along one parameter."""
+    positive = bool((task.points > 0).all()) and not bool((task.values <= 0).any())
+    return len(task.parameters) == 1 and task.metric == "time" and positive
+
+
+def curves_of(tasks: Sequence[Task], generator: np.random.Generator) -> Iterator[Curve]:
+    """Training and held-out values together, of times along one parameter; :data:`MOST` of a source in the mean."""
+    chosen = [task for task in tasks if usable(task)]
+    number = {source: sum(task.source == source for task in chosen) for source in {task.source for task in chosen}}
+    kept = [task for task in chosen if generator.random() < MOST / number[task.source]]
+    for _, batch in batches(kept):
+        first = batch[0]
+        x = np.concatenate([first.points, first.targets])[:, 0]
+        near = stack(batch)
+        times = np.full((len(batch), len(x), near.shape[2]), np.nan)
+        times[:, : near.shape[1]] = near
+        times[:, near.shape[1] :, 0] = [task.measured for task in batch]
+        order = np.argsort(x)
+        yield Curve(first.source, x[order], times[:, order])
+
+
+def scores_of(x: Array, times: Array) -> Array:
+    """Evidence (s, h, g) of every mean and covariance."""
+    terms, members = along_one()
+    data = data_of(x, locate(times, points=x[:, None]))
+    at = values(terms, x[:, None])
+    parts = np.array_split(np.arange(len(times)), max(1, len(times) // 100))
+    return np.concatenate([evidence(data.part(part), at, members, SCALES) for part in parts])
+
+
+def evidences(curves: Sequence[Curve]) -> dict[str, tuple[Array, Array, Array]]:
+    """By source, evidence of whole curves, and that of the near parts of curves and of the whole ones beside them."""
+    found: dict[str, list[tuple[Array, Array, Array]]] = {}
+    for curve in curves:
+        whole, count = scores_of(curve.x, curve.times), len(curve.x)
+        for near in sorted({3, count // 2} - set(range(3))):
+            if near < count:
+                part = scores_of(curve.x[:near], curve.times[:, :near])
+                found.setdefault(curve.source, []).append((whole[: 0 if near > 3 else None], part, whole))
+    return {source: _joined(parts) for source, parts in found.items()}
+
+
+def _joined(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
+    whole, near, far = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return whole, near, far
+
+
+def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str] = ()) -> Prevalence:
+    """The table that all sources but some give."""
+    rest = [parts for source, parts in found.items() if source not in without]
+    whole, near, far = (np.concatenate(each) for each in zip(*rest, strict=True))
+    first = unlearned(along_one()[1], SCALES)
+    means = first.updated(whole, MEANS_WORTH, ROUNDS).means
+    weights = _by_far_part(near, far, first.means, first.covariances)
+    often = np.exp(weights) > LIGHTEST
+    return Prevalence(means, weights[often] - logsumexp(weights[often]), SCALES[often])
+
+
+def _by_far_part(near: Array, far: Array, means: Array, first: Array) -> Array:
+    """Log weights (g,) of covariances under which the near parts give the far ones the largest density."""
+    sums = [logsumexp(np.maximum(each, -1e4) + means[:, None], axis=1) for each in (far, near)]
+    prior = SCALES_WORTH * np.exp(first)
+
+    def loss(free: Array) -> tuple[float, Array]:
+        weight = free - logsumexp(free)
+        total, slope = float((prior * weight).sum()), prior.copy()
+        for sign, each in zip((1, -1), sums, strict=True):
+            joint = each + weight
+            whole = logsumexp(joint, axis=1, keepdims=True)
+            total += sign * float(whole.sum())
+            slope += sign * np.exp(joint - whole).sum(axis=0)
+        return -total, -(slope - np.exp(weight) * slope.sum())
+
+    free = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+    return np.asarray(free - logsumexp(free))
+
+
+def answers(tasks: Sequence[Task], prevalence: Prevalence) -> list[Answer]:
+    """Answers of the process with a table."""
+    found: dict[int, Answer] = {}
+    for where, batch in batches(tasks):
+        x, times = batch[0].points[:, 0], stack(batch)
+        process = fit_process(x, locate(times, points=x[:, None]), np.arange(len(batch)), prevalence=prevalence)
+        low, value, high = np.exp(quantiles((0.05, 0.5, 0.95), *process.components(batch[0].targets[:, 0])))
+        for row, place in enumerate(where):
+            flagged = ~(high[row] / low[row] <= ABSTAINED)
+            empty = ("",) * len(value[row])
+            found[place] = Answer(value[row], low[row], high[row], flagged, empty, np.full((1, 2), np.nan), "")
+    return [found[place] for place in range(len(tasks))]
+
+
+def related(source: str, sources: Collection[str]) -> set[str]:
+    """The sources that hold the same program."""
+    words = [word for word in source.lower().split() if word != "archer"]
+    return {each for each in sources if words[0] in each.lower().split()}
+
+
+def run(settings: Settings) -> str:
+    """Figures of every source with the table of the others; raises Skipped where the data is absent."""
+    if not settings.data.is_dir():
+        raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
+    tasks, _ = tasks_of(settings.data)
+    found = evidences(list(curves_of(tasks, np.random.default_rng(0))))
+    every = learn(found)
+    text = written(every, f"{sum(len(parts[0]) for parts in found.values())} curves of {len(found)} sources")
+    place = Path(ROOT) / "model" / "process" / FILE
+    if settings.freeze:
+        place.write_text(text, encoding="utf-8")
+    same = place.read_text(encoding="utf-8") == text
+    rows: list[list[object]] = []
+    splits = {task.split: task.source for task in tasks if task.source in found}
+    for split, source in splits.items():
+        mine = [task for task in tasks if task.split == split and usable(task)]
+        given = answers(mine, learn(found, related(source, found)))
+        points, power = judge(mine, given), judge(mine, LastPower(2).answer(mine))
+        answered = ~points.flagged
+        score = float(np.mean([interval_score(task, answer) for task, answer in zip(mine, given, strict=True)]))
+        last = points.error[points.last]
+        inside = 100 * float(points.inside[answered].mean()) if answered.any() else float("nan")
+        errors = float(np.median(last)), float(np.quantile(last, 0.9)), float(np.median(power.error[power.last]))
+        rows.append([split, len(mine), *errors, 100 * float(answered.mean()), inside, int(points.gross.sum()), score])
+    heads = ["split", "series", "error, %", "90 %", "power law, %", "answered, %", "inside, %", "gross", "score"]
+    shipped = "the one that is shipped" if same else "another than the one that is shipped: run with --freeze"
+    largest = np.argsort(-every.means)[:8]
+    terms, members = along_one()
+    names = ", ".join(f"{text_of(terms, members[at])} {np.exp(every.means[at]):.2f}" for at in largest.tolist())
+    return (
+        f"Error at the farthest point with the table learned without the program (median and 90th percentile), and of "
+        f"the power law through the last two values. The table of all sources is {shipped}. Most frequent means: "
+        f"{names}.\n\n" + markdown(heads, rows)
+    )
