@@ -33,15 +33,19 @@ from ranksight.model.series.noise import locate
 from ranksight.model.uncertainty.mixture import quantiles
 
 TITLE = "Prevalence of means and covariances"
-SCALES = np.array(list(itertools.product((0.0, 0.03, 0.1), (0.0, 0.05, 0.15, 0.4), (0.0, 0.005, 0.02, 0.06, 0.2))))
+PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
 """Local departure, change of slope and scatter between jobs that are offered."""
-MEANS_WORTH, SCALES_WORTH = 60.0, 20.0
-"""Curves that the table before any curve counts for."""
+SCALES = np.array(list(itertools.product(*PARTS)))
+MEANS_WORTH, SCALES_WORTH = 150.0, 40.0
+"""Curves that the table before any curve counts for: most sources are of strong scaling, and users' tables are not."""
+ABSENT = 0.5
+"""Probability before any curve that a part of the covariance is absent: a law is met, or it is not."""
 MOST = 60
 """Curves of one source that count."""
 ROUNDS, STEPS = 30, 60
-LIGHTEST = 2e-3
-"""Covariances that are rarer are left out of the table."""
+RAREST, LIGHTEST = 3e-4, 3e-3
+"""Means and covariances that are rarer are left out of the table: what is left decides every answer, in half the
+time."""
 ABSTAINED = 4.0
 
 Array = NDArray[np.float64]
@@ -110,28 +114,46 @@ def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str]
     whole, near, far = (np.concatenate(each) for each in zip(*rest, strict=True))
     first = unlearned(along_one()[1], SCALES)
     means = first.updated(whole, MEANS_WORTH, ROUNDS).means
-    weights = _by_far_part(near, far, first.means, first.covariances)
-    often = np.exp(weights) > LIGHTEST
+    weights = _by_far_part(near, far, first.means)
+    often, known = np.exp(weights) > LIGHTEST, np.exp(means) > RAREST
+    means = np.where(known, means - logsumexp(means[known]), -np.inf)
     return Prevalence(means, weights[often] - logsumexp(weights[often]), SCALES[often])
 
 
-def _by_far_part(near: Array, far: Array, means: Array, first: Array) -> Array:
-    """Log weights (g,) of covariances under which the near parts give the far ones the largest density."""
+def _by_far_part(near: Array, far: Array, means: Array) -> Array:
+    """Log weights (g,) of covariances under which the near parts give the far ones the largest density.
+
+    The parts of a covariance are taken to be independent of each other: few weights, which few sources can carry.
+    """
     sums = [logsumexp(np.maximum(each, -1e4) + means[:, None], axis=1) for each in (far, near)]
-    prior = SCALES_WORTH * np.exp(first)
+    levels = [np.unique(column, return_inverse=True)[1] for column in SCALES.T]
+    sizes = [len(part) for part in PARTS]
+    starts = np.cumsum([0, *sizes])
+
+    def of(free: Array) -> list[Array]:
+        parts = [free[low:high] for low, high in itertools.pairwise(starts)]
+        return [part - logsumexp(part) for part in parts]
 
     def loss(free: Array) -> tuple[float, Array]:
-        weight = free - logsumexp(free)
-        total, slope = float((prior * weight).sum()), prior.copy()
+        parts = of(free)
+        weight = np.sum([part[level] for part, level in zip(parts, levels, strict=True)], axis=0)
+        total, slope = 0.0, np.zeros(len(SCALES))
         for sign, each in zip((1, -1), sums, strict=True):
             joint = each + weight
             whole = logsumexp(joint, axis=1, keepdims=True)
             total += sign * float(whole.sum())
             slope += sign * np.exp(joint - whole).sum(axis=0)
-        return -total, -(slope - np.exp(weight) * slope.sum())
+        found = []
+        for part, level in zip(parts, levels, strict=True):
+            prior = np.full(len(part), (1 - ABSENT) / (len(part) - 1))
+            prior[0] = ABSENT
+            own = np.bincount(level, slope, len(part)) + SCALES_WORTH * prior
+            total += SCALES_WORTH * float(prior @ part)
+            found.append(own - np.exp(part) * own.sum())
+        return -total, -np.concatenate(found)
 
-    free = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
-    return np.asarray(free - logsumexp(free))
+    free = minimize(loss, np.zeros(starts[-1]), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+    return np.sum([part[level] for part, level in zip(of(free), levels, strict=True)], axis=0)
 
 
 def answers(tasks: Sequence[Task], prevalence: Prevalence) -> list[Answer]:

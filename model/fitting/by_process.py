@@ -16,7 +16,7 @@ from ranksight.model.process.fit import data_of, fit_process
 from ranksight.model.process.means import along_one
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
-from ranksight.model.process.shown import shown
+from ranksight.model.process.shown import BEYOND, shown
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
@@ -74,7 +74,7 @@ def _fitted(series: Series, label: str, location: Location) -> Fitted:
     ends = np.stack([np.where(present, x, np.inf).min(axis=1), np.where(present, x, -np.inf).max(axis=1)], axis=1)
     many = printed.members.shape[1]
     hidden = series.hidden
-    slope = np.sqrt((process.weight * process.scales[..., 1] ** 2).sum(axis=1))
+    slope = _departure(process)
     return Fitted(
         parameters=series.parameters,
         kernels=series.kernels,
@@ -105,6 +105,12 @@ def _fitted(series: Series, label: str, location: Location) -> Fitted:
         hidden=None if hidden is None else np.stack([hidden.min(axis=0), hidden.max(axis=0)], axis=1),
         processes=(process,),
     )
+
+
+def _departure(process: Process) -> Array:
+    """Standard deviation (p,) of ln y per e-fold beyond the range, as it is at the end of what is printed."""
+    share, _, spread, _ = process.components(np.array([BEYOND * process.x.max()]), latent=True)
+    return np.asarray(np.sqrt((share * spread**2).sum(axis=0))[:, 0] / np.log(BEYOND))
 
 
 def _explained(process: Process, present: Mask) -> Array:

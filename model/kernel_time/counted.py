@@ -25,10 +25,11 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask, log, log_ratio
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork
-from ranksight.model.kernel_time.rates import Rates, changed, unseen
+from ranksight.model.kernel_time.rates import Rates, changed
 from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import FULL_NODE
+from ranksight.model.process.covariance import unseen
 from ranksight.model.resource.spread import Spread, added, average, longer
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.reducing import Series

@@ -26,14 +26,11 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import (
     CHANGE,
-    FAR,
     RATE_LENGTHS,
     RATE_NOISE,
     RATE_SCALES,
     RATE_SLOPE,
     RATE_SMOOTH_SHARE,
-    REPEATED,
-    UNSEEN,
 )
 
 JITTER = 1e-9
@@ -328,16 +325,6 @@ class _Solved:
     values: Array  # (r, h, g): relative to their mean; zero where missing
     level: Array  # (r, h): estimate of a
     variance: Array  # (r, h): variance of that estimate
-
-
-def unseen(points: Array, held: Array) -> Array:
-    """Standard deviation (k,) of the logarithm of a time at `points` (k, d) that runs at `held` (n, d) do not show.
-
-    With d the distance in e-folds beyond the range of the runs, REPEATED and UNSEEN d sqrt(1 + (d / FAR)^2) together.
-    """
-    out = np.maximum(np.maximum(points - held.max(axis=0), held.min(axis=0) - points), 0.0)
-    squared = (out**2).sum(axis=1)
-    return np.asarray(np.sqrt(REPEATED**2 + UNSEEN**2 * squared * (1 + squared / FAR**2)))
 
 
 def changed(points: Array, held: Array) -> Array:

@@ -35,13 +35,14 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence) -> Array:
     places = range(EACH_SIDE, count - EACH_SIDE + 1)
     if count < FEWEST:
         return found
-    terms, members = along_one()
+    terms, every = along_one()
+    members, weights = every[prevalence.occurring], prevalence.means[prevalence.occurring]
     at = values(terms, x[:, None])
 
     def total(side: slice) -> Array:
         part = Data(data.u[side] - data.u[side][:1], data.logs[:, side], data.noise[:, side], data.centre[:, side])
         scores = evidence(part, at[:, side], members, prevalence.scales)
-        joint = scores + prevalence.means[:, None] + prevalence.covariances
+        joint = scores + weights[:, None] + prevalence.covariances
         return np.asarray(special.logsumexp(joint.reshape(len(joint), -1), axis=1))
 
     whole = total(slice(None))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ranksight.core.arrays import Array
+from ranksight.model.priors import FAR, REPEATED, UNSEEN
 
 PARTS = ("local", "slope", "jobs")
 """Names of the parts, in the order in which scales are given: each is a standard deviation of ln y, of the departure,
@@ -35,3 +36,13 @@ def smooth(u: Array, v: Array) -> Array:
 def variance(v: Array) -> Array:
     """Variance (2, k) of the two at `v` (k, m)."""
     return np.stack([np.full(len(v), float(v.shape[1])), (np.abs(v) ** 3 / 3).sum(axis=1)])
+
+
+def unseen(points: Array, held: Array) -> Array:
+    """Standard deviation (k,) of the logarithm of a time at `points` (k, d) that runs at `held` (n, d) do not show.
+
+    With d the distance in e-folds beyond the range of the runs, REPEATED and UNSEEN d sqrt(1 + (d / FAR)^2) together.
+    """
+    out = np.maximum(np.maximum(points - held.max(axis=0), held.min(axis=0) - points), 0.0)
+    squared = (out**2).sum(axis=1)
+    return np.asarray(np.sqrt(REPEATED**2 + UNSEEN**2 * squared * (1 + squared / FAR**2)))

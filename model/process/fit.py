@@ -20,8 +20,8 @@ SMOOTHING = np.array([(0.03, slope, jobs) for slope in (0.1, 0.4) for jobs in (0
 """Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
 REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 """Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""
-BATCH = 256
-"""Series worked on at once."""
+BATCH = 16
+"""Series worked on at once: as many as stay in a processor's cache."""
 
 
 def data_of(x: Array, location: Location) -> Data:
@@ -44,7 +44,8 @@ def fit_process(
     the table's when not given. Series of one experiment do not update it: they are too much alike to count as many.
     """
     prevalence = learned() if prevalence is None else prevalence
-    terms, members = along_one()
+    terms, every = along_one()
+    members = every[prevalence.occurring]
     data = data_of(x, location)
     at = values(terms, x[:, None])
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
@@ -75,7 +76,8 @@ def _kept(
     data: Data, at: Array, members: Index, scores: Array, prevalence: Prevalence
 ) -> tuple[Index, Array, Array, Array]:
     """Members (s, c, q), scales (s, c, 3), weights (s, c) and coefficients (s, c, q) of the heaviest hypotheses."""
-    joint = (scores + prevalence.means[:, None] + prevalence.covariances).reshape(len(scores), -1)
+    weights = prevalence.means[prevalence.occurring]
+    joint = (scores + weights[:, None] + prevalence.covariances).reshape(len(scores), -1)
     order = np.argpartition(-joint, min(REFINED, joint.shape[1]) - 1, axis=1)[:, :REFINED]
     mean, form = np.unravel_index(order, scores.shape[1:])
     used, scales = members[mean], prevalence.scales[form]
@@ -83,7 +85,7 @@ def _kept(
     terms = used.reshape(-1, used.shape[-1])
     share, _ = columns(np.where(terms[..., None] < 0, 0.0, at[np.maximum(terms, 0)]), flat)
     solved = refined(flat, share, scales.reshape(-1, 3))
-    log_weight = solved.evidence.reshape(order.shape) + prevalence.means[mean] + prevalence.covariances[form]
+    log_weight = solved.evidence.reshape(order.shape) + weights[mean] + prevalence.covariances[form]
     possible = np.isfinite(np.take_along_axis(joint, order, axis=1)) & np.isfinite(log_weight)
     log_weight = np.where(possible, log_weight, -np.inf)
     weight = np.exp(log_weight - special.logsumexp(log_weight, axis=1, keepdims=True))

@@ -24,7 +24,7 @@ def power(exponent: float, logs: float = 0.0) -> Factor:
 
 TWELFTHS = (24, 18, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1)
 FALLING = (*(power(-n / 12) for n in TWELFTHS), power(-1, 1), power(-1, 0.5))
-SLOW = tuple(power(n / 12) for n in (1, 2)) + (power(0, 0.5),)
+SLOW = (power(1 / 12), power(1 / 6), power(0, 0.5))
 """Growth slower than the terms of Extra-P (:data:`ranksight.model.spaces.default.GROWING`)."""
 RISING = (*SLOW, *GROWING, *STEEP)
 DIVIDED = (power(-1), power(-2 / 3))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
-from ranksight.model.process.covariance import smooth, variance
+from ranksight.model.process.covariance import smooth, unseen, variance
 from ranksight.model.process.solve import Data, Solved, columns, inverse, refined
 from ranksight.model.search.terms import values
 from ranksight.model.uncertainty.mixture import Components, quantile
@@ -86,6 +86,7 @@ class Process(Stored):
         solved = refined(flat, share, scales, self.coefficients.reshape(len(scales), -1), rounds=1)
         centre, total = _at(flat, solved, scales, self._targets(x, used, unit), np.log(x / self.x.min())[:, None])
         if not latent:
+            total = total + unseen(np.log(x)[:, None], np.log(self.x)[:, None]) ** 2
             total = total + (scales[:, 2] ** 2 + np.repeat(self.scatter, shape[1]))[:, None]
         weight = np.broadcast_to(self.weight.T[..., None], (shape[1], shape[0], shape[2]))
         mean, spread = (np.moveaxis(part.reshape(shape), 1, 0) for part in (centre, np.sqrt(np.maximum(total, 0.0))))

@@ -27,11 +27,17 @@ are more means."""
 
 @dataclass(frozen=True)
 class Prevalence:
-    """Logarithms of the weights of means (h,) and of covariances (g,), and the scales of the latter (g, 3)."""
+    """Logarithms of the weights of means (h,) and of covariances (g,), and the scales of the latter (g, 3); minus
+    infinity for means that do not occur."""
 
     means: Array
     covariances: Array
     scales: Array
+
+    @property
+    def occurring(self) -> Index:
+        """The means that occur."""
+        return np.flatnonzero(np.isfinite(self.means))
 
     def of(self, evidence: Array) -> Array:
         """Posterior weights (s, h, g) of hypotheses with `evidence` (s, h, g)."""
@@ -64,7 +70,8 @@ def learned() -> Prevalence:
     content = tomllib.loads(resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
     terms, members = along_one()
     weights = content["means"]
-    means = np.log(np.array([weights[text_of(terms, mean)] for mean in members]))
+    with np.errstate(divide="ignore"):
+        means = np.log(np.array([weights.get(text_of(terms, mean), 0.0) for mean in members]))
     table = np.array(content["covariances"])
     return Prevalence(means - special.logsumexp(means), np.log(table[:, -1] / table[:, -1].sum()), table[:, :-1])
 
@@ -83,7 +90,7 @@ def written(prevalence: Prevalence, source: str) -> str:
             "]",
             "",
             "[means]",
-            *(f'"{text_of(terms, mean)}" = {weight:.4g}' for mean, weight in rows),
+            *(f'"{text_of(terms, mean)}" = {weight:.4g}' for mean, weight in rows if weight > 0),
             "",
         ]
     )

