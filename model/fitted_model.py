@@ -289,7 +289,8 @@ class Model:
             only = None if kernels is None else tuple(kernels)
             others = None if broken is None else broken.others
             terms = EquationTerms(self.parameters, points, refined.terms, others, only)
-        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms)
+        wall = {} if broken is None else dict(zip(broken.kernels, broken.by_kernel, strict=True))
+        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms, wall)
 
     def _check(self, points: Array) -> None:
         """Raise InputError where points ask for what no program runs on."""

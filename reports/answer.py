@@ -68,14 +68,14 @@ def with_run(reason: str, run: str) -> str:
 
 def loss_words(loss: Loss) -> str:
     """What a lost time is, in a few words."""
-    if loss.part == "direct":
+    if loss.part == "unknown":
         return "time whose cause was not counted"
     return NAMES[loss.part]
 
 
 def parts_of(sweep: Sweep) -> list[tuple[str, float, float]]:
     """Part, seconds and share of the time at the last point, the largest first; parts of nothing are left out."""
-    last = {name: float(sweep.breakdown.parts[name][-1]) for name in NAMES}
+    last = {name: float(sweep.parts[name][-1]) for name in NAMES}
     total = sum(float(np.nan_to_num(seconds)) for seconds in last.values())
     rows = [(name, seconds, seconds / total if total > 0 else 0.0) for name, seconds in last.items()]
     return sorted((row for row in rows if row[1] > 1e-9 * total), key=lambda row: -row[1])

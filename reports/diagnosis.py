@@ -18,12 +18,13 @@ from ranksight.core.units import format_factor, format_si, in_full, in_words
 from ranksight.model.application.communication import MEANINGS
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
+from ranksight.reports.palette import NAMES
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
 SMALL = 0.01  # share of the time below which a kernel is counted, not listed
+OVERLAP = 1.2  # sum of the kernels over the program's time from which they are said to overlap
 FEW = 5  # kernels that are listed where all are below it
-SHORT = {"compute": "compute", "L2": "L2", "L3": "L3", "memory": "memory", "communication": "messages",
-         "imbalance": "imbalance", "unknown": "unknown"}  # fmt: skip
+SHORT = {name: text for name, text in NAMES.items() if name != "others"}
 HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x2", "network": "messages x2",
          "balance": "balance"}  # fmt: skip
 
@@ -46,7 +47,8 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
     parameters = list(found.model.parameters)
     curves = _shares(found) if "ranks" in parameters else {}
     for point, part in table.groupby(parameters, sort=False):
-        said += [*_configuration(dict(zip(parameters, point, strict=True)), part, most, curves), ""]
+        at = int(np.flatnonzero((found.evidence.points == np.asarray(point)).all(axis=1))[0])
+        said += [*_program(found, at), *_configuration(part, most, curves), ""]
     if "ranks" in parameters:
         said += [*_scaling(found, most), "", *_efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
     said += _terms(found, most) + _pairs(found, most) + _exchanges(found, most)
@@ -67,13 +69,26 @@ def _shares(found: Diagnosis) -> dict[str, str]:
     return {str(kernel): sparkline(row, 0.0, most) for kernel, row in zip(wide.index, values, strict=True)}
 
 
-def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
-    """Head, where the time goes, and the kernels' verdicts at one configuration."""
-    at = in_words(values)
-    total = float(part["time"].sum())
-    weight = part["time"].to_numpy() / total if total > 0 else np.zeros(len(part))
-    goes = [(label, float((weight * part[name]).sum())) for name, label in SHORT.items()]
-    spent = ", ".join(f"{label} {share:.0%}" for label, share in sorted(goes, key=lambda x: -x[1]) if share >= 0.005)
+def _program(found: Diagnosis, at: int) -> list[Block]:
+    """The program's time at one configuration, as a prediction gives it, and what it is spent on."""
+    where, program = in_words(dict(zip(found.model.parameters, found.evidence.points[at], strict=True))), found.program
+    spent = sorted(found.parts.items(), key=lambda item: -item[1][at])
+    parts = ", ".join(f"{NAMES[name]} {share[at]:.0%}" for name, share in spent if share[at] >= 0.005)
+    if program is None or not np.isfinite(program.value[0, at]):
+        return [Text(f"{where}: insufficient data for the program's time", style="bold"), Text(f"spent on {parts}", 2)]
+    time, low, high = (format_si(float(end[0, at]), "s") for end in (program.value, program.lower, program.upper))
+    head = f"{where}: {time}, {found.level:.0%} interval {low} to {high}"
+    if reason := str(program.reason[0, at]) if program.status[0, at] else "":
+        head = f"{where}: {time}, insufficient: {reason}"
+    said: list[Block] = [Text(head, style="bold"), Text(f"spent on {parts}", 2)]
+    sums = float(found.evidence.total[at] / program.value[0, at])
+    if sums > OVERLAP:
+        said.append(Text(f"the kernels add up to {sums:.2g} times the program's time; shares are of their sum", 2))
+    return said
+
+
+def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
+    """The kernels' verdicts at one configuration."""
     shown = _heavy(part).head(most)
     rows = []
     for row in shown.to_dict("records"):
@@ -83,9 +98,8 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
         verdict = Cell(row["verdict"] + level, STYLES.get(row["verdict"], ""))
         share = f"{row['share']:.0%}"
         rows.append([row["kernel"], format_si(row["time"], "s"), share, curves.get(row["kernel"], ""), verdict, says])
-    others = ["time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
-    said: list[Block] = [Text(f"{at}: {format_si(total, 's')} a rank", style="bold"), Text(f"spent on {spent}", 2)]
-    said.append(Table([Column("kernel", "name", least=13), *others], rows, 2))
+    others = ["wall time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
+    said: list[Block] = [Table([Column("kernel", "name", least=13), *others], rows, 2)]
     silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())

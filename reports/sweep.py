@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ranksight.analysis.diagnosis.causes import CAUSES, causes_of, seconds_of
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis, diagnose
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
 from ranksight.core.arrays import Array
@@ -66,6 +67,16 @@ class Sweep:
     def evidence(self) -> Evidence:
         """What the model knows of its kernels at the points."""
         return gather(self.model, self.points, self.level, (self.said, self.breakdown))
+
+    @cached_property
+    def each(self) -> dict[str, Array]:
+        """Seconds a rank of each part but ``others`` in each kernel, (K, k), as a diagnosis divides them."""
+        return dict(zip(CAUSES, seconds_of(self.evidence, causes_of(self.evidence)), strict=True))
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """Seconds of each part of :data:`ranksight.reports.palette.NAMES` over all kernels, (k,)."""
+        return {**{name: seconds.sum(axis=0) for name, seconds in self.each.items()}, "others": self.evidence.others}
 
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
