@@ -50,8 +50,8 @@ class Prediction:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: ``{"schema_version": 1, "notes": [...], "communication": [...], "terms": [...],
-        "kernels": [...], "predictions": [...]}``, with ``communication`` where messages have a time and ``terms``, rows of
-        :data:`~ranksight.model.application.equation_terms.TERMS`, where an equation describes kernels or T_others is
+        "kernels": [...], "predictions": [...]}``, with ``communication`` where messages have a time and ``terms``, rows
+        of :data:`~ranksight.model.application.equation_terms.TERMS`, where an equation describes kernels or T_others is
         known, and ``kernels``, the time of each on the wall and its share, where the program's time was asked for."""
         answers = list(self.answers.to_dicts())
         content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "notes": list(self.notes)}
