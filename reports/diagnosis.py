@@ -19,6 +19,7 @@ from ranksight.model.application.communication import MEANINGS
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
 from ranksight.reports.palette import NAMES
+from ranksight.reports.pasted import of_frame
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
 SMALL = 0.01  # share of the time below which a kernel is counted, not listed
@@ -56,6 +57,23 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         said += _advice(found, most)
     while said and said[-1] == "":
         said.pop()
+    return said
+
+
+def blocks_of(found: Diagnosis, table: str, most: int = 12) -> list[Block]:
+    """One table of the diagnosis by its name, as :func:`blocks` has it where it is there.
+
+    `most`: rows listed.
+    """
+    if table == "efficiencies":
+        return _efficiencies(found)
+    if table != "verdicts":
+        return [of_frame(getattr(found, table)().head(most))]
+    parameters = list(found.model.parameters)
+    said: list[Block] = []
+    for point, part in found.verdicts().groupby(parameters, sort=False):
+        at = int(np.flatnonzero((found.evidence.points == np.asarray(point)).all(axis=1))[0])
+        said += [*_program(found, at), *_configuration(part, most, {})]
     return said
 
 
