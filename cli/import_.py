@@ -66,7 +66,8 @@ def run(chosen: argparse.Namespace) -> int:
         return 0
     words = list(chosen.paths)
     named = None
-    if words and (words[0] in (TABLE, MARKDOWN) or words[0] in READERS) and (len(words) > 1 or not Path(words[0]).exists()):
+    formats = (TABLE, MARKDOWN, *READERS)
+    if words and words[0] in formats and (len(words) > 1 or not Path(words[0]).exists()):
         named = words.pop(0)
     if words and words[0] == JOINED and not Path(words[0]).exists():
         return _join([Path(word) for word in words[1:]], chosen)

@@ -50,7 +50,8 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
     if not np.isfinite(efficiency):
         return f"{said}.{bound}"
     if share < SMALL:
-        return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency.{bound}"
+        where = place(sweep.along, float(sweep.values[-1]))
+        return f"{said}. Efficiency {efficiency:.0%} at {where} ({against.kind} scaling).{bound}"
     most = ""
     if lost:
         what = "most of it" if lost[0].share > MOST else "the largest part"
@@ -63,7 +64,7 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
 
 def with_run(reason: str, run: str) -> str:
     """A reason with the run that would help, where it does not name one itself."""
-    return reason if re.search(r"\bmeasure\b", reason) else f"{reason}; measure at {run} next"
+    return reason if re.search(r"\b(measure|run longer)\b", reason) else f"{reason}; measure at {run} next"
 
 
 def loss_words(loss: Loss) -> str:

@@ -170,7 +170,7 @@ def largest_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[
     for row in kept.head(5).to_dict("records"):
         why = row["verdict"] if row["verdict"] != "undecided" else f"undecided: {row['reason']}"
         rows.append([row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", why])
-    columns = ["kernel:name", "time", "share", "verdict:text"]
+    columns = ["kernel:name", "wall time", "share", "verdict:text"]
     said: list[Block] = ["", Text(head, style="bold"), Table(columns, rows, 2)]
     if left := sorted(set(table["kernel"]) - set(kept["kernel"])):
         said.append(f"Insufficient data for the time of: {', '.join(left)}")

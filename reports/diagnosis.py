@@ -156,7 +156,8 @@ def _measured_at(found: Diagnosis) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _unvaried(found: Diagnosis) -> Text:
-    return Text(f"all runs were of {_ranks(_measured_at(found)[0])}: how the program scales is not known", style="bold")
+    ranks = _ranks(_measured_at(found)[0])
+    return Text(f"all runs were of {ranks}: its growth with the ranks is not known", style="bold")
 
 
 def _scaling(found: Diagnosis, most: int) -> list[Block]:
@@ -174,7 +175,8 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
         rows = heavy[heavy["verdict"] == verdict].head(most)
         if verdict in ("scales", "undecided"):
             listed = ", ".join(names[name] for name in rows["kernel"])
-            text += [Text(f"{verdict}: {listed}", 2)] if listed else []
+            growth = (FALLS if found.strong else AT_MOST) if verdict == "scales" else "growth undecided"
+            text += [Text(f"{growth}: {listed}", 2)] if listed else []
             continue
         for row in rows.to_dict("records"):
             where = f"{names[row['kernel']]} {verdict} from {_ranks(row['at'])} on"
@@ -183,9 +185,14 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
                 text.append(Text(f"{where}: {times_as_long(row)} at {last}{proof}", 2))
             else:
                 text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
+    if text_of := _efficiency(found):
+        text.append(Text(f"{text_of[0].upper()}{text_of[1:]}", 2))
     return text + [Text(line, 2) for line in dict.fromkeys(crossing(row, found.level, names) for row in crossings)]
 
 
+FALLS = "time still falls at the most ranks"
+AT_MOST = "grows at most like log(ranks)"
+"""Growth of kernels that scale, in strong and in weak scaling (:mod:`ranksight.analysis.diagnosis.scaling`)."""
 GROWN = 1.1
 """Time at the most ranks over that at the fewest from which a kernel has grown, rather than not been divided."""
 
@@ -222,17 +229,33 @@ def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str
     return said if lower != lower and upper <= ranks + 0.5 else f"{said}, {level:.0%}: {ends}"
 
 
-def _untroubled(found: Diagnosis) -> str:
-    """What was examined and is in order, and what is not known."""
-    known = found.efficiencies()[["load_balance", "communication"]].notna().all()
-    well = [("load_balance", "ranks are even"), ("communication", "no one waits in turn")]
-    unknown = [("load_balance", "ranks"), ("communication", "messages")]
-    silent = [name for column, name in unknown if not known[column]]
-    grows = (found.scaling()["verdict"] == "grows").any()
-    grown = [f"nothing {'of weight ' if grows else ''}grows"]
-    grown = grown if _varied(found) else ["growth needs runs of several numbers of ranks"]
-    said = ", ".join([*grown, *(text for column, text in well if known[column])])
-    return said + (f"; {' and '.join(silent)} were not measured one by one" if silent else "")
+def _efficiency(found: Diagnosis) -> str:
+    """The program's efficiency at the most ranks, in words; empty where it is not known."""
+    value = float(found.efficiencies()["global"].iloc[-1])
+    if not np.isfinite(value):
+        return ""
+    share = f"{value:.0%}" if value >= 0.005 else "less than 1%"
+    kind = "strong" if found.strong else "weak"
+    return f"efficiency {share} at {_ranks(found.line.ranks[-1])} ({kind} scaling)"
+
+
+def _examined(found: Diagnosis) -> str:
+    """Growth, efficiency, imbalance and waiting where no trouble was found, and what was not measured."""
+    table, scaling = found.efficiencies(), found.scaling()
+    known = table[["load_balance", "communication"]].notna().all()
+    if _varied(found):
+        heavy = "of 1% of the time or more " if (scaling["verdict"] == "grows").any() else ""
+        said = [f"no kernel {heavy}grows faster than log(ranks)", _efficiency(found)]
+    else:
+        said = ["growth is not known: measure several numbers of ranks"]
+    if known["load_balance"]:
+        said.append(f"imbalance is {format_factor(1 / float(table['load_balance'].iloc[-1]))}")
+    if known["communication"]:
+        said.append("no serialised waiting was found")
+    unknown = [text for name, text in (("load_balance", "ranks"), ("communication", "messages")) if not known[name]]
+    said += [f"{' and '.join(unknown)} were not measured one by one"] if unknown else []
+    text = "; ".join(filter(None, said))
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _efficiencies(found: Diagnosis) -> list[Block]:
@@ -326,7 +349,7 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
     head = Text("troubles named", style="bold")
     if named["kind"].isin(WAITS).any():
         text.append(Text("What ranks wait for each other is in no predicted time and no efficiency above.", 2))
-    text = [head, *text] if text else [f"no trouble is named: {_untroubled(found)}"]
+    text = [head, *text] if text else [_examined(found)]
     for row in table[table["kind"] == "decomposition"].to_dict("records"):
         saves = f"{row['text']}; {row['saves']:.0%} of the time"
         text += ["", Text("another layout of the ranks", style="bold"), Text(saves, 2)]

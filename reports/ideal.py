@@ -107,7 +107,7 @@ def recommended(
 ) -> Recommended | None:
     """The recommendation; None along another parameter than ranks, or where no supported rank count is so efficient.
 
-    Rank counts are those of the sweep, measured ones among them. `cost`: what runs cost, as plans count it; without it
+    Rank counts are those of the sweep, measured ones among them. `cost`: of runs, as plans count it; without it
     the predicted time of as many cores as ranks.
     """
     if against is None or not sweep.timed:

@@ -1,19 +1,21 @@
 """What verbs print, as Markdown and LaTeX to paste into issues, wikis and papers.
 
-All that comes from outside, such as names of kernels, is escaped: it neither breaks a table nor becomes a link, a tag or
-a command.
+All that comes from outside, such as names of kernels, is escaped: it neither breaks a table nor becomes a link, a tag
+or a command.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from ranksight.core.names import printable
 from ranksight.core.units import format_factor
 from ranksight.reports.terminal import BARS, PLAINER, Block, Cell, Table, Text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MARKED = re.compile(r"([\\`*_{}\[\]<>|~#!&$])")
 """What Markdown may read as more than itself within a line."""
@@ -50,7 +52,7 @@ def pasted(blocks: Iterable[Block], how: str) -> str:
 
 def of_frame(frame: pd.DataFrame) -> Table:
     """A table of values with three digits; texts as they are."""
-    numbers = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])}
+    numbers = {name for name in frame.columns if frame[name].dtype.kind in "iuf"}
     rows = [
         ["" if value != value or value is None else format_factor(float(value)) if name in numbers else str(value)
          for name, value in zip(frame.columns, row, strict=True)]

@@ -77,7 +77,8 @@ def _chosen(path: Path, text: str, wanted: Sequence[str]) -> _Found:
         missing = next((name for name in wanted if name not in heads), "")
         if not missing:
             raise InputError(f"{path}: no table has all of {', '.join(wanted)}", "put them into one table")
-        raise InputError(f"{path} has no column {missing!r}", meant(missing, heads) or f"its columns: {some_of(heads, 8)}")
+        remedy = meant(missing, heads) or f"its columns: {some_of(heads, 8)}"
+        raise InputError(f"{path} has no column {missing!r}", remedy)
     (table,) = fitting
     if twice := [name for name in wanted if table.heads.count(name) > 1]:
         raise InputError(f"{path}:{table.line} names the column {twice[0]!r} twice", "give every column its own name")
@@ -146,7 +147,7 @@ def _plain(path: Path, name: str, lines: Sequence[int], cells: Sequence[str]) ->
 
 
 def _valued(cell: str) -> tuple[str, bool]:
-    """A cell's number in SI units and whether the cell states what it is; what is no number as it is."""
+    """A cell's number in SI units and whether the cell states what it is; other cells as they are."""
     if clock := CLOCK.fullmatch(cell):
         hours, minutes, seconds = clock.groups(default="0")
         return repr(3600 * int(hours) + 60 * int(minutes) + float(seconds)), True

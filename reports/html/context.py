@@ -71,7 +71,7 @@ class Context:
 
     @cached_property
     def cost(self) -> Cost | None:
-        """What runs cost; None where no duration is known."""
+        """Cost of runs; None where no duration is known."""
         try:
             return cost_of(self.model, self.experiments[0] if self.experiments else None)
         except RanksightError:
