@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
         if args.metric:
             raise UsageError("--messages and --metric exclude each other", "ask for one at a time")
+        if args.format in TABLES:
+            raise UsageError(f"--messages are not written as {args.format}", "give --format table, csv or json")
         return print_messages(model, args)
     if args.terms:
         return _terms_alone(model, args)

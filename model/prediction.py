@@ -42,7 +42,12 @@ class Prediction:
     communication; empty where the program was not asked for."""
 
     def shares(self) -> dict[str, Array]:
-        """Part (k,) of the time of all kernels, messages and what is outside of them that each kernel takes."""
+        """Part (k,) of the time of all kernels, messages and what is outside of them that each kernel takes.
+
+        >>> shares = rs.load("heat.model.json").predict(ranks=[16, 64], size=48).shares()
+        >>> shares["solve"].round(2).tolist()
+        [0.98, 0.94]
+        """
         if not self.wall:
             return {}
         total = np.nansum(list(self.wall.values()), axis=0) + np.nan_to_num(self.parts["others"])
@@ -118,6 +123,9 @@ class Prediction:
         """Draw the values with their intervals over the parameter that varies most; the matplotlib axes are returned.
 
         See :func:`ranksight.reports.plots.plot_answers.plot_answers`.
+
+        >>> rs.load("heat.model.json").predict(ranks=[16, 32, 64], size=48, metrics="time").plot().get_xlabel()
+        'ranks'
         """
         return drawn("plot_answers", self, ax=ax)
 

@@ -14,7 +14,7 @@ from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
-from ranksight.core.units import format_factor, format_si, in_full, in_words
+from ranksight.core.units import counted, format_factor, format_si, in_full, in_words
 from ranksight.model.application.communication import MEANINGS
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
@@ -234,9 +234,13 @@ def _efficiency(found: Diagnosis) -> str:
     value = float(found.efficiencies()["global"].iloc[-1])
     if not np.isfinite(value):
         return ""
+    program, ranks = found.program, _ranks(found.line.ranks[-1])
+    last = (found.evidence.points == found.target).all(axis=1)
+    if program is not None and program.status[0, last].any():
+        return f"efficiency at {ranks}: insufficient data"
     share = f"{value:.0%}" if value >= 0.005 else "less than 1%"
     kind = "strong" if found.strong else "weak"
-    return f"efficiency {share} at {_ranks(found.line.ranks[-1])} ({kind} scaling)"
+    return f"efficiency {share} at {ranks} ({kind} scaling)"
 
 
 def _examined(found: Diagnosis) -> str:
@@ -245,7 +249,10 @@ def _examined(found: Diagnosis) -> str:
     known = table[["load_balance", "communication"]].notna().all()
     if _varied(found):
         heavy = "of 1% of the time or more " if (scaling["verdict"] == "grows").any() else ""
-        said = [f"no kernel {heavy}grows faster than log(ranks)", _efficiency(found)]
+        open_ = int(((scaling["verdict"] == "undecided") & (scaling["share"] >= SMALL)).sum())
+        said = [f"no kernel {heavy}is known to grow faster than log(ranks)", _efficiency(found)]
+        said = said if open_ else [f"no kernel {heavy}grows faster than log(ranks)", *said[1:]]
+        said[1:1] = [f"growth of {counted(open_, 'kernel')} is undecided"] if open_ else []
     else:
         said = ["growth is not known: measure several numbers of ranks"]
     if known["load_balance"]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MARKED = re.compile(r"([\\`*_{}\[\]<>|~#!&$])")
 """What Markdown may read as more than itself within a line."""
+LISTED = re.compile(r"^(\d+)([.)])(?=\s|$)|^([+=-])(?=\s|$|[-=])")
+"""Beginnings of a line that make it an item of a list, or its predecessor a heading."""
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
          ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
          **{mark: f"\\{mark}" for mark in "_#%&${}"}}  # fmt: skip
@@ -28,7 +30,7 @@ LATIN = 0x250  # first sign behind those that LaTeX's fonts have
 def markdown_text(text: str) -> str:
     """Text of one line that Markdown shows as it is."""
     line = MARKED.sub(r"\\\1", " ".join(printable(text).split()))
-    return re.sub(r"^(\d+)([.)])|^([+=-])", lambda found: f"{found[1] or ''}\\{found[2] or found[3]}", line)
+    return LISTED.sub(lambda found: f"{found[1] or ''}\\{found[2] or found[3]}", line)
 
 
 def latex_text(text: str) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LIGHT = 0.005  # part of the largest value below which a table leaves a kernel out
 FEW = 6  # rows that a table shows whatever they weigh
+WAITS = 1.001  # wall time over computing from which a table shows both
 BOUND = 1e3  # times its value from which on an interval's end is no bound that anyone could use
 CURVE = 3  # values of a parameter from which on a curve says more than its ends
 METHODS = 4  # methods that are named: those of most values
@@ -50,9 +51,10 @@ def blocks(prediction: Prediction, everything: bool) -> list[Block]:
         ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not _size(answer, wall) < least]
         rows = list(map(_row, ordered))
         if wall:
-            columns[3:3] = ["wall time", "share"]
+            waits = any(wall[each.kernel][0] > WAITS * each.value for each in ordered if each.kernel is not None)
+            columns[3:3] = ["wall time", "share"] if waits else ["share"]
             for row, answer in zip(rows, ordered, strict=True):
-                row[3:3] = wall[answer.kernel][1:]
+                row[3:3] = wall[answer.kernel][1 if waits else 2 :]
         if first.metric == "time" and prediction.parts and not everything:
             parts = _parts(prediction, answers, max(least, 1e-12))
             rows[1:1] = [[*row[:3], *([""] * (len(columns) - 4)), *row[3:]] for row in parts] if wall else parts

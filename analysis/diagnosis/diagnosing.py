@@ -147,7 +147,13 @@ class Diagnosis:
 
     @_table
     def scaling(self) -> pd.DataFrame:
-        """How each kernel goes with the ranks; see :func:`ranksight.analysis.diagnosis.scaling.table`."""
+        """How each kernel goes with the ranks; see :func:`ranksight.analysis.diagnosis.scaling.table`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).scaling()[["kernel", "verdict"]]
+             kernel    verdict
+        0     solve     scales
+        1  exchange  saturates
+        """
         fitted, network = self.model.fitted, self.model.equation.network
         low, high = fitted.trained[:, fitted.parameters.index("ranks")].T
         seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
@@ -156,7 +162,13 @@ class Diagnosis:
 
     @_table
     def rankings(self) -> pd.DataFrame:
-        """Kernels by size at each rank count; see :func:`ranksight.analysis.diagnosis.ranking.rankings`."""
+        """Kernels by size at each rank count; see :func:`ranksight.analysis.diagnosis.ranking.rankings`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).rankings().tail(2)[["kernel", "share"]].round(2)
+              kernel  share
+        12     solve   0.94
+        13  exchange   0.06
+        """
         return ranking.rankings(self.line)
 
     @_table
@@ -166,7 +178,12 @@ class Diagnosis:
 
     @_table
     def efficiencies(self) -> pd.DataFrame:
-        """POP efficiencies by rank count; see :func:`ranksight.analysis.diagnosis.efficiencies.table`."""
+        """POP efficiencies by rank count; see :func:`ranksight.analysis.diagnosis.efficiencies.table`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).efficiencies()[["ranks", "global"]].tail(1).round(2)
+           ranks  global
+        6   64.0    0.94
+        """
         return efficiencies.table(self.line, self.strong)
 
     @_table
