@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ from ranksight.campaign.importing import Import, Naming
 from ranksight.core.errors import InputError, meant
 from ranksight.core.experiment import Experiment
 from ranksight.core.leftout import warning
-from ranksight.core.log import log
 from ranksight.counters.checking import Checks
 from ranksight.counters.forming import formed
 from ranksight.counters.readers._delimited import Delimited
@@ -61,8 +61,9 @@ def from_frame(
     """An experiment of a table in memory, one row a measurement; the model is that of the same table in a file.
 
     The experiment is kept in a temporary folder and removed with the object; ``ranksight import csv`` makes one that
-    stays. Raises InputError when a column is missing, a cell is not a number, a row is there twice, no row is usable,
-    or one of the kernels seems to hold the others and `total` does not name it.
+    stays. Rows without a usable value are left out with a warning. Raises InputError when a column is missing, a cell
+    is not a number, a row is there twice, no row is usable, or one of the kernels seems to hold the others and `total`
+    does not name it.
 
     Parameters
     ----------
@@ -93,7 +94,11 @@ def from_frame(
     try:
         checks = Checks(None)
         with Import(folder / "experiment", application, Naming(), False, lambda each: checks(formed(each))) as work:
-            work.add(readings, "csv", WHERE)
+            try:
+                work.add(readings, "csv", WHERE)
+            except InputError as error:
+                # Options of the command line are no remedy here.
+                raise InputError(error.what, "correct or leave out these rows") from error
             _refuse_holder(work, total)
             if total and work.timers.overlap is not None:
                 work.mark_inclusive()
@@ -102,9 +107,8 @@ def from_frame(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     weakref.finalize(experiment, shutil.rmtree, folder, True)
-    for note in (*work.notes, *checks.warnings(), warning(experiment)):
-        if note:
-            log("from_frame: %s", note)
+    for note in filter(None, (*work.notes, *checks.warnings(), warning(experiment))):
+        warnings.warn(note, stacklevel=2)
     return experiment
 
 

@@ -97,12 +97,13 @@ class Prediction:
 
             def order(answer: Answer, k: int = k) -> tuple[bool, bool, float]:
                 timed = answer.metric == "time" and answer.value == answer.value
-                seconds = float(self.wall[answer.kernel][k]) if answer.kernel in self.wall else answer.value
+                seconds = float(self.wall[answer.kernel or ""][k]) if answer.kernel in self.wall else answer.value
                 return not timed, answer.kernel is not None, -seconds if timed else 0.0
 
             for answer in sorted(answers, key=order):
                 unit, known = metric(answer.metric), math.isfinite(answer.value)
-                timed = answer.metric == "time" and answer.kernel in self.wall
+                seconds = float(self.wall[answer.kernel or ""][k]) if answer.kernel in self.wall else math.nan
+                timed = answer.metric == "time" and math.isfinite(seconds)
                 rows.append(
                     [
                         *map(in_full, answer.configuration.values()),
@@ -110,7 +111,7 @@ class Prediction:
                         answer.metric,
                         unit.format(answer.value) if known else "",
                         f"{unit.format(answer.lower)} to {unit.format(answer.upper)}" if known else "",
-                        unit.format(float(self.wall[answer.kernel or ""][k])) if timed else "",
+                        unit.format(seconds) if timed else "",
                         f"{shares[answer.kernel or ''][k]:.0%}" if timed else "",
                         "" if answer.ok else f"insufficient: {answer.reason}",
                     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LIGHT = 0.005  # part of the largest value below which a table leaves a kernel out
 FEW = 6  # rows that a table shows whatever they weigh
 WAITS = 1.001  # wall time over computing from which a table shows both
+NONE = (0.0, "", "")  # of a kernel without a time on the wall
 BOUND = 1e3  # times its value from which on an interval's end is no bound that anyone could use
 CURVE = 3  # values of a parameter from which on a curve says more than its ends
 METHODS = 4  # methods that are named: those of most values
@@ -51,10 +52,11 @@ def blocks(prediction: Prediction, everything: bool) -> list[Block]:
         ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not _size(answer, wall) < least]
         rows = list(map(_row, ordered))
         if wall:
-            waits = any(wall[each.kernel][0] > WAITS * each.value for each in ordered if each.kernel is not None)
+            waits = any(wall.get(each.kernel, NONE)[0] > WAITS * each.value for each in ordered)
             columns[3:3] = ["wall time", "share"] if waits else ["share"]
             for row, answer in zip(rows, ordered, strict=True):
-                row[3:3] = wall[answer.kernel][1 if waits else 2 :]
+                _, seconds, share = wall.get(answer.kernel, NONE)
+                row[3:3] = [seconds, share] if waits else [share]
         if first.metric == "time" and prediction.parts and not everything:
             parts = _parts(prediction, answers, max(least, 1e-12))
             rows[1:1] = [[*row[:3], *([""] * (len(columns) - 4)), *row[3:]] for row in parts] if wall else parts
@@ -80,11 +82,11 @@ def _wall(prediction: Prediction, first: Answer) -> dict[str | None, tuple[float
     if first.metric != "time" or not prediction.wall:
         return {}
     at, shares = _place(prediction, first), prediction.shares()
-    found = {
+    return {
         kernel: (float(seconds[at]), metric("time").format(float(seconds[at])), f"{shares[kernel][at]:.0%}")
         for kernel, seconds in prediction.wall.items()
+        if np.isfinite(seconds[at])
     }
-    return defaultdict(lambda: (0.0, "", ""), found)
 
 
 def _place(prediction: Prediction, answer: Answer) -> int:
@@ -95,7 +97,7 @@ def _place(prediction: Prediction, answer: Answer) -> int:
 
 def _size(answer: Answer, wall: Mapping[str | None, tuple[float, str, str]]) -> float:
     """By what rows are ordered: the time on the wall where it is known."""
-    return wall[answer.kernel][0] or abs(answer.value) if wall else abs(answer.value)
+    return wall.get(answer.kernel, NONE)[0] or abs(answer.value)
 
 
 def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> list[list[str | Cell]]:

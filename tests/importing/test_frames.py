@@ -51,7 +51,8 @@ def test_the_folder_goes_with_the_experiment() -> None:
 
 def test_units_in_names_and_missing_cells_are_read_as_in_files() -> None:
     table = pd.DataFrame({"ranks": [1, 2, 4, 8], "time [ms]": [80.0, 40.0, None, 10.0]})
-    experiment = rs.from_frame(table, time="time [ms]")
+    with pytest.warns(UserWarning, match="no value of time: left out in 1 of 4 rows"):
+        experiment = rs.from_frame(table, time="time [ms]")
     assert [run.configuration["ranks"] for run in experiment.runs] == [1, 2, 8]
     first = experiment.table(experiment.runs[0], "counters")
     assert first is not None
@@ -98,3 +99,8 @@ def test_a_kernel_that_holds_the_others_is_asked_for() -> None:
     with pytest.raises(InputError, match="total='main'"):
         rs.from_frame(table, kernel="kernel", time="time")
     assert len(rs.from_frame(table, kernel="kernel", time="time", total="main")) == 4
+
+
+def test_remedies_are_those_of_python() -> None:
+    with pytest.raises(InputError, match="correct or leave out these rows"):
+        rs.from_dict({"ranks": [1, "x"], "time": [1.0, 2.0]}, time="time")
