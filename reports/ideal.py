@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from ranksight.analysis.diagnosis.scaling import is_strong
 from ranksight.analysis.planning.cost import HOUR, Cost
 from ranksight.core.arrays import Array
 from ranksight.model.uncertainty.forecast import OK
@@ -52,10 +51,11 @@ class Loss:
 def ideal(sweep: Sweep) -> Ideal | None:
     """Ideal scaling of a sweep along ranks; None along another parameter, or where ranks took one value."""
     low, high = sweep.trained
-    if sweep.along != RANKS or not high > low or not sweep.timed:
+    found = sweep.diagnosis
+    if sweep.along != RANKS or not high > low or found is None:
         return None
     first = int(np.argmin(np.abs(sweep.values - low)))
-    kind: Literal["strong", "weak"] = "strong" if is_strong(sweep.evidence) else "weak"
+    kind: Literal["strong", "weak"] = "strong" if found.strong else "weak"
     counted = np.isfinite(sweep.evidence.instructions).all(axis=1).any()
     compared_by = "instructions per rank" if counted else "time"
     ratio = sweep.values[first] / sweep.values if kind == "strong" else np.ones(len(sweep.values))

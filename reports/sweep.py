@@ -7,7 +7,7 @@ series of the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -83,8 +83,7 @@ class Sweep:
         """What is wrong at the target and on the way there; None without kernels' times."""
         if not self.timed:
             return None
-        found = diagnose(self.model, self.points[-1:], level=self.level)
-        return replace(found, given=self.evidence) if self.along == RANKS else found
+        return diagnose(self.model, self.points[-1:], level=self.level)
 
     @property
     def timed(self) -> bool:

@@ -79,7 +79,6 @@ class Diagnosis:
     model: Model
     level: float  # probability of intervals
     only: tuple[str, ...] = ()  # kernels whose verdicts are reported; all where empty
-    given: Evidence | None = None  # the line to the target (:attr:`line`), where it is at hand
 
     def __repr__(self) -> str:
         asked = counted(self.evidence.points.shape[0], "configuration")
@@ -106,8 +105,6 @@ class Diagnosis:
     @cached_property
     def line(self) -> Evidence:
         """What the model knows at rank counts from the fewest measured to the target's, the rest as at the target."""
-        if self.given is not None:
-            return self.given
         if "ranks" not in self.model.parameters:
             raise InputError("the model has no parameter ranks", "fit runs of several rank counts")
         points = line_of(self.model.training, self.model.parameters, self.target)

@@ -165,6 +165,24 @@ def test_the_parts_of_the_time_are_the_same_and_make_up_the_whole(
     assert spent.startswith(f"{NAMES[largest]} {parts[largest] / total:.0%}")
 
 
+def test_advice_scaling_and_efficiencies_are_the_same(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    from ranksight.reports.html.sections.front import build
+
+    content = json.loads(asked("diagnose", case, capsys, "--format", "json"))
+    context = context_of(case)
+    found = context.sweep.diagnosis
+    assert found is not None
+    helps = build(context)["help"]
+    advice = [(row["kernel"], row["kind"], row["text"]) for row in content["advice"]]
+    assert [(row["kernel"], row["kind"], row["text"]) for row in helps] == advice[: len(helps)]
+    assert not helps or [row["saves"] for row in helps] == pytest.approx(
+        [np.nan if row["saves"] is None else row["saves"] for row in content["advice"][: len(helps)]], nan_ok=True
+    )
+    assert found.scaling()["verdict"].tolist() == [row["verdict"] for row in content["scaling"]]
+    assert found.efficiencies()["global"].tolist() == pytest.approx([row["global"] for row in content["efficiencies"]])
+    assert context.ideal is None or context.ideal.kind == content["work"]
+
+
 def test_a_run_costs_the_same_in_a_plan_and_in_the_report(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     plan = json.loads(asked("plan", case, capsys, "--format", "json", "--reps", "1"))
     context = context_of(case)
