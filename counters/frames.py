@@ -26,6 +26,7 @@ from ranksight.counters.readers.csv_table import Columns, read_table
 
 WHERE = Path("the frame")
 """What messages call a table that is in no file."""
+ROWS = "correct or leave out these rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class _InMemory(Shape):
 
     def read(self, path: Path, wanted: Sequence[str], delimiter: str | None) -> Delimited:
         columns = {name: [_text(cell) for cell in self.frame[name].tolist()] for name in wanted}
-        return Delimited(columns, range(1, len(self.frame) + 1), "\t", (), tuple(wanted))
+        header = tuple(self.frame.columns[~self.frame.columns.duplicated(keep=False)])
+        return Delimited(columns, range(1, len(self.frame) + 1), "\t", (), header)
 
 
 def _text(cell: object) -> str:
@@ -98,7 +100,9 @@ def from_frame(
                 work.add(readings, "csv", WHERE)
             except InputError as error:
                 # Options of the command line are no remedy here.
-                raise InputError(error.what, "correct or leave out these rows") from error
+                named = "--kernel" in error.remedy
+                remedy = "name the column as kernel, repetition or a parameter" if named else ROWS
+                raise InputError(error.what, remedy) from error
             _refuse_holder(work, total)
             if total and work.timers.overlap is not None:
                 work.mark_inclusive()

@@ -48,16 +48,16 @@ class MarkdownTable(Shape):
         found = _chosen(path, text, wanted)
         places = {name: found.heads.index(name) for name in wanted}
         for line, cells in found.rows:
-            _whole(path, line, cells, {name: places[name] for name in self.needed}, len(found.heads))
+            _whole(path, line, cells, {name: places[name] for name in self.needed if name in places}, len(found.heads))
         columns = {name: [cells[at].strip(MARKS) for _, cells in found.rows] for name, at in places.items()}
         called: dict[str, str] = {}
         lines = [line for line, _ in found.rows]
-        for name in self.numbers:
+        for name in filter(places.__contains__, self.numbers):
             columns[name], stated, minutes = _plain(path, name, lines, columns[name])
             called |= {name: ""} if stated else {}
             if minutes:
                 notes = (*notes, f"has {minutes!r} in column {name!r}: read as minutes and seconds")
-        return Delimited(columns, lines, "|", notes, tuple(wanted), called)
+        return Delimited(columns, lines, "|", notes, tuple(found.heads), called)
 
 
 def _chosen(path: Path, text: str, wanted: Sequence[str]) -> _Found:

@@ -101,6 +101,11 @@ def test_a_kernel_that_holds_the_others_is_asked_for() -> None:
     assert len(rs.from_frame(table, kernel="kernel", time="time", total="main")) == 4
 
 
+def test_rows_of_several_kernels_are_not_repetitions_of_one() -> None:
+    with pytest.raises(InputError, match="rows of one configuration differ in 'part'; name the column"):
+        rs.from_frame(measured(), parameters={"ranks": "p"}, time="seconds")
+
+
 def test_remedies_are_those_of_python() -> None:
     with pytest.raises(InputError, match="correct or leave out these rows"):
         rs.from_dict({"ranks": [1, "x"], "time": [1.0, 2.0]}, time="time")

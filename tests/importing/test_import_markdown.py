@@ -101,6 +101,12 @@ def test_what_is_no_plain_table_is_refused_in_one_line(
     assert error.count("\n") == 1
 
 
+def test_rows_of_several_cases_are_refused_as_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"| {p} | {t / p} s | {name} |\n" for p in (1, 2, 4) for name, t in (("cg", 8), ("mg", 4)))
+    assert imported(tmp_path, f"| Nodes | Wall time | solver |\n|--|--|--|\n{rows}", *OPTIONS) == 1
+    assert "rows of one configuration differ in 'solver'" in capsys.readouterr().err
+
+
 def test_reshaping_is_for_files_of_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(tmp_path, PAGE, *OPTIONS, "--delimiter", ";") == 2
     assert "for csv" in capsys.readouterr().err
