@@ -7,9 +7,11 @@ The package is the repository's root. Importing it loads neither numpy nor panda
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment, Run, read
+    from ranksight.counters.frames import from_dict, from_frame
     from ranksight.model.assembly import fit
     from ranksight.model.fitted_model import Model, load
     from ranksight.reports.exporting import to_hatchet, to_xarray
+    from ranksight.reports.validation import validate
 
 __version__ = "0.1.0"
 
@@ -17,13 +19,17 @@ _LAZY = {
     "Experiment": "ranksight.core.experiment",
     "Run": "ranksight.core.experiment",
     "read": "ranksight.core.experiment",
+    "from_dict": "ranksight.counters.frames",
+    "from_frame": "ranksight.counters.frames",
     "fit": "ranksight.model.assembly",
     "Model": "ranksight.model.fitted_model",
     "load": "ranksight.model.fitted_model",
     "to_hatchet": "ranksight.reports.exporting",
     "to_xarray": "ranksight.reports.exporting",
+    "validate": "ranksight.reports.validation",
 }
-__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "load", "read", "to_hatchet", "to_xarray"]
+__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "from_dict", "from_frame", "load", "read", "to_hatchet",
+           "to_xarray", "validate"]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,6 +138,14 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reader: str) -> Iterable[Reading]:
     from ranksight.core.reading import in_time
+    from ranksight.counters.readers._markdown import MarkdownTable
     from ranksight.counters.readers.csv_table import read_table
 
+    if reader == "markdown":
+        if columns.shape.melt or columns.shape.pivot or columns.delimiter:
+            raise UsageError("ranksight import: --melt, --pivot and --delimiter are for csv", "write one row a run")
+        single = [name for name in (columns.kernel, columns.rank) if name is not None]
+        numbers = [*columns.parameters.values(), *columns.metrics.values()]
+        needed = [*columns.parameters.values(), *single]
+        columns = replace(columns, shape=MarkdownTable({}, {}, numbers, needed))
     return in_time(path, read_table(path, columns, strict, outside))

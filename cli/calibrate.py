@@ -4,8 +4,9 @@
   ranksight calibrate -o my.toml --quick
   ranksight calibrate -o my.toml --network -- mpirun -n 2
 
-Topology comes from the system; small C programs, compiled here, measure the clock, the latency of every cache level
-and of memory, the part of the last cache that the cores use, and the bandwidth of one to all cores of a ccNUMA domain.
+Topology comes from the system. Small C programs, compiled here, measure the clock and the latency of every cache level
+and of memory. They also measure the part of the last cache that the cores use, and the bandwidth of one to all cores of
+a ccNUMA domain.
 Run it on an idle node, in a job that has the node for itself. With --network the LogGP parameters of messages between
 two ranks are measured, piecewise over the message size. The launcher after '--' places the ranks on one node or on
 two; the parameters are written into the file's [network.intra] or [network.inter]. An existing file is completed.

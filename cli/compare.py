@@ -17,6 +17,7 @@ is 4 when the data are insufficient to compare the program's time.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,6 +136,7 @@ def _apart(subject: Subject, path: Path) -> Subject:
 
 def _print(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
     from ranksight.reports.comparisons import COLUMNS, because, blocks, hints, one_sided, origins, rows, scales, to_dict
+    from ranksight.reports.pasted import pasted
     from ranksight.reports.terminal import Text, next_step, show
 
     if args.format == "json":
@@ -148,6 +150,11 @@ def _print(found: Comparison, slower: list[tuple[str, int, float]], args: argpar
             row["causes"] = because(found.causes.get((row["kernel"], at), [])) if timed else ""
             lines.append([row[name] for name in columns])
         _separated.write(columns, lines)
+        return
+    if args.format != "table":
+        places = range(len(found.points)) if args.asked else [len(found.points) - 1]
+        pages = [block for at in places for block in blocks(found, at, args.kernel or None)]
+        sys.stdout.write(pasted([*origins(found), *pages], args.format))
         return
     where = range(len(found.points)) if args.asked else [len(found.points) - 1]
     if slower or not args.quiet:

@@ -13,6 +13,7 @@ exit code 4 when every kernel is. JSON holds all tables, csv one of them.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,11 @@ def run(args: argparse.Namespace) -> int:
         print_document(found.to_dict())
     elif args.format == "csv":
         _separated.write_frame(getattr(found, args.table)())
+    elif args.format != "table":
+        from ranksight.reports.diagnosis import blocks_of
+        from ranksight.reports.pasted import pasted
+
+        sys.stdout.write(pasted(blocks_of(found, args.table, args.top), args.format))
     else:
         _print(found, args)
     return 0 if (found.verdicts()["verdict"] != "undecided").any() else 4

@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from ranksight.core.reading import Reading
 
 TABLE = "csv"  # name of the format whose columns the user names
+MARKDOWN = "markdown"  # the same, of pipe tables
 JOINED = "experiment"  # name of the format of our own folders
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # how tables in a folder are called
 RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
                    "processors", "tasks", "ntasks"})  # fmt: skip
 """What programs and people call the number of ranks."""
-ANY_TIMES = (TABLE, "extrap")
+ANY_TIMES = (TABLE, MARKDOWN, "extrap")
 """Formats whose kernels may be timers of any kind; others say whether times hold those of callees."""
 OF_TABLES = ("kernel", "repetition", "rank", "where", "melt", "pivot", "delimiter", "decimal")
 """Options that speak of columns."""
@@ -65,18 +66,21 @@ def run(chosen: argparse.Namespace) -> int:
         return 0
     words = list(chosen.paths)
     named = None
-    if words and (words[0] == TABLE or words[0] in READERS) and (len(words) > 1 or not Path(words[0]).exists()):
+    formats = (TABLE, MARKDOWN, *READERS)
+    if words and words[0] in formats and (len(words) > 1 or not Path(words[0]).exists()):
         named = words.pop(0)
     if words and words[0] == JOINED and not Path(words[0]).exists():
         return _join([Path(word) for word in words[1:]], chosen)
     if not words:
         raise UsageError("ranksight import: no file is given", "--list-formats lists what can be read")
     if named is None and len(words) > 1 and not Path(words[0]).exists():
-        near = meant(words[0], (TABLE, JOINED, *READERS))
+        near = meant(words[0], (TABLE, MARKDOWN, JOINED, *READERS))
         raise InputError(f"{words[0]} is neither a format nor a file", near or "--list-formats lists the formats")
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)
+    if named == MARKDOWN:
+        return _import(Found([(path, MARKDOWN) for path in paths]), table_reader(chosen), paths[0], chosen)
     if named == TABLE:
         return _import(Found([(path, TABLE) for path in _tables(paths)]), table_reader(chosen), paths[0], chosen)
     return _import(_recognised(words, named, chosen), reader(chosen), paths[0], chosen)
@@ -129,6 +133,7 @@ def _list_formats() -> None:
 
     rows = [[name, READERS[name].text] for name in READERS]
     rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
+    rows.append([MARKDOWN, "tables of Markdown, named in the same way; cells such as 10.5 s, 1:23 and 95 %"])
     rows.append([JOINED, "folders of 'ranksight measure' or 'import', joined into one experiment"])
     show(Table([":word", ":text"], rows, head=False))
 

@@ -12,6 +12,7 @@ which the data are insufficient is marked so, with the reason; exit code 4 when 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output
 from ranksight.reports import predictions
+from ranksight.reports.pasted import TABLES, pasted
 from ranksight.reports.terminal import Block, Text, next_step, show
 
 if TYPE_CHECKING:
@@ -54,12 +56,14 @@ def run(args: argparse.Namespace) -> int:
 
         if args.metric:
             raise UsageError("--messages and --metric exclude each other", "ask for one at a time")
+        if args.format in TABLES:
+            raise UsageError(f"--messages are not written as {args.format}", "give --format table, csv or json")
         return print_messages(model, args)
     if args.terms:
         return _terms_alone(model, args)
     metrics = args.metric or None
     also: list[str] = []
-    if metrics is None and args.format == "table" and "time" in model.fitted.metrics:
+    if metrics is None and args.format in ("table", *TABLES) and "time" in model.fitted.metrics:
         metrics, also = ["time"], [name for name in dict.fromkeys(model.fitted.metrics) if name != "time"]
     elif metrics == ["all"]:
         metrics = None
@@ -71,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
         _json(prediction, phases)
     elif args.format == "csv":
         _csv(prediction)
+    elif args.format in TABLES:
+        sys.stdout.write(pasted(predictions.blocks(prediction, everything=bool(args.kernel)), args.format))
     else:
         show(*predictions.blocks(prediction, everything=bool(args.kernel)))
     if args.format == "table" and not args.quiet:
@@ -158,6 +164,9 @@ def _terms_alone(model: Model, args: argparse.Namespace) -> int:
         lines = ([*row["configuration"].values(), *(row[name] for name in TERMS[1:])] for row in rows)
         _separated.write([*prediction.parameters, *TERMS[1:]], lines)
     elif found := equation_terms.tables(rows, predictions.by_time(prediction), args.level, 0):
+        if args.format in TABLES:
+            sys.stdout.write(pasted(found, args.format))
+            return 0
         show(*found[:1], *(block for table in found[1:] for block in ("", table)))
     else:
         show("no kernel is described by the equation: fit with --platform and counts of cycles and loads")

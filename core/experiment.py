@@ -26,6 +26,7 @@ from ranksight.core.files import new_folder, read_json, recover, sync, sync_tree
 from ranksight.core.html import drawn
 from ranksight.core.log import log
 from ranksight.core.run import SCHEMA_VERSION, Run
+from ranksight.core.units import format_si
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +51,12 @@ class Experiment:
     :meth:`counters` and :meth:`messages`; tables are loaded when asked for, only the columns that are asked for.
     `synced`: whether a run that :meth:`add` stored is on disk when it returns. Without, an experiment that is nobody's
     yet is to be synced as a whole before it comes to its place, which takes a tenth of the time.
+
+    Examples
+    --------
+    >>> experiment = rs.Experiment.read("heat.exp")
+    >>> experiment.parameters, len(experiment), experiment.metrics()
+    (('ranks', 'size'), 12, ('time', 'instructions'))
     """
 
     synced = True
@@ -163,7 +170,8 @@ class Experiment:
         return f"<Experiment {self.application}: {len(self)} runs over {', '.join(self.parameters)} at {self.path}>"
 
     def _repr_html_(self) -> str:
-        """A configuration a row, for notebooks."""
+        """A configuration a row, for notebooks, with the times of the largest kernels (means over ranks, medians over
+        runs)."""
         found: dict[tuple[float, ...], list[Run]] = {}
         for run in self.runs:
             found.setdefault(run.point(self.parameters), []).append(run)
@@ -176,13 +184,41 @@ class Experiment:
             ]
             for values, runs in found.items()
         ]
-        caption = f"{self.application}: {len(self)} runs at {self.path}"
-        return html.table(caption, [*self.parameters, "repetitions", "collectors", "failed"], rows)
+        heads = [*self.parameters, "repetitions", "collectors", "failed"]
+        for kernel, times in self._largest(list(found.values())[: html.MOST]).items():
+            heads.append(f"time of {kernel}")
+            for row, seconds in zip(rows, times, strict=False):
+                row.append(format_si(seconds, "s") if seconds == seconds else "")
+        return html.table(f"{self.application}: {len(self)} runs at {self.path}", heads, rows)
+
+    def _largest(self, configurations: Sequence[Sequence[Run]], most: int = 3) -> dict[str, list[float]]:
+        """Seconds of the kernels with the largest times at each of some configurations, the largest first."""
+        each: list[dict[str, float]] = []
+        for runs in configurations:
+            timed = [run for run in runs if "time" in self.columns(run, "counters")]
+            times: dict[str, list[float]] = {}
+            for run in timed:
+                table = self.table(run, "counters", ["kernel", "time"])
+                means = {} if table is None else table.groupby("kernel", observed=True)["time"].mean().to_dict()
+                for kernel, seconds in means.items():
+                    times.setdefault(str(kernel), []).append(float(seconds))
+            each.append({kernel: float(np.median(seconds)) for kernel, seconds in times.items()})
+        total: dict[str, float] = {}
+        for known in each:
+            for kernel, seconds in known.items():
+                total[kernel] = max(total.get(kernel, 0.0), seconds)
+        largest = sorted(total, key=lambda kernel: -total[kernel])[:most]
+        return {kernel: [known.get(kernel, float("nan")) for known in each] for kernel in largest}
 
     def plot(self, metric: str | None = None, kernel: str | None = None, ax: Any = None) -> Any:
         """Draw measured values over the parameter with most values; the matplotlib axes are returned.
 
         Raises InputError when nothing measured the metric, or no kernel has the name.
+
+        Examples
+        --------
+        >>> rs.read("heat.exp").plot(kernel="solve").get_xlabel()
+        'ranks'
 
         Parameters
         ----------

@@ -46,6 +46,11 @@ class Run:
         What a reader of the numbers must know.
     source : tuple of str
         Files the numbers were read from.
+
+    Examples
+    --------
+    >>> rs.Run({"ranks": 8, "size": 24}, repetition=1, collector="perf").id
+    'ranks8-size24-perf-r1'
     """
 
     configuration: Mapping[str, float]

@@ -74,6 +74,12 @@ class Model:
         For each metric where its numbers come from.
     extras : mapping of str to JSON-able data
         What further stages keep in the model's file, by name.
+
+    Examples
+    --------
+    >>> model = rs.load("heat.model.json")
+    >>> model.parameters, model.training.shape
+    (('ranks', 'size'), (12, 2))
     """
 
     application: str
@@ -134,6 +140,11 @@ class Model:
             Whose measured times are drawn as points.
         ax : matplotlib axes, optional
             Drawn into; otherwise a new figure of pyplot.
+
+        Examples
+        --------
+        >>> rs.load("heat.model.json").plot(to=64, at={"size": 48}).get_xlabel()
+        'ranks'
         """
         return drawn("plot_model", self, along=along, to=to, at=at, experiment=experiment, ax=ax)
 
@@ -289,7 +300,8 @@ class Model:
             only = None if kernels is None else tuple(kernels)
             others = None if broken is None else broken.others
             terms = EquationTerms(self.parameters, points, refined.terms, others, only)
-        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms)
+        wall = {} if broken is None else dict(zip(broken.kernels, broken.by_kernel, strict=True))
+        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms, wall)
 
     def _check(self, points: Array) -> None:
         """Raise InputError where points ask for what no program runs on."""

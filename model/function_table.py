@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from ranksight.model.fitted_model import Model
 
+LOOSE = 0.25
+"""Relative error of configurations left out from which a function is inexact, as a report judges it."""
 NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter", "repetitions": ""}
 """What reasons name that arise only where a function is asked."""
 
@@ -50,12 +53,20 @@ def function_table(model: Model) -> pd.DataFrame:
 
 
 def html(model: Model, most: int = 20) -> str:
-    """The functions with the largest shares, for notebooks."""
-    shown = function_table(model).sort_values("share", ascending=False, kind="stable")
+    """The functions for notebooks: those of the time first, the largest shares first."""
+    every = function_table(model)
+    order = np.lexsort((-every["share"].to_numpy(), every["metric"] != "time"))
     rows = [
-        [row["kernel"], row["metric"], row["formula"], f"{row['share']:.1%}", f"{row['error']:.1%}", row["status"]]
-        for row in shown.head(most).to_dict("records")
+        [row["kernel"], row["metric"], row["formula"], f"{row['share']:.1%}", f"{row['error']:.1%}", _quality(row)]
+        for row in every.iloc[order[:most]].to_dict("records")
     ]
-    caption = f"{model.application}: {len(shown)} functions of {', '.join(model.parameters)}"
-    note = f"{len(model.training)} configurations; .table() has all {len(shown)} functions"
+    caption = f"{model.application}: {len(every)} functions of {', '.join(model.parameters)}"
+    note = f"{len(model.training)} configurations; .table() has all {len(every)} functions"
     return table(caption, ["kernel", "metric", "function", "share", "error", "status"], rows, note=note)
+
+
+def _quality(row: Mapping[Any, Any]) -> str:
+    """The status of a function, and where it misses a configuration left out by too much, that."""
+    if row["status"] != "ok":
+        return f"{row['status']}: {row['reason']}"
+    return "ok" if not row["error"] > LOOSE else "inexact"

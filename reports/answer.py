@@ -50,7 +50,8 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
     if not np.isfinite(efficiency):
         return f"{said}.{bound}"
     if share < SMALL:
-        return f"{said}; it scales as well as it can, {against.kind} scaling at {efficiency:.0%} efficiency.{bound}"
+        where = place(sweep.along, float(sweep.values[-1]))
+        return f"{said}. Efficiency {efficiency:.0%} at {where} ({against.kind} scaling).{bound}"
     most = ""
     if lost:
         what = "most of it" if lost[0].share > MOST else "the largest part"
@@ -63,19 +64,19 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
 
 def with_run(reason: str, run: str) -> str:
     """A reason with the run that would help, where it does not name one itself."""
-    return reason if re.search(r"\bmeasure\b", reason) else f"{reason}; measure at {run} next"
+    return reason if re.search(r"\b(measure|run longer)\b", reason) else f"{reason}; measure at {run} next"
 
 
 def loss_words(loss: Loss) -> str:
     """What a lost time is, in a few words."""
-    if loss.part == "direct":
+    if loss.part == "unknown":
         return "time whose cause was not counted"
     return NAMES[loss.part]
 
 
 def parts_of(sweep: Sweep) -> list[tuple[str, float, float]]:
     """Part, seconds and share of the time at the last point, the largest first; parts of nothing are left out."""
-    last = {name: float(sweep.breakdown.parts[name][-1]) for name in NAMES}
+    last = {name: float(sweep.parts[name][-1]) for name in NAMES}
     total = sum(float(np.nan_to_num(seconds)) for seconds in last.values())
     rows = [(name, seconds, seconds / total if total > 0 else 0.0) for name, seconds in last.items()]
     return sorted((row for row in rows if row[1] > 1e-9 * total), key=lambda row: -row[1])

@@ -114,7 +114,7 @@ def wall_time_blocks(
     if not any(name == "time" for name in model.fitted.metrics):
         return ["", "No time per function was measured here (perf is missing), so no wall time is predicted."]
     points = _points(model, ranks, size)
-    broken = model.breakdown(points)
+    said_of, broken = model.ask(points)
     network = model.equation.network is not None
     sizes = "".join(f", {name} {value:g}" for name, value in size.items() if name in model.parameters)
     said: list[Block] = [
@@ -125,7 +125,7 @@ def wall_time_blocks(
         else f"Predicted computation for as many cores as ranks{sizes} (platform {platform} describes no network)",
     ]
     rows: list[list[str | Cell]] = []
-    total = broken.total
+    total = model.whole_time(said_of, broken)
     for at, p in enumerate(ranks):
         messages = format_si(float(broken.parts["communication"][at]), "s") if network else ""
         ok = not total.status[0, at]
@@ -153,7 +153,7 @@ def _points(model: Model, ranks: Sequence[int], size: Mapping[str, float]) -> Ar
 def supported(model: Model, ranks: Sequence[int], size: Mapping[str, float]) -> int:
     """The largest of `ranks` (ascending) whose time the data suffice to predict; the smallest when none is."""
     points = _points(model, ranks, size)
-    known = np.flatnonzero(model.breakdown(points).total.status[0] == 0)
+    known = np.flatnonzero(model.whole_time(*model.ask(points)).status[0] == 0)
     return ranks[known[-1] if len(known) else 0]
 
 
@@ -170,7 +170,7 @@ def largest_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[
     for row in kept.head(5).to_dict("records"):
         why = row["verdict"] if row["verdict"] != "undecided" else f"undecided: {row['reason']}"
         rows.append([row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", why])
-    columns = ["kernel:name", "time", "share", "verdict:text"]
+    columns = ["kernel:name", "wall time", "share", "verdict:text"]
     said: list[Block] = ["", Text(head, style="bold"), Table(columns, rows, 2)]
     if left := sorted(set(table["kernel"]) - set(kept["kernel"])):
         said.append(f"Insufficient data for the time of: {', '.join(left)}")

@@ -14,16 +14,18 @@ from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
-from ranksight.core.units import format_factor, format_si, in_full, in_words
+from ranksight.core.units import counted, format_factor, format_si, in_full, in_words
 from ranksight.model.application.communication import MEANINGS
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
+from ranksight.reports.palette import NAMES
+from ranksight.reports.pasted import of_frame
 from ranksight.reports.terminal import Block, Cell, Column, Table, Text, sparkline
 
 SMALL = 0.01  # share of the time below which a kernel is counted, not listed
+OVERLAP = 1.2  # sum of the kernels over the program's time from which they are said to overlap
 FEW = 5  # kernels that are listed where all are below it
-SHORT = {"compute": "compute", "L2": "L2", "L3": "L3", "memory": "memory", "communication": "messages",
-         "imbalance": "imbalance", "unknown": "unknown"}  # fmt: skip
+SHORT = {name: text for name, text in NAMES.items() if name != "others"}
 HELPS = {"execution": "execution x2", "caches": "caches x2", "memory": "memory x2", "network": "messages x2",
          "balance": "balance"}  # fmt: skip
 
@@ -46,7 +48,8 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
     parameters = list(found.model.parameters)
     curves = _shares(found) if "ranks" in parameters else {}
     for point, part in table.groupby(parameters, sort=False):
-        said += [*_configuration(dict(zip(parameters, point, strict=True)), part, most, curves), ""]
+        at = int(np.flatnonzero((found.evidence.points == np.asarray(point)).all(axis=1))[0])
+        said += [*_program(found, at), *_configuration(part, most, curves), ""]
     if "ranks" in parameters:
         said += [*_scaling(found, most), "", *_efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
     said += _terms(found, most) + _pairs(found, most) + _exchanges(found, most)
@@ -54,6 +57,23 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         said += _advice(found, most)
     while said and said[-1] == "":
         said.pop()
+    return said
+
+
+def blocks_of(found: Diagnosis, table: str, most: int = 12) -> list[Block]:
+    """One table of the diagnosis by its name, as :func:`blocks` has it where it is there.
+
+    `most`: rows listed.
+    """
+    if table == "efficiencies":
+        return _efficiencies(found)
+    if table != "verdicts":
+        return [of_frame(getattr(found, table)().head(most))]
+    parameters = list(found.model.parameters)
+    said: list[Block] = []
+    for point, part in found.verdicts().groupby(parameters, sort=False):
+        at = int(np.flatnonzero((found.evidence.points == np.asarray(point)).all(axis=1))[0])
+        said += [*_program(found, at), *_configuration(part, most, {})]
     return said
 
 
@@ -67,13 +87,26 @@ def _shares(found: Diagnosis) -> dict[str, str]:
     return {str(kernel): sparkline(row, 0.0, most) for kernel, row in zip(wide.index, values, strict=True)}
 
 
-def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
-    """Head, where the time goes, and the kernels' verdicts at one configuration."""
-    at = in_words(values)
-    total = float(part["time"].sum())
-    weight = part["time"].to_numpy() / total if total > 0 else np.zeros(len(part))
-    goes = [(label, float((weight * part[name]).sum())) for name, label in SHORT.items()]
-    spent = ", ".join(f"{label} {share:.0%}" for label, share in sorted(goes, key=lambda x: -x[1]) if share >= 0.005)
+def _program(found: Diagnosis, at: int) -> list[Block]:
+    """The program's time at one configuration, as a prediction gives it, and what it is spent on."""
+    where, program = in_words(dict(zip(found.model.parameters, found.evidence.points[at], strict=True))), found.program
+    spent = sorted(found.parts.items(), key=lambda item: -item[1][at])
+    parts = ", ".join(f"{NAMES[name]} {share[at]:.0%}" for name, share in spent if share[at] >= 0.005)
+    if program is None or not np.isfinite(program.value[0, at]):
+        return [Text(f"{where}: insufficient data for the program's time", style="bold"), Text(f"spent on {parts}", 2)]
+    time, low, high = (format_si(float(end[0, at]), "s") for end in (program.value, program.lower, program.upper))
+    head = f"{where}: {time}, {found.level:.0%} interval {low} to {high}"
+    if reason := str(program.reason[0, at]) if program.status[0, at] else "":
+        head = f"{where}: {time}, insufficient: {reason}"
+    said: list[Block] = [Text(head, style="bold"), Text(f"spent on {parts}", 2)]
+    sums = float(found.evidence.total[at] / program.value[0, at])
+    if sums > OVERLAP:
+        said.append(Text(f"the kernels add up to {sums:.2g} times the program's time; shares are of their sum", 2))
+    return said
+
+
+def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
+    """The kernels' verdicts at one configuration."""
     shown = _heavy(part).head(most)
     rows = []
     for row in shown.to_dict("records"):
@@ -83,9 +116,8 @@ def _configuration(values: Mapping[str, Any], part: pd.DataFrame, most: int, cur
         verdict = Cell(row["verdict"] + level, STYLES.get(row["verdict"], ""))
         share = f"{row['share']:.0%}"
         rows.append([row["kernel"], format_si(row["time"], "s"), share, curves.get(row["kernel"], ""), verdict, says])
-    others = ["time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
-    said: list[Block] = [Text(f"{at}: {format_si(total, 's')} a rank", style="bold"), Text(f"spent on {spent}", 2)]
-    said.append(Table([Column("kernel", "name", least=13), *others], rows, 2))
+    others = ["wall time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
+    said: list[Block] = [Table([Column("kernel", "name", least=13), *others], rows, 2)]
     silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
@@ -124,7 +156,8 @@ def _measured_at(found: Diagnosis) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _unvaried(found: Diagnosis) -> Text:
-    return Text(f"all runs were of {_ranks(_measured_at(found)[0])}: how the program scales is not known", style="bold")
+    ranks = _ranks(_measured_at(found)[0])
+    return Text(f"all runs were of {ranks}: its growth with the ranks is not known", style="bold")
 
 
 def _scaling(found: Diagnosis, most: int) -> list[Block]:
@@ -142,7 +175,8 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
         rows = heavy[heavy["verdict"] == verdict].head(most)
         if verdict in ("scales", "undecided"):
             listed = ", ".join(names[name] for name in rows["kernel"])
-            text += [Text(f"{verdict}: {listed}", 2)] if listed else []
+            growth = (FALLS if found.strong else AT_MOST) if verdict == "scales" else "growth undecided"
+            text += [Text(f"{growth}: {listed}", 2)] if listed else []
             continue
         for row in rows.to_dict("records"):
             where = f"{names[row['kernel']]} {verdict} from {_ranks(row['at'])} on"
@@ -151,9 +185,14 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
                 text.append(Text(f"{where}: {times_as_long(row)} at {last}{proof}", 2))
             else:
                 text.append(Text(f"{where}: {saturated(row['last'], row['efficiency'], last, parts)}", 2))
+    if text_of := _efficiency(found):
+        text.append(Text(f"{text_of[0].upper()}{text_of[1:]}", 2))
     return text + [Text(line, 2) for line in dict.fromkeys(crossing(row, found.level, names) for row in crossings)]
 
 
+FALLS = "time still falls at the most ranks"
+AT_MOST = "grows at most like log(ranks)"
+"""Growth of kernels that scale, in strong and in weak scaling (:mod:`ranksight.analysis.diagnosis.scaling`)."""
 GROWN = 1.1
 """Time at the most ranks over that at the fewest from which a kernel has grown, rather than not been divided."""
 
@@ -190,17 +229,40 @@ def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str
     return said if lower != lower and upper <= ranks + 0.5 else f"{said}, {level:.0%}: {ends}"
 
 
-def _untroubled(found: Diagnosis) -> str:
-    """What was examined and is in order, and what is not known."""
-    known = found.efficiencies()[["load_balance", "communication"]].notna().all()
-    well = [("load_balance", "ranks are even"), ("communication", "no one waits in turn")]
-    unknown = [("load_balance", "ranks"), ("communication", "messages")]
-    silent = [name for column, name in unknown if not known[column]]
-    grows = (found.scaling()["verdict"] == "grows").any()
-    grown = [f"nothing {'of weight ' if grows else ''}grows"]
-    grown = grown if _varied(found) else ["growth needs runs of several numbers of ranks"]
-    said = ", ".join([*grown, *(text for column, text in well if known[column])])
-    return said + (f"; {' and '.join(silent)} were not measured one by one" if silent else "")
+def _efficiency(found: Diagnosis) -> str:
+    """The program's efficiency at the most ranks, in words; empty where it is not known."""
+    value = float(found.efficiencies()["global"].iloc[-1])
+    if not np.isfinite(value):
+        return ""
+    program, ranks = found.program, _ranks(found.line.ranks[-1])
+    last = (found.evidence.points == found.target).all(axis=1)
+    if program is not None and program.status[0, last].any():
+        return f"efficiency at {ranks}: insufficient data"
+    share = f"{value:.0%}" if value >= 0.005 else "less than 1%"
+    kind = "strong" if found.strong else "weak"
+    return f"efficiency {share} at {ranks} ({kind} scaling)"
+
+
+def _examined(found: Diagnosis) -> str:
+    """Growth, efficiency, imbalance and waiting where no trouble was found, and what was not measured."""
+    table, scaling = found.efficiencies(), found.scaling()
+    known = table[["load_balance", "communication"]].notna().all()
+    if _varied(found):
+        heavy = "of 1% of the time or more " if (scaling["verdict"] == "grows").any() else ""
+        open_ = int(((scaling["verdict"] == "undecided") & (scaling["share"] >= SMALL)).sum())
+        said = [f"no kernel {heavy}is known to grow faster than log(ranks)", _efficiency(found)]
+        said = said if open_ else [f"no kernel {heavy}grows faster than log(ranks)", *said[1:]]
+        said[1:1] = [f"growth of {counted(open_, 'kernel')} is undecided"] if open_ else []
+    else:
+        said = ["growth is not known: measure several numbers of ranks"]
+    if known["load_balance"]:
+        said.append(f"imbalance is {format_factor(1 / float(table['load_balance'].iloc[-1]))}")
+    if known["communication"]:
+        said.append("no serialised waiting was found")
+    unknown = [text for name, text in (("load_balance", "ranks"), ("communication", "messages")) if not known[name]]
+    said += [f"{' and '.join(unknown)} were not measured one by one"] if unknown else []
+    text = "; ".join(filter(None, said))
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _efficiencies(found: Diagnosis) -> list[Block]:
@@ -294,7 +356,7 @@ def _advice(found: Diagnosis, most: int) -> list[Block]:
     head = Text("troubles named", style="bold")
     if named["kind"].isin(WAITS).any():
         text.append(Text("What ranks wait for each other is in no predicted time and no efficiency above.", 2))
-    text = [head, *text] if text else [f"no trouble is named: {_untroubled(found)}"]
+    text = [head, *text] if text else [_examined(found)]
     for row in table[table["kind"] == "decomposition"].to_dict("records"):
         saves = f"{row['text']}; {row['saves']:.0%} of the time"
         text += ["", Text("another layout of the ranks", style="bold"), Text(saves, 2)]

@@ -167,6 +167,11 @@ def to_xarray(experiment: Experiment, metrics: Sequence[str] | None = None) -> x
     Dataset
         Dimensions ``kernel``, one a parameter, and ``repetition``; NaN at configurations that were not measured. Values
         are reduced over ranks in each metric's own way; ``units`` and ``long_name`` describe them.
+
+    Examples
+    --------
+    >>> dict(rs.to_xarray(rs.read("heat.exp"), ["time"]).sizes)
+    {'kernel': 2, 'ranks': 4, 'size': 3, 'repetition': 1}
     """
     xarray = _package("xarray")
     series = series_from_experiment(experiment, list(metrics) if metrics else None)
@@ -249,6 +254,12 @@ def to_hatchet(experiment: Experiment, metrics: Sequence[str] | None = None, **c
         Only these.
     **configuration
         A value for each parameter: ``to_hatchet(experiment, ranks=8, size=24)``.
+
+    Examples
+    --------
+    >>> frame = rs.to_hatchet(rs.read("heat.exp"), ["time"], ranks=8, size=24)
+    >>> frame.metadata["ranks"], frame.metadata["size"]
+    (8.0, 24.0)
     """
     hatchet = _package("hatchet")
     asked = {name: float(value) for name, value in configuration.items()}

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from ranksight.analysis.diagnosis.scaling import is_strong
+from ranksight.analysis.planning.cost import HOUR, Cost
 from ranksight.core.arrays import Array
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.sweep import RANKS, Sweep
@@ -51,10 +51,11 @@ class Loss:
 def ideal(sweep: Sweep) -> Ideal | None:
     """Ideal scaling of a sweep along ranks; None along another parameter, or where ranks took one value."""
     low, high = sweep.trained
-    if sweep.along != RANKS or not high > low or not sweep.timed:
+    found = sweep.diagnosis
+    if sweep.along != RANKS or not high > low or found is None:
         return None
     first = int(np.argmin(np.abs(sweep.values - low)))
-    kind: Literal["strong", "weak"] = "strong" if is_strong(sweep.evidence) else "weak"
+    kind: Literal["strong", "weak"] = "strong" if found.strong else "weak"
     counted = np.isfinite(sweep.evidence.instructions).all(axis=1).any()
     compared_by = "instructions per rank" if counted else "time"
     ratio = sweep.values[first] / sweep.values if kind == "strong" else np.ones(len(sweep.values))
@@ -63,8 +64,8 @@ def ideal(sweep: Sweep) -> Ideal | None:
 
 def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
     """What each part of each kernel takes at the target beyond ideal scaling, the largest first."""
-    names = list(sweep.breakdown.each)
-    stack = np.stack([sweep.breakdown.each[name] for name in names])
+    names = list(sweep.each)
+    stack = np.stack([sweep.each[name] for name in names])
     rest = np.zeros((len(names), 1, stack.shape[2]))
     if sweep.breakdown.others is not None:
         names.append(OTHERS)
@@ -86,7 +87,6 @@ def losses(sweep: Sweep, against: Ideal) -> list[Loss]:
 
 THRESHOLD = 0.7
 """Least efficiency where none is named; sites commonly ask for 0.7 to 0.8 of allocations."""
-HOUR = 3600.0
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,13 @@ class Recommended:
     last: bool  # whether it is the largest rank count that the data support: more might still be worth it
 
 
-def recommended(sweep: Sweep, against: Ideal | None, threshold: float = THRESHOLD) -> Recommended | None:
+def recommended(
+    sweep: Sweep, against: Ideal | None, threshold: float = THRESHOLD, cost: Cost | None = None
+) -> Recommended | None:
     """The recommendation; None along another parameter than ranks, or where no supported rank count is so efficient.
 
-    Ranks count as cores, one each. Rank counts are those of the sweep, measured ones among them.
+    Rank counts are those of the sweep, measured ones among them. `cost`: of runs, as plans count it; without it
+    the predicted time of as many cores as ranks.
     """
     if against is None or not sweep.timed:
         return None
@@ -115,7 +118,7 @@ def recommended(sweep: Sweep, against: Ideal | None, threshold: float = THRESHOL
     if not len(fine):
         return None
     at = int(fine[-1])
-    hours = sweep.values * seconds / HOUR
+    hours = sweep.values * seconds / HOUR if cost is None else cost.of(sweep.points, 1).core_hours
     return Recommended(
         float(sweep.values[at]),
         threshold,

@@ -10,30 +10,27 @@ COMPUTATION = "#009E73"
 IDEAL = "#D55E00"
 RANGE = "#EDEDED"
 PARTS = {
-    "execution": "#009E73",
-    "loads_l1": "#F0E442",
-    "loads_l2": "#E69F00",
-    "loads_l3": "#D55E00",
-    "loads_mem": "#CC79A7",
-    "contention": "#000000",
-    "direct": "#999999",
+    "compute": "#009E73",
+    "L2": "#E69F00",
+    "L3": "#D55E00",
+    "memory": "#CC79A7",
+    "unknown": "#999999",
     "imbalance": "#56B4E9",
     "communication": "#0072B2",
     "others": "#7F5539",
 }
 """Colour of each part of a program's time, in the order in which parts are stacked and listed."""
 NAMES = {
-    "execution": "execution",
-    "loads_l1": "loads from L1",
-    "loads_l2": "loads from L2",
-    "loads_l3": "loads from L3",
-    "loads_mem": "loads from memory",
-    "contention": "waiting for shared bandwidth",
-    "direct": "kernels without counters",
+    "compute": "compute",
+    "L2": "L2",
+    "L3": "L3",
+    "memory": "memory",
+    "unknown": "unknown",
     "imbalance": "imbalance",
     "communication": "communication",
     "others": "outside kernels and messages",
 }
+"""Name of each part in every table and figure: the causes of a diagnosis, and the rest of the program."""
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Colours of lines, one a kernel or operation."""
 DARK = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 LIGHT = 0.005  # part of the largest value below which a table leaves a kernel out
 FEW = 6  # rows that a table shows whatever they weigh
+WAITS = 1.001  # wall time over computing from which a table shows both
+NONE = (0.0, "", "")  # of a kernel without a time on the wall
 BOUND = 1e3  # times its value from which on an interval's end is no bound that anyone could use
 CURVE = 3  # values of a parameter from which on a curve says more than its ends
 METHODS = 4  # methods that are named: those of most values
@@ -40,15 +43,23 @@ def blocks(prediction: Prediction, everything: bool) -> list[Block]:
     for answers in _grouped(prediction, lambda answer: (*answer.configuration.items(), answer.metric)):
         first = answers[0]
         where = in_words(first.configuration)
+        wall = {} if everything else _wall(prediction, first)
         columns = ["kernel:name", "value", f"{first.level:.0%} interval:word/1", ":word"]
-        ordered = sorted(answers, key=_largest_first)
-        sizes = [abs(answer.value) for answer in ordered if answer.value == answer.value]
+        ordered = sorted(answers, key=lambda answer: _largest_first(answer, wall))
+        sizes = [_size(answer, wall) for answer in ordered if answer.value == answer.value]
         least = 0.0 if everything else LIGHT * max(sizes, default=0.0)
         every = len(ordered)
-        ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not abs(answer.value) < least]
+        ordered = [answer for at, answer in enumerate(ordered) if at < FEW or not _size(answer, wall) < least]
         rows = list(map(_row, ordered))
+        if wall:
+            waits = any(wall.get(each.kernel, NONE)[0] > WAITS * each.value for each in ordered)
+            columns[3:3] = ["wall time", "share"] if waits else ["share"]
+            for row, answer in zip(rows, ordered, strict=True):
+                _, seconds, share = wall.get(answer.kernel, NONE)
+                row[3:3] = [seconds, share] if waits else [share]
         if first.metric == "time" and prediction.parts and not everything:
-            rows[1:1] = _parts(prediction, answers, max(least, 1e-12))
+            parts = _parts(prediction, answers, max(least, 1e-12))
+            rows[1:1] = [[*row[:3], *([""] * (len(columns) - 4)), *row[3:]] for row in parts] if wall else parts
         found += [Text(f"{where}: {first.metric}", style="bold"), Table(columns, rows, 2)]
         if light := every - len(ordered):
             kernels = "kernel" if light == 1 else "kernels"
@@ -65,9 +76,33 @@ def blocks(prediction: Prediction, everything: bool) -> list[Block]:
     return [*found[:-1], *_over(prediction)]
 
 
+def _wall(prediction: Prediction, first: Answer) -> dict[str | None, tuple[float, str, str]]:
+    """Of each kernel the seconds on the wall, the same as text, and its share, at the configuration of `first`; the
+    whole program has no share. Empty of other metrics than the time."""
+    if first.metric != "time" or not prediction.wall:
+        return {}
+    at, shares = _place(prediction, first), prediction.shares()
+    return {
+        kernel: (float(seconds[at]), metric("time").format(float(seconds[at])), f"{shares[kernel][at]:.0%}")
+        for kernel, seconds in prediction.wall.items()
+        if np.isfinite(seconds[at])
+    }
+
+
+def _place(prediction: Prediction, answer: Answer) -> int:
+    """Position of the configuration of `answer`."""
+    points = prediction.answers.points
+    return int(np.flatnonzero((points == list(answer.configuration.values())).all(axis=1))[0])
+
+
+def _size(answer: Answer, wall: Mapping[str | None, tuple[float, str, str]]) -> float:
+    """By what rows are ordered: the time on the wall where it is known."""
+    return wall.get(answer.kernel, NONE)[0] or abs(answer.value)
+
+
 def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> list[list[str | Cell]]:
     """Rows of communication, imbalance, T_others and BF_comm at the configuration of `answers`."""
-    at = int(np.flatnonzero((prediction.answers.points == list(answers[0].configuration.values())).all(axis=1))[0])
+    at = _place(prediction, answers[0])
     held = {name: float(part[at]) for name, part in prediction.parts.items()}
     own = sum(answer.value for answer in answers if answer.kernel is not None and answer.value == answer.value)
     # A kernel that one rank has alone holds what the others wait for it: it is not listed again.
@@ -158,8 +193,11 @@ def _over(prediction: Prediction) -> list[Block]:
     return ["", Table(["kernel:name", "metric:word/1", first, over, last], rows, 2)]
 
 
-def _largest_first(answer: Answer) -> tuple[bool, bool, float]:
-    return answer.kernel is not None, answer.value != answer.value, -answer.value
+def _largest_first(
+    answer: Answer, wall: Mapping[str | None, tuple[float, str, str]] = MappingProxyType({})
+) -> tuple[bool, bool, float]:
+    size = _size(answer, wall) if wall else answer.value
+    return answer.kernel is not None, answer.value != answer.value, -size
 
 
 def evidence(prediction: Prediction) -> list[Block]:

@@ -7,11 +7,12 @@ series of the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from ranksight.analysis.diagnosis.causes import CAUSES, causes_of, seconds_of
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis, diagnose
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
 from ranksight.core.arrays import Array
@@ -68,12 +69,21 @@ class Sweep:
         return gather(self.model, self.points, self.level, (self.said, self.breakdown))
 
     @cached_property
+    def each(self) -> dict[str, Array]:
+        """Seconds a rank of each part but ``others`` in each kernel, (K, k), as a diagnosis divides them."""
+        return dict(zip(CAUSES, seconds_of(self.evidence, causes_of(self.evidence)), strict=True))
+
+    @property
+    def parts(self) -> dict[str, Array]:
+        """Seconds of each part of :data:`ranksight.reports.palette.NAMES` over all kernels, (k,)."""
+        return {**{name: seconds.sum(axis=0) for name, seconds in self.each.items()}, "others": self.evidence.others}
+
+    @cached_property
     def diagnosis(self) -> Diagnosis | None:
         """What is wrong at the target and on the way there; None without kernels' times."""
         if not self.timed:
             return None
-        found = diagnose(self.model, self.points[-1:], level=self.level)
-        return replace(found, given=self.evidence) if self.along == RANKS else found
+        return diagnose(self.model, self.points[-1:], level=self.level)
 
     @property
     def timed(self) -> bool:

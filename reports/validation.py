@@ -57,6 +57,12 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
     """Hold `model` against the runs of `experiment`, reduced over ranks and repetitions as the model's were.
 
     Raises InputError when the experiment has other parameters than the model, or no runs.
+
+    Examples
+    --------
+    >>> found = rs.validate(rs.load("heat.model.json"), rs.read("heat.exp"))
+    >>> bool(found.table["inside"].mean() > 0.5)
+    True
     """
 
     experiment = model.view(experiment)

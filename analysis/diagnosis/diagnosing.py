@@ -25,16 +25,17 @@ from ranksight.analysis.diagnosis import (
     verdicts,
     waits,
 )
-from ranksight.analysis.diagnosis.causes import Causes, causes_of
+from ranksight.analysis.diagnosis.causes import CAUSES, Causes, causes_of, seconds_of
 from ranksight.analysis.diagnosis.evidence import Evidence, gather, observed
 from ranksight.analysis.diagnosis.scaling import is_strong, line_of
 from ranksight.core import html
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError, nearest
-from ranksight.core.units import counted, format_si, in_words
+from ranksight.core.units import counted, finite, format_si, in_words
 from ranksight.model.application.equation_terms import TERMS, EquationTerms
 from ranksight.model.plaindata import plain
 from ranksight.model.questions import NO_CLOCK, above_zero, whole_ranks
+from ranksight.model.uncertainty.forecast import Forecast
 
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
@@ -78,7 +79,6 @@ class Diagnosis:
     model: Model
     level: float  # probability of intervals
     only: tuple[str, ...] = ()  # kernels whose verdicts are reported; all where empty
-    given: Evidence | None = None  # the line to the target (:attr:`line`), where it is at hand
 
     def __repr__(self) -> str:
         asked = counted(self.evidence.points.shape[0], "configuration")
@@ -105,8 +105,6 @@ class Diagnosis:
     @cached_property
     def line(self) -> Evidence:
         """What the model knows at rank counts from the fewest measured to the target's, the rest as at the target."""
-        if self.given is not None:
-            return self.given
         if "ranks" not in self.model.parameters:
             raise InputError("the model has no parameter ranks", "fit runs of several rank counts")
         points = line_of(self.model.training, self.model.parameters, self.target)
@@ -116,6 +114,19 @@ class Diagnosis:
     def strong(self) -> bool:
         """Whether a rank's work falls with the ranks."""
         return is_strong(self.line)
+
+    @cached_property
+    def program(self) -> Forecast | None:
+        """The program's time at the configurations asked for, one row, as a prediction gives it; None without one."""
+        return self.model.programs(self.evidence.points, ["time"], self.level).get("time")
+
+    @cached_property
+    def parts(self) -> dict[str, Array]:
+        """Part of the time of kernels, messages and what is outside of them at each configuration, (k,), by
+        :data:`~ranksight.analysis.diagnosis.causes.CAUSES` and ``others``."""
+        seconds = seconds_of(self.evidence, self.causes).sum(axis=1)
+        taken = {**dict(zip(CAUSES, seconds, strict=True)), "others": self.evidence.others}
+        return {name: ratio(each, self.evidence.total, 0.0) for name, each in taken.items()}
 
     # Tables, described where they are made.
 
@@ -133,7 +144,13 @@ class Diagnosis:
 
     @_table
     def scaling(self) -> pd.DataFrame:
-        """How each kernel goes with the ranks; see :func:`ranksight.analysis.diagnosis.scaling.table`."""
+        """How each kernel goes with the ranks; see :func:`ranksight.analysis.diagnosis.scaling.table`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).scaling()[["kernel", "verdict"]]
+             kernel    verdict
+        0     solve     scales
+        1  exchange  saturates
+        """
         fitted, network = self.model.fitted, self.model.equation.network
         low, high = fitted.trained[:, fitted.parameters.index("ranks")].T
         seen = pd.Series(np.where(low == high, np.inf, low)).groupby(np.array(fitted.kernels, dtype=object)).min()
@@ -142,7 +159,13 @@ class Diagnosis:
 
     @_table
     def rankings(self) -> pd.DataFrame:
-        """Kernels by size at each rank count; see :func:`ranksight.analysis.diagnosis.ranking.rankings`."""
+        """Kernels by size at each rank count; see :func:`ranksight.analysis.diagnosis.ranking.rankings`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).rankings().tail(2)[["kernel", "share"]].round(2)
+              kernel  share
+        12     solve   0.94
+        13  exchange   0.06
+        """
         return ranking.rankings(self.line)
 
     @_table
@@ -152,7 +175,12 @@ class Diagnosis:
 
     @_table
     def efficiencies(self) -> pd.DataFrame:
-        """POP efficiencies by rank count; see :func:`ranksight.analysis.diagnosis.efficiencies.table`."""
+        """POP efficiencies by rank count; see :func:`ranksight.analysis.diagnosis.efficiencies.table`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).efficiencies()[["ranks", "global"]].tail(1).round(2)
+           ranks  global
+        6   64.0    0.94
+        """
         return efficiencies.table(self.line, self.strong)
 
     @_table
@@ -261,8 +289,21 @@ class Diagnosis:
             "target": dict(zip(self.model.parameters, self.target.tolist(), strict=True)),
             **({"work": "strong" if self.strong else "weak"} if scales else {}),
             "machine": None if self.evidence.ceilings is None else self.evidence.ceilings.to_dict(),
+            "program": self._program_rows(),
             **{name: [plain(row) for row in getattr(self, name)().to_dict("records")] for name in names},
         }
+
+    def _program_rows(self) -> list[dict[str, Any]]:
+        """The program's time, its interval, status and parts at each configuration."""
+        rows, program = [], self.program
+        for at, point in enumerate(self.evidence.points.tolist()):
+            row: dict[str, Any] = {"configuration": dict(zip(self.model.parameters, point, strict=True))}
+            if program is not None:
+                row |= {name: finite(float(getattr(program, name)[0, at])) for name in ("value", "lower", "upper")}
+                row["status"] = "insufficient" if program.status[0, at] else "ok"
+                row["reason"] = str(program.reason[0, at])
+            rows.append({**row, "parts": {name: finite(float(share[at])) for name, share in self.parts.items()}})
+        return rows
 
 
 def diagnose(model: Model, points: Array, *, level: float = 0.9, kernels: Sequence[str] | None = None) -> Diagnosis:

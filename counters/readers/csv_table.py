@@ -19,7 +19,7 @@ from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.metrics import metric
 from ranksight.core.reading import Reading
 from ranksight.core.units import some_of
-from ranksight.counters.readers._delimited import Delimited, Texts, read_delimited
+from ranksight.counters.readers._delimited import Delimited, Texts
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
 from ranksight.counters.readers._reshaping import Shape
 
@@ -193,7 +193,7 @@ class _Table:
         reshaped = self.columns.shape.melt or self.columns.shape.pivot  # rows are no longer those of the file
         if not others or len(others) > MANY or len(self.lines) > LARGE or reshaped:
             return
-        texts = read_delimited(self.path, others, self.columns.delimiter).columns
+        texts = self.columns.shape.read(self.path, others, self.columns.delimiter).columns
         group = frame.groupby(keys, sort=False, observed=True).ngroup().to_numpy()
         differ = []
         for name in others:

@@ -21,7 +21,7 @@ from ranksight.model.uncertainty.slope import primes_of
 LIGHTEST = 1e-3
 """Forms lighter than this move no interval's end visibly and are not kept."""
 PADDING = {"members": -1, "variance": np.inf, "freedom": 1.0}
-"""What stands where a series has fewer hypotheses or terms than others; 0 in other arrays."""
+"""Fillers where a series has fewer hypotheses or terms than others; 0 in other arrays."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ranksight.analysis.expectations.checking import Result, check
 from ranksight.analysis.expectations.document import Study
 from ranksight.analysis.planning.candidates import candidates, cores_of
 from ranksight.analysis.planning.choice import Choice, choose_runs
-from ranksight.analysis.planning.cost import cost_of
+from ranksight.analysis.planning.cost import Cost, cost_of
 from ranksight.analysis.planning.goal import goal
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
@@ -67,7 +67,15 @@ class Context:
     @cached_property
     def recommended(self) -> Recommended | None:
         """The largest rank count that is efficient enough."""
-        return recommended(self.sweep, self.ideal, self.threshold)
+        return recommended(self.sweep, self.ideal, self.threshold, self.cost)
+
+    @cached_property
+    def cost(self) -> Cost | None:
+        """Cost of runs; None where no duration is known."""
+        try:
+            return cost_of(self.model, self.experiments[0] if self.experiments else None)
+        except RanksightError:
+            return None
 
     @cached_property
     def losses(self) -> list[Loss]:

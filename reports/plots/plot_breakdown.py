@@ -19,7 +19,7 @@ def plot_breakdown(sweep: Sweep, ax: Axes | None = None) -> Any:
     """Predicted time stacked by its parts: execution, each memory level, imbalance, communication, the rest;
     returns the axes."""
     ax = new_axes(ax)
-    parts = sweep.breakdown.parts
+    parts = sweep.parts
     places = np.arange(len(sweep.values))
     bottom = np.zeros(len(places))
     handles, labels = [], []

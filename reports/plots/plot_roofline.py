@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-COLOURS = {"L2": PARTS["loads_l2"], "L3": PARTS["loads_l3"], "memory": PARTS["loads_mem"]}
+COLOURS = {name: PARTS[name] for name in ("L2", "L3", "memory")}
 MARKERS = {"L2": "o", "L3": "s", "memory": "D"}
 HEAVY = 0.01
 LETTER, LINE = 0.0115, 0.055  # width of a letter and height of a line, as parts of the axes

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 
 import ranksight as rs
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
@@ -19,7 +20,22 @@ SHOWN = (
     rs.read,
     rs.fit,
     rs.load,
+    rs.from_frame,
+    rs.from_dict,
+    rs.validate,
+    rs.Experiment,
     rs.Experiment.create,
+    rs.Experiment.plot,
+    rs.Run,
+    rs.Model,
+    rs.to_hatchet,
+    rs.to_xarray,
+    rs.Model.plot,
+    Prediction.plot,
+    Prediction.shares,
+    Diagnosis.scaling,
+    Diagnosis.rankings,
+    Diagnosis.efficiencies,
     rs.Experiment.add,
     rs.Experiment.counters,
     rs.Model.predict,
@@ -55,13 +71,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("thing", SHOWN, ids=lambda thing: thing.__qualname__)
 def test_the_example_of_an_entry_point_runs(thing: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
+    if thing in (rs.to_hatchet, rs.to_xarray):
+        pytest.importorskip(thing.__name__.removeprefix("to_"))
     found = doctest.DocTestFinder(recurse=False).find(getattr(thing, "__func__", thing), globs={"rs": rs, "pd": pd})
     assert sum(len(test.examples) for test in found) > 0
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     for test in found:
         runner.run(test, out=said.append)
+    pyplot.close("all")
     assert not runner.failures, "".join(said)
+
+
+def test_every_public_name_has_an_example_that_runs() -> None:
+    assert {getattr(rs, name) for name in rs.__all__ if not name.startswith("_")} <= set(SHOWN)
 
 
 def test_type_checkers_know_what_the_package_offers() -> None:

@@ -23,6 +23,8 @@ UPWARDS = {
     ("", "model.assembly"),
     ("", "model.fitted_model"),
     ("", "reports.exporting"),
+    ("", "counters.frames"),
+    ("", "reports.validation"),
 }
 """``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above. The package itself
 names what it offers, for type checkers."""
@@ -43,7 +45,8 @@ IN_FUNCTIONS = {
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
     # Names that the package offers; loaded when they are asked for.
-    "": {"core.experiment", "model.assembly", "model.fitted_model", "reports.exporting"},
+    "": {"core.experiment", "counters.frames", "model.assembly", "model.fitted_model", "reports.exporting",
+         "reports.validation"},
     "model.series.sampling": {"model.series.reducing"},
     "model.series.computation": {"model.series.reducing"},
     "model.fitting.changing": {"model.fitting.fitted"},

@@ -225,9 +225,9 @@ def test_scaling_is_unknown_from_one_number_of_ranks(tmp_path: Path, capsys: pyt
     assert main(["fit", str(tmp_path / "e"), "-o", str(tmp_path / "m.json"), "--quiet"]) == 0
     main(["diagnose", str(tmp_path / "m.json"), "--size", "50"])
     said = capsys.readouterr().out
-    assert "all runs were of 4 ranks: how the program scales is not known" in said
-    assert "scales:" not in said
-    assert "nothing grows" not in said
+    assert "all runs were of 4 ranks: its growth with the ranks is not known" in said
+    assert "log(ranks)" not in said
+    assert "efficiency" not in said
     assert "next: ranksight plan" in said
 
 

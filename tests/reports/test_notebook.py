@@ -14,6 +14,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.core.html import table
 from ranksight.model.fitted_model import Model
+from ranksight.model.function_table import _quality
 
 HOSTILE = 'foo<bar<int>>::operator()<"x">&<script>alert(1)</script>'
 ESCAPED = "foo&lt;bar&lt;int&gt;&gt;::operator()&lt;&quot;x&quot;&gt;&amp;&lt;script&gt;alert(1)&lt;/script&gt;"
@@ -23,7 +24,8 @@ def test_an_experiment_shows_its_configurations(known: Experiment) -> None:
     html = known._repr_html_()
     assert "known &lt;program&gt;: 10 runs" in html
     assert html.count("<tr>") == 11
-    assert "<td>16</td><td>200</td><td>1</td><td>made-up</td><td></td>" in html
+    assert "<td>16</td><td>200</td><td>1</td><td>made-up</td><td></td><td>20 ms</td><td>3.2 ms</td>" in html
+    assert html.index("time of steady") < html.index(f"time of {ESCAPED}")
 
 
 def test_a_model_shows_its_largest_functions(model: Model) -> None:
@@ -31,6 +33,13 @@ def test_a_model_shows_its_largest_functions(model: Model) -> None:
     assert ESCAPED in html
     assert "<script" not in html
     assert "9 functions of ranks, size" in html
+    # Times first, the largest first.
+    assert html.index("<td>steady</td><td>time</td>") < html.index("<td>instructions</td>")
+
+
+def test_a_function_that_misses_by_much_is_not_ok() -> None:
+    rows = {"status": "ok", "error": 0.65}, {"status": "ok", "error": 0.02}
+    assert [_quality(row) for row in rows] == ["inexact", "ok"]
 
 
 def test_a_prediction_shows_values_and_intervals(model: Model) -> None:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from ranksight.analysis.planning.cost import cost_of
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
 from ranksight.reports.html import context
@@ -273,7 +274,8 @@ def test_the_front_recommends_a_rank_count_and_says_where_it_comes_from(
     assert efficiency[at] == pytest.approx(found.efficiency)
     assert found.efficiency >= 0.5
     assert not (efficiency[at + 1 :] >= 0.5).any()
-    assert found.core_hours == pytest.approx(found.ranks * asked.total.value[0, at] / 3600)
+    price = cost_of(model, known).of(asked.points, 1)
+    assert found.core_hours == pytest.approx(price.core_hours[at])  # as a plan counts
     page = " ".join(" ".join(Page(render(context)).texts).split())
     assert " efficiency of " in page
     assert "parallel efficiency of" not in page  # which is a factor of it, in the table below

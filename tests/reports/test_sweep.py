@@ -108,7 +108,14 @@ def test_a_crossing_lies_where_times_are_equal(model: Model) -> None:
     assert crossing["largest"]
     assert crossing["ranks"] == pytest.approx(100, rel=0.03)
     assert [asked.breakdown.kernels[at] for at in ranked(asked)] == ["steady", HOSTILE, "$x_1$ {{ 7*7 }}"]
-    assert asked.diagnosis.line is asked.evidence
+
+
+def test_a_report_diagnoses_as_the_verb_does(model: Model) -> None:
+    """Also where the target is no power of two, which the points of figures then are not either."""
+    found, asked = sweep(model, to=150).diagnosis, model.diagnose(ranks=150, size=200)
+    assert found is not None
+    assert found.crossovers().equals(asked.crossovers())
+    assert found.scaling().equals(asked.scaling())
 
 
 def test_what_was_measured_is_joined_in_the_models_order(model: Model, known: Experiment, fresh: Experiment) -> None:

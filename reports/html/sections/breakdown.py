@@ -23,7 +23,7 @@ def build(context: Context) -> dict[str, Any] | None:
     sweep = context.sweep
     if not sweep.timed:
         return None
-    parts = sweep.breakdown.parts
+    parts = sweep.parts
     total = np.sum([np.nan_to_num(parts[name]) for name in NAMES], axis=0)
     known = [
         name for name in NAMES if np.nanmax(np.nan_to_num(parts[name]), initial=0.0) > 1e-4 * total.max(initial=0.0)

@@ -56,10 +56,11 @@ def _recommended(context: Context) -> dict[str, str] | None:
             "what": "No rank count",
             "why": f"of those predicted has an efficiency of {percent(context.threshold)} or more.",
         }
-    scale, unit = (1.0, "core-hours") if found.core_hours >= 0.01 else (3600.0, "core-seconds")
-    cost = f"{value(found.seconds, 'time')} and {hours(found.core_hours * scale)} {unit} a run"
+    cost = f"{value(found.seconds, 'time')} and {hours(found.core_hours)} core-hours a run"
     if found.target_hours == found.target_hours and found.ranks != context.sweep.values[-1]:
-        cost += f" ({hours(found.target_hours * scale)} at {context.sweep.places()[-1]})"
+        cost += f" ({hours(found.target_hours)} at {context.sweep.places()[-1]})"
+    if context.cost is not None:
+        cost += f", from {context.cost.basis}"
     share, there = percent(found.threshold), percent(found.efficiency)
     why = (
         f"is the largest number predicted here, and its efficiency of {there} is above {share}"

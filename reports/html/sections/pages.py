@@ -97,10 +97,10 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
     broken = context.sweep.breakdown
     found: dict[str, dict[str, Any]] = {}
     for place, kernel in enumerate(broken.kernels):
-        total = float(np.nansum([values[place, -1] for values in broken.each.values()]))
+        total = float(np.nansum([values[place, -1] for values in context.sweep.each.values()]))
         parts = [
             (NAMES[name], name, float(values[place, -1]) / total)
-            for name, values in broken.each.items()
+            for name, values in context.sweep.each.items()
             if total > 0 and np.nan_to_num(values[place, -1]) > 1e-3 * total
         ]
         found[kernel] = {**EMPTY, "parts": parts, "time": value(total, "time")}
