@@ -221,7 +221,7 @@ def test_mean_cycles_show_the_time_of_the_slowest_rank(tmp_path):
     for p in (8, 32):
         assert time_of(model, p) == pytest.approx(counters(p, ("time",))["time"] * most(p), rel=2e-2)
     (far,) = (a for a in model.predict(ranks=128, metrics=["time"]).answers if a.kernel == "k")
-    assert far.evidence.endswith("stalls counted")
+    assert "counted equation" in far.evidence
     assert far.lower < counters(128, ("time",))["time"] * most(128) < far.upper
     broken = model.breakdown(np.array([[8.0], [128.0]]))
     assert sum(broken.each.values()).sum(axis=0) == pytest.approx(broken.total.value[0])

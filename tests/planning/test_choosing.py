@@ -268,8 +268,9 @@ def test_expected_narrowing_comes_true() -> None:
         said = after.predict(ranks=1024).answers[0]
         expected.append(float(np.log(choice.after.upper / choice.after.lower)[0, 0]))
         came.append(np.log(said.upper / said.lower))
+    # What is expected does not learn from the new values how little the times leave their function.
     ratio = np.median(np.array(came) / np.array(expected))
-    assert 0.4 < ratio < 2.5
+    assert 0.2 < ratio < 2.5
 
 
 def test_a_parameter_that_never_varied_is_varied_first() -> None:
