@@ -28,10 +28,11 @@ SHOWN = 40  # functions that a table shows
 FIRST = ("time", "cycles", "instructions", "messages", "bytes_sent", "loads", "bytes_mem")
 """Metrics that a table begins with."""
 LIGHT = 0.005  # share of a metric below which a table leaves a kernel out
+CLOSE = 0.02  # largest difference of a printed function from `predict` that is not remarked on
 MANY = 100.0  # samples from which a function is not remarked on for having few
 FEW = 6  # kernels of a metric that a table shows however light they are
 NAMED = 3  # repetitions left out that are named; others are counted
-COLUMNS = ("kernel", "metric", "formula", "adjusted_r2", "out_of_sample_error", "share", "scatter",
+COLUMNS = ("kernel", "metric", "formula", "difference_from_predict", "adjusted_r2", "out_of_sample_error", "share", "scatter",
            "repetitions_needed", "points", "samples", "remark", "note", "status", "reason")  # fmt: skip
 """What a table for machines has of :func:`functions`."""
 
@@ -47,7 +48,11 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
     for i, text in contradictions(fitted, model.along_ties(AHEAD * model.training.max(axis=0)[None])[0]).items():
         notes[i] = "; ".join(filter(None, (notes.get(i), text)))
     rows = []
+    difference = fitted.difference
     for i in which:
+        if difference[i] > CLOSE:
+            apart = f"up to {difference[i]:.0%} from what predict answers"
+            notes[i] = "; ".join(filter(None, (notes.get(i), apart)))
         if fitted.samples[i] < MANY:
             number = max(float(fitted.samples[i]), HALF)
             samples_text = f"about {number:.2g} samples a configuration, known to {number**-0.5:.0%}"
@@ -58,6 +63,7 @@ def functions(model: Model, chosen: Sequence[int] | None = None) -> list[dict[st
                 "kernel": fitted.kernels[i],
                 "metric": fitted.metrics[i],
                 "formula": model.functions.formula(i),
+                "difference_from_predict": float(difference[i]),
                 "weight": float(fitted.weight[i, 0]),
                 "coefficients": [{"term": t, "value": c, "standard_error": e} for t, c, e in fitted.coefficients(i)],
                 "adjusted_r2": fitted.adjusted_r2[i].item(),
@@ -177,7 +183,7 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
         return " \\\\\n".join(f"{name} &= {latex(row['formula'])}" for name, row in zip(names, kept, strict=True))
     arguments = ", ".join(map(identifier, parameters))
     lines = [
-        '"""Best hypothesis of each function; a prediction averages over all that fit."""',
+        '"""The function of each series that is nearest to what predict answers, with its largest difference."""',
         "",
         "from math import log2",
     ]
@@ -185,7 +191,8 @@ def listing(rows: list[dict[str, Any]], form: str, parameters: tuple[str, ...]) 
     for row in kept:
         text = python(row["formula"], parameters)
         unit = described(row["metric"]).unit
-        what = f"{row['metric']} of {row['kernel']}{f', {unit}' if unit else ''}"
+        apart = f", within {row['difference_from_predict']:.1%} of predict" if row["difference_from_predict"] else ""
+        what = f"{row['metric']} of {row['kernel']}{f', {unit}' if unit else ''}{apart}"
         name = f"{identifier(row['metric'])}__{identifier(str(row['kernel']))}"
         seen[name] += 1
         name += f"_{seen[name]}" if seen[name] > 1 else ""

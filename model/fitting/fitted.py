@@ -189,6 +189,15 @@ class Fitted(Keyed):
         return np.asarray(said)
 
     @property
+    def difference(self) -> Array:
+        """Largest relative difference (s,) of each printed function from the predicted medians; 0 where the function
+        itself predicts."""
+        found = np.zeros(len(self))
+        for process in self.processes:
+            found[process.rows] = process.difference
+        return found
+
+    @property
     def apart(self) -> Mask:
         """Which parameters change nothing in each series, (s, m)."""
         none = np.zeros((len(self), len(self.parameters)), dtype=bool)
@@ -341,8 +350,11 @@ class Fitted(Keyed):
         return notes(self.terms, self.members, self.weight, self.kernels, self.metrics, kernels)
 
     def coefficients(self, i: int) -> list[tuple[str, float, float]]:
-        """Term, coefficient and standard error of the leading hypothesis of series `i`."""
+        """Term, coefficient and standard error of the leading hypothesis of series `i`; NaN where the function is
+        fitted to what a process predicts."""
         error = np.sqrt(self.variance[i, 0] * (self.root[i, 0] ** 2).sum(axis=1))
+        if any((process.rows == i).any() for process in self.processes):
+            error = np.full(error.shape, np.nan)
         return [
             (write_term(self.terms[t], self.parameters) or "1", float(c), float(e))
             for t, c, e in zip(self.members[i, 0], self.coefficient[i, 0], error, strict=True)

@@ -8,8 +8,8 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 from ranksight.core.onethread import one_thread
-from ranksight.model.fitting import fitted as fitting_of_one
 from ranksight.model.fitting import by_process
+from ranksight.model.fitting import fitted as fitting_of_one
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
 
