@@ -32,8 +32,8 @@ CLOSE = 0.02  # largest difference of a printed function from `predict` that is 
 MANY = 100.0  # samples from which a function is not remarked on for having few
 FEW = 6  # kernels of a metric that a table shows however light they are
 NAMED = 3  # repetitions left out that are named; others are counted
-COLUMNS = ("kernel", "metric", "formula", "difference_from_predict", "adjusted_r2", "out_of_sample_error", "share", "scatter",
-           "repetitions_needed", "points", "samples", "remark", "note", "status", "reason")  # fmt: skip
+COLUMNS = ("kernel", "metric", "formula", "difference_from_predict", "adjusted_r2", "out_of_sample_error", "share",
+           "scatter", "repetitions_needed", "points", "samples", "remark", "note", "status", "reason")  # fmt: skip
 """What a table for machines has of :func:`functions`."""
 
 
