@@ -17,10 +17,10 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.numerals import decimal_mark, parse_number, parse_numbers, settled_mark, stated_scale
 from ranksight.core.reading import Reading
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, Texts, read_delimited
-from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
 from ranksight.counters.readers._reshaping import Shape
 
 SHOWN = 5
@@ -84,6 +84,7 @@ class _Table:
         self.lines = np.asarray(self.text.lines)
         self.kept = np.ones(len(self.lines), dtype=bool)
         self.notes = [f"{path.name} {note}" for note in self.text.notes]
+        self.decimal = columns.decimal or self._decimal()
 
     def _named(self, rows: Mask) -> str:
         lines = self.lines[rows]
@@ -109,20 +110,26 @@ class _Table:
         if not self.kept.any():
             raise InputError(f"{self.path}: no row passes all of --where")
 
+    def _decimal(self) -> str:
+        """What separates the decimals of all columns of numbers."""
+        wanted = [*self.columns.parameters.values(), *self.columns.metrics.values(), *filter(None, [self.columns.rank])]
+        columns = [self.text.columns[name] for name in wanted]
+        if all(isinstance(texts, Texts) and texts.numbers() is not None for texts in columns):
+            return "."
+        texts = list({text for column in columns for text in column})
+        remedy = "say --decimal , or --decimal ."
+        # A bare comma separates fields there: a quoted one groups thousands unless it cannot.
+        if self.text.delimiter == ",":
+            return decimal_mark(texts, str(self.path), remedy=remedy) or "."
+        return settled_mark(texts, str(self.path), remedy=remedy)
+
     def _numbers(self, name: str, role: str) -> Array:
         texts = self.text.columns[name]
-        if isinstance(texts, Texts) and (known := texts.numbers()) is not None:
+        if self.decimal == "." and isinstance(texts, Texts) and (known := texts.numbers()) is not None:
             return np.where(self.kept, known, np.nan)
         chosen = texts if self.kept.all() else list(itertools.compress(texts, self.kept))
-        decimal = self.columns.decimal or decimal_mark(chosen, self.text.delimiter)
-        if decimal is None:
-            example = next(text for text in chosen if "," in text)
-            raise InputError(
-                f"{self.path}: is {example!r} in column {name!r} a decimal comma or a thousands separator?",
-                "say --decimal , or --decimal .",
-            )
         values = np.full(len(texts), np.nan)
-        parsed, wrong = parse_numbers(chosen, decimal)
+        parsed, wrong = parse_numbers(chosen, self.decimal)
         values[self.kept] = parsed
         if wrong:
             line = self.lines[self.kept][wrong[0]]

@@ -30,7 +30,7 @@ _KNOWN = frozenset(
 )
 _SEPARATED = re.compile(r"# (?:Overhead|Children)([^\w\s.])")
 _MARK = re.compile(r"^\[[.kugH]\]\s+")
-_PERCENT = re.compile(r"\d+(?:\.\d+)?%")
+_PERCENT = re.compile(r"\d+(?:[.,]\d+)?%")
 
 
 @dataclass(slots=True)
