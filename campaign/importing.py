@@ -16,9 +16,11 @@ from ranksight.core.errors import InputError, writable
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
+from ranksight.core.numerals import parse_number, settled_mark
 from ranksight.core.reading import Reading, validated
 from ranksight.core.run import INCLUSIVE
 from ranksight.core.sampled import TABLE, sampling
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +84,31 @@ class Naming:
                     rf"give --set {name}=VALUE, or --parameter {name}='regular expression with (\d+)'",
                 )
         found.update(self.constants)
+        self._contradictions(reading, found, path)
         return found
+
+    def _contradictions(self, reading: Reading, stated: Mapping[str, float], path: Path) -> None:
+        """Raise InputError where the user states another value than the file records.
+
+        A file of one rank may be that of one of many.
+        """
+        for name in set(self.parameters) | set(self.constants):
+            recorded = reading.configuration.get(name)
+            if recorded is None or self.parameters.get(name) in reading.configuration or name in reading.assumed:
+                continue
+            if stated[name] != recorded and not (name == "ranks" and recorded == 1):
+                how = "--set" if name in self.constants else "--parameter"
+                raise InputError(
+                    f"{path} records {name} = {in_full(recorded)}, and {how} states {in_full(stated[name])}",
+                    f"leave {how} {name} away, or correct it",
+                )
+        if "ranks" in stated and "ranks" not in reading.assumed and reading.counters is not None:
+            largest = reading.counters["rank"].max()
+            if largest >= stated["ranks"] and stated["ranks"] != reading.configuration.get("ranks"):
+                raise InputError(
+                    f"{path} holds rank {largest}, of a run that is stated to have {in_full(stated['ranks'])} ranks",
+                    "ranks count from 0: correct the number of ranks",
+                )
 
     def counters(self, table: pd.DataFrame, path: Path) -> pd.DataFrame:
         """The table with the metrics, and the kernel that is the whole program, renamed.
@@ -109,6 +135,32 @@ def _shape(path: Path) -> str:
     return re.sub(r"\d+", "0", path.name)
 
 
+def _timed(reading: Reading, path: Path) -> tuple[Reading | None, str]:
+    """The reading without a time of the whole program that is 0, and why; None where it has nothing else.
+
+    A program that ends takes time: 0 s are the mark of a run that failed, or that nobody timed.
+    """
+    table = reading.counters
+    if table is None or table.empty:
+        return reading, ""
+    rows = table["kernel"] == WHOLE
+    rows = rows if rows.any() else ~rows
+    zero = [name for name in ("time", "wall_time") if name in table and (table.loc[rows, name] == 0).all()]
+    if not zero:
+        return reading, ""
+    where = ", ".join(f"{name} = {in_full(value)}" for name, value in reading.configuration.items())
+    what = f"{path.name}: the whole program takes 0 s at {where}: the run failed, or was not timed"
+    others = [name for name in table.columns if name not in (*COUNTER_KEYS, *zero)]
+    if reading.messages is None and not (table[others] > 0).any(axis=None):
+        return None, f"{what}, and is left out"
+    note = f"{what}; the time is left out"
+    provenance = {name: text for name, text in reading.provenance.items() if name not in zero}
+    kept = replace(reading, counters=table[[*COUNTER_KEYS, *others]], provenance=provenance, wall_time=None)
+    if not others:
+        kept = replace(kept, counters=None)
+    return replace(kept, notes=(*reading.notes, note)), note
+
+
 def names_of(specifications: Sequence[str]) -> dict[str, str]:
     """Read ``NAME`` and ``NAME=SOURCE`` into name to source. Raises InputError when a name is empty or given twice."""
     found: dict[str, str] = {}
@@ -124,9 +176,10 @@ def names_of(specifications: Sequence[str]) -> dict[str, str]:
 
 
 def _value(name: str, text: str, path: Path) -> float:
+    decimal = settled_mark([text], f"{path}: parameter {name}", remedy="--set gives it a value")
     try:
-        value = float(text)
-    except ValueError:
+        value = parse_number(text, decimal)
+    except InputError:
         value = math.nan
     if not math.isfinite(value):
         raise InputError(f"{path}: {text!r} for parameter {name} is not a number")
@@ -224,6 +277,11 @@ class Import:
             checked.append(self._checked(reading, path))
         if not checked:
             raise InputError(f"{path} holds no measurement")
+        timed = [_timed(reading, path) for reading in checked]
+        failed = [reason for each, reason in timed if each is None]
+        checked = [each for each, _ in timed if each is not None]
+        if not checked:
+            raise InputError(failed[0], "measure again what failed")
         for old in self.naming.metrics.values():
             if old not in held:
                 raise InputError(f"{path} holds no metric {old!r}", f"it holds {', '.join(held) or 'none'}")
@@ -239,6 +297,7 @@ class Import:
             self._origin = str(path)
             self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
             self._experiment.synced = False
+        self.notes.update(dict.fromkeys(failed))
         for done, reading in enumerate(checked, 1):
             self._store(self._experiment, reading, reader, path)
             self.notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))

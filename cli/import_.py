@@ -154,6 +154,7 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
 
 def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) -> Iterator[str]:
     """What of the import only the user can know."""
+    yield from _bound(experiment)
     if work.unlike is not None:
         one, other = work.unlike
         yield (
@@ -176,6 +177,12 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
             f"{larger[0]} takes longer than the whole program in {larger[1]} of {counted(work.timers.wholes, 'run')}: "
             "are rows of several runs mixed? name the column that separates them with --repetition"
         )
+
+
+def _bound(experiment: Experiment) -> list[str]:
+    from ranksight.campaign.bound import bound
+
+    return bound([run.configuration for run in experiment.runs])
 
 
 def _holding(held: Holder) -> str:
@@ -208,7 +215,7 @@ def _whole(work: Import, chosen: argparse.Namespace, any_times: bool) -> None:
 
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
-    from ranksight.campaign.merging import check_alike, is_experiment, merge
+    from ranksight.campaign.merging import check_alike, check_tables, is_experiment, merge
     from ranksight.core.experiment import Experiment
     from ranksight.core.leftout import warning
 
@@ -224,7 +231,9 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     sources = []
     for path in paths:
         with skips.passing():
-            sources.append(Experiment.read(path))
+            source = Experiment.read(path)
+            check_tables(source)
+            sources.append(source)
     skipped = skips.end()
     if not sources:
         raise InputError(f"none of {len(paths)} folders is an experiment", "the messages above say why")
@@ -236,6 +245,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
         target = Experiment.create(place, chosen.application or sources[0].application, sources[0].parameters)
     merge(target, sources)
     warn(warning(target))
+    say_first("note", _bound(target), "notes")
     names = {str(kernel) for run in target.runs for kernel in _kernels(target, run)}
     _summary(target, len(names), len(sources), skipped, chosen)
     return 0

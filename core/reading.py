@@ -53,6 +53,8 @@ class Reading:
     source: tuple[str, ...] = ()
     raw: Sequence[Path] = ()  # files to keep with the tables
     warnings: tuple[str, ...] = ()  # what of the program is missing from the numbers; printed at once
+    assumed: frozenset[str] = frozenset()
+    """Parameters of the configuration that the source does not state, which the user may state otherwise."""
 
     def validate(self, where: str) -> None:
         """Raise an error unless the tables are what this class says, whichever reader or collector made them.

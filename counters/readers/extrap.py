@@ -133,16 +133,19 @@ def read_text(path: Path, text: str) -> Measurements:
     kernel, metric, at = "", "", 0
 
     def ended(line: int) -> None:
-        # A DATA line that is missing in the middle would move those behind it to other points.
+        # Where one is missing in the middle, those behind it would move to other points.
         if 0 < at < len(points):
-            found.notes.append(
-                f"{path.name}:{line}: {at} DATA lines of {metric or kernel or 'the program'} for {len(points)} POINTS: "
-                "taken for the first of them; write 'DATA nan' where nothing was measured"
+            what = " of ".join(filter(None, (metric, kernel))) or "the program"
+            point = ", ".join(f"{name} = {value:g}" for name, value in zip(parameters, points[at], strict=True))
+            raise InputError(
+                f"{path}:{line}: {at} DATA lines of {what} for {len(points)} POINTS: point {at + 1} ({point}), or one "
+                "before it, has none",
+                "which is missing cannot be known: write 'DATA nan' where nothing was measured",
             )
 
     for line, content in enumerate(text.split("\n"), 1):
-        word, _, rest = content.strip().partition(" ")
-        word, rest = word.strip(), rest.strip()
+        word, rest = [*content.split(maxsplit=1), "", ""][:2]
+        rest = rest.strip()
         if not word or word.startswith("#"):
             continue
         if word == "PARAMETER":
@@ -256,7 +259,7 @@ def _is_one(path: Path, head: str) -> bool:
     start = head.lstrip()
     while start.startswith("#") and "\n" in start:
         start = start.partition("\n")[2].lstrip()
-    if start.startswith(("PARAMETER ", "PARAMETER\t")):
+    if start.startswith("PARAMETER") and start[9:10].isspace():
         return True
     if not start.startswith("{"):
         return False

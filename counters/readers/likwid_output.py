@@ -186,6 +186,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         },
         aliases={"CPI": "cpi"},
         configuration={} if by == "stated" else None,
+        assumed=frozenset({"ranks"} if by == "threads" else ()),
         notes=(*notes, *said),
         command=_command(lines),
         environment=_environment(lines, blocks),
