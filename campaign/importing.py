@@ -136,7 +136,7 @@ def _shape(path: Path) -> str:
 
 
 def _timed(reading: Reading, path: Path) -> tuple[Reading | None, str]:
-    """The reading without a time of the whole program that is 0, and why; None where it has nothing else.
+    """The reading without a time of the whole program that is 0, None where it has nothing else, and why.
 
     A program that ends takes time: 0 s are the mark of a run that failed, or that nobody timed.
     """
@@ -158,7 +158,7 @@ def _timed(reading: Reading, path: Path) -> tuple[Reading | None, str]:
     kept = replace(reading, counters=table[[*COUNTER_KEYS, *others]], provenance=provenance, wall_time=None)
     if not others:
         kept = replace(kept, counters=None)
-    return replace(kept, notes=(*reading.notes, note)), note
+    return kept, note
 
 
 def names_of(specifications: Sequence[str]) -> dict[str, str]:
@@ -217,6 +217,8 @@ class Import:
         What the readings say of timers that hold each other.
     notes : dict of str to None
         What the readings imported so far note, each once, in order.
+    left_out : list of str
+        Those of them that say of a run why it was left out.
     unlike : tuple of Path or None
         Two files that became repetitions of one configuration although their names differ in more than numbers.
     """
@@ -249,6 +251,7 @@ class Import:
         self._last: pd.Categorical[Any] | None = None
         self.timers = Timers()
         self.notes: dict[str, None] = {}
+        self.left_out: list[str] = []
         self.unlike: tuple[Path, Path] | None = None
         self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
@@ -278,10 +281,12 @@ class Import:
         if not checked:
             raise InputError(f"{path} holds no measurement")
         timed = [_timed(reading, path) for reading in checked]
-        failed = [reason for each, reason in timed if each is None]
+        failed = [reason for _, reason in timed if reason]
         checked = [each for each, _ in timed if each is not None]
         if not checked:
             raise InputError(failed[0], "measure again what failed")
+        checked[0] = replace(checked[0], notes=(*checked[0].notes, *failed))
+        self.left_out += failed
         for old in self.naming.metrics.values():
             if old not in held:
                 raise InputError(f"{path} holds no metric {old!r}", f"it holds {', '.join(held) or 'none'}")
@@ -297,7 +302,6 @@ class Import:
             self._origin = str(path)
             self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
             self._experiment.synced = False
-        self.notes.update(dict.fromkeys(failed))
         for done, reading in enumerate(checked, 1):
             self._store(self._experiment, reading, reader, path)
             self.notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))

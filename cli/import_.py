@@ -115,8 +115,9 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
-    notes = [note for note in work.notes if note not in checks.texts]
-    say_first("note", [*notes, *_doubts(work, experiment, chosen)], "notes")
+    # What was lost and what only the user can know first: of many notes some are not printed.
+    notes = [*work.left_out, *_doubts(work, experiment, chosen), *work.notes]
+    say_first("note", [note for note in dict.fromkeys(notes) if note not in checks.texts], "notes")
     if found.unknown and not chosen.quiet:
         say(f"not recognised: {some_of(found.unknown)}")
     _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
