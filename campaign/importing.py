@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+JOB = ("JobName", "SubmitLine", "WorkDir")
+"""What a batch system records of a job that may hold the values of parameters, as paths of files do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Naming:
     """What the user says about parameters and metrics."""
@@ -68,7 +72,8 @@ class Naming:
         for name, where in self.parameters.items():
             if "(" in where:
                 # A folder that is one run ends as it does in the path of a file within: n(\d+)/ matches both.
-                hits = re.findall(where, path.as_posix() + "/" * path.is_dir())
+                texts = (path.as_posix() + "/" * path.is_dir(), *(reading.environment.get(key, "") for key in JOB))
+                hits = next(filter(None, (re.findall(where, text) for text in texts)), None)
                 if not hits:
                     raise InputError(f"{path}: {where!r} of parameter {name} does not match its path")
                 found[name] = _value(name, hits[-1], path)

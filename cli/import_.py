@@ -3,6 +3,7 @@
   ranksight import runs/ --parameter ranks='Rank(\\d+)' --set size=30 -o lulesh
   ranksight import extrap input.txt
   ranksight import csv times.csv --parameter ranks --parameter size=ne --kernel kernel --metric time=wallmax
+  ranksight import log slurm-*.out --time 'Elapsed: {time} s' --parameter ranks='on {ranks} processes'
   ranksight import experiment monday.exp tuesday.exp -o both.exp
 
 The format is recognised, or named before the paths. Runs of one configuration become its repetitions. A file that
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._progress import Files
-from ranksight.cli._reading import reader, readings, table_reader
+from ranksight.cli._reading import log_reader, reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.units import counted, in_full, some_of
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ranksight.core.reading import Reading
 
 TABLE = "csv"  # name of the format whose columns the user names
+LOG = "log"  # name of the format whose lines the user describes
 JOINED = "experiment"  # name of the format of our own folders
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # how tables in a folder are called
 RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
@@ -65,18 +67,22 @@ def run(chosen: argparse.Namespace) -> int:
         return 0
     words = list(chosen.paths)
     named = None
-    if words and (words[0] == TABLE or words[0] in READERS) and (len(words) > 1 or not Path(words[0]).exists()):
+    if words and (words[0] in (TABLE, LOG) or words[0] in READERS) and (len(words) > 1 or not Path(words[0]).exists()):
         named = words.pop(0)
     if words and words[0] == JOINED and not Path(words[0]).exists():
         return _join([Path(word) for word in words[1:]], chosen)
     if not words:
         raise UsageError("ranksight import: no file is given", "--list-formats lists what can be read")
     if named is None and len(words) > 1 and not Path(words[0]).exists():
-        near = meant(words[0], (TABLE, JOINED, *READERS))
+        near = meant(words[0], (TABLE, LOG, JOINED, *READERS))
         raise InputError(f"{words[0]} is neither a format nor a file", near or "--list-formats lists the formats")
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)
+    if chosen.time and named != LOG:
+        raise UsageError("ranksight import: --time is for logs", f"write import log {words[0]} --time ...")
+    if named == LOG:
+        return _import(Found([(path, LOG) for path in _logs(paths)]), log_reader(chosen), paths[0], chosen)
     if named == TABLE:
         return _import(Found([(path, TABLE) for path in _tables(paths)]), table_reader(chosen), paths[0], chosen)
     return _import(_recognised(words, named, chosen), reader(chosen), paths[0], chosen)
@@ -130,6 +136,7 @@ def _list_formats() -> None:
 
     rows = [[name, READERS[name].text] for name in READERS]
     rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
+    rows.append([LOG, "plain logs of jobs: the time and parameters by patterns, --time 'Elapsed: {time}'"])
     rows.append([JOINED, "folders of 'ranksight measure' or 'import', joined into one experiment"])
     show(Table([":word", ":text"], rows, head=False))
 
@@ -266,6 +273,18 @@ def _tables(paths: list[Path]) -> list[Path]:
         if not inside:
             raise InputError(f"{path} holds no .csv and no .tsv file", "name the tables themselves")
         found += inside
+    return found
+
+
+def _logs(paths: list[Path]) -> list[Path]:
+    """The files that are named, and all regular files of folders that are."""
+    from ranksight.counters.readers._files import inside
+
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+        found += inside(path) if path.is_dir() else [path]
     return found
 
 
