@@ -33,7 +33,11 @@ _FAULT = "it breaks the contract of ranksight.core.reading.Reading: report it to
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The measurements of one run or one file."""
+    """The measurements of one run or one file.
+
+    What the source has and the reading does not (a value, a run, a rank, an event) is named by a note. Kernels have
+    names that two runs share (function, operation, place), never numbers of one run.
+    """
 
     configuration: Mapping[str, float] = field(default_factory=dict)
     """Parameters that the source itself states (often only ``ranks``); the importer adds those the user states."""

@@ -114,7 +114,7 @@ def _parse(path: Path) -> _Report:
     for line_number, line in _messages.lines(path):
         where = f"{path}:{line_number}"
         if line.startswith("@---") and line[4:5].isspace():
-            section = re.sub(r":\s*\d+$", "", line[4:].rstrip().rstrip("-").strip())
+            section = re.sub(r":\s*\S{1,20}$", "", line[4:].rstrip().rstrip("-").strip())
             ended = section.startswith("End of Report")
             if section.startswith(_CONCISE):
                 raise InputError(

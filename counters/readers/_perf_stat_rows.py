@@ -20,7 +20,7 @@ CLOCKS = frozenset({"task-clock", "cpu-clock"})
 _STATUS = {"<not supported>": "not supported", "<not counted>": "not counted"}
 _TAG = re.compile(r"^(?:\[\d+,(?P<mpi>\d{1,9})\]<std\w+>: ?|(?P<slurm>\d{1,7}): (?=\s|\{|<|\d|#))")
 _DIGITS = rf"(?:\d{{1,3}}(?: \d{{3}}){{1,7}}(?:[.,]\d+)?|\d[\d.,{GROUPING}]*)"
-_NUMBER = rf"(?:<not supported>|<not counted>|{_DIGITS})"
+_NUMBER = rf"(?:<not supported>|<not counted>|{_DIGITS}|-\d[\d.,]*|-?nan(?=[ \t]))"
 _TEXT = re.compile(
     rf"^(?:(?P<where>\S.*?)[ \t])??(?P<value>{_NUMBER})[ \t]"
     r"(?:(?P<unit>msec|Joules|[KMGT]?i?B|MB|ns|%|C|seconds)[ \t])?"
@@ -32,12 +32,15 @@ group digits."""
 _PERCENT = re.compile(r"\(\s*(?P<spread>\+-\s*)?(?P<share>[\d.,]+)%\s*\)")
 _INTERVAL = re.compile(r"^\s+(?P<at>\d+[.,]\d{6,9})(?P<rest>\s.*)$")
 _ELAPSED = re.compile(
-    rf"^\s*(?P<value>{_DIGITS})(?:\s*\+-\s*[\d.,]+)?\s+(?:seconds|sec)\s+(?P<what>time elapsed|user|sys)\b"
+    rf"^\s*(?P<value>{_DIGITS}|[^\s\d]\S{{0,40}})(?:\s*\+-\s*[\d.,]+)?\s+(?:seconds|sec)\s+"
+    r"(?P<what>time elapsed|user|sys)\b"
 )
 _STARTS = re.compile(r"Performance counter stats for (?P<what>.*):\s*$")
 _RUNS = re.compile(r"\((\d{1,9}) runs\)$")
 _PLACE = re.compile(r"(?:[SDLCN]\d+|CPU\d+)(?:-\w{1,20}){0,4}$|.{1,200}-\d{1,12}$")
 _LONGEST = 4096
+FEWEST = 4
+"""Separators of a row of the ``-x`` form: of value, unit, event, time counted and its share."""
 _SECONDS = re.compile(r"\d{1,12}[.,]\d{6,9}")
 _VALUE = re.compile(r"\d{1,25}(?:[.,]\d{1,20})?(?:[eE][+-]?\d{1,3})?")
 _SHARE = re.compile(r"\d{1,6}[.,]\d{1,6}")
@@ -99,8 +102,11 @@ def untagged(line: str) -> tuple[int | None, str]:
     return int(tag["mpi"] or tag["slurm"]), line[tag.end() :]
 
 
-def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str, str]]) -> Iterator[Row]:
-    """Rows of the text form; elapsed times, the command and the number of repetitions go to `said`, by rank."""
+def text_rows(
+    path: Path, lines: Sequence[str], said: dict[int | None, dict[str, str]], others: list[int]
+) -> Iterator[Row]:
+    """Rows of the text form; elapsed times, the command and the number of repetitions go to `said`, by rank, and the
+    numbers of lines within a report that are no rows of it to `others`."""
     inside: set[int | None] = set()
     for at, raw in enumerate(lines, start=1):
         rank, line = untagged(raw.rstrip())
@@ -121,11 +127,15 @@ def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
             facts[elapsed["what"]] = elapsed["value"]
             continue
         if interval is None and rank not in inside:
+            if inside and rank is None and line.strip() and not any("time elapsed" in known for known in said.values()):
+                others.append(at)
             continue
         said_of_row = interval["rest"] if interval else line
         shares = [found["share"] for found in _PERCENT.finditer(said_of_row) if not found["spread"]]
         row = _TEXT.match(_BLANKS.sub("\t", _PERCENT.sub("", said_of_row[:_LONGEST]).strip()))
         if row is None or (row["where"] and not _PLACE.match(row["where"].split()[0])):
+            if line.strip() and not line.lstrip().startswith("#") and "time elapsed" not in facts:
+                others.append(at)
             continue
         event, unit = row["event"].strip(), row["unit"] or ""
         old = _OLD_UNIT.match(event)
@@ -134,14 +144,16 @@ def text_rows(path: Path, lines: Sequence[str], said: dict[int | None, dict[str,
         yield _row(at, rank, event, row["value"], unit, shares[-1] if shares else "100", interval is not None)
 
 
-def separated_rows(path: Path, lines: Sequence[str], separator: str) -> Iterator[Row]:
-    """Rows of the ``-x`` form."""
+def separated_rows(path: Path, lines: Sequence[str], separator: str, others: list[int]) -> Iterator[Row]:
+    """Rows of the ``-x`` form; the numbers of lines with as many fields that are no rows go to `others`."""
     for at, raw in enumerate(lines, start=1):
         rank, line = untagged(raw.rstrip())
         row = fields_of(line, separator)
         if row is None:
             if line.strip() and not line.startswith("#") and _begins(line, separator):
                 raise damaged(f"{path}:{at} is not a complete row of perf stat")
+            if line.count(separator) >= FEWEST and not line.startswith("#"):
+                others.append(at)
             continue
         yield _row(at, rank, row["event"], row["value"], row["unit"], row["share"], bool(row["interval"]))
 

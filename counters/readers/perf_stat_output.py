@@ -17,6 +17,7 @@ import numpy as np
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import counted, some_of
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._assemble import build, columns_of
 from ranksight.counters.readers._files import Format, damaged, grouped, head_of, read_text, words
@@ -75,8 +76,9 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     lines, notes = read_text(path)
     form = _form("\n".join(lines))
     said: dict[int | None, dict[str, str]] = {}
+    others: list[int] = []
     if form == "text":
-        rows = list(text_rows(path, lines, said))
+        rows = list(text_rows(path, lines, said, others))
     elif form == "json":
         rows = list(json_rows(path, lines, said))
     elif form == _PARTED:
@@ -85,7 +87,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
             "run perf stat with LC_ALL=C, or -x ';'",
         )
     elif form:
-        rows = list(separated_rows(path, lines, form))
+        rows = list(separated_rows(path, lines, form, others))
     else:
         raise InputError(f"{path} holds no report of perf stat", "was the program killed before it ended?")
     if all(row.status for row in rows):
@@ -96,6 +98,8 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     tagged = sorted({row.rank for row in rows if row.rank is not None})
     table: dict[int, dict[str, float]] = {each: {} for each in tagged or [rank or 0]}
     said_notes = list(notes)
+    if others:
+        said_notes.append(f"{counted(len(others), 'line')} among those of perf stat left out (line {some_of(others)})")
     seconds = [facts[name] for facts in said.values() for name in _FOOTERS if name in facts]
     decimal = decimal_of(path, rows, seconds)
     origin = _add(path, rows, decimal, table, said_notes)

@@ -177,7 +177,7 @@ def _reading(path: Path, run: _Run, notes: list[str]) -> Reading:
     missing = []
     for name, (text, unit) in run.variables.items():
         if text.casefold() in _NO_VALUE:
-            missing.append(name)
+            missing.append(f"{name} (time)" if unit in _TIMES else name)
             continue
         value = number(where, text, name)
         timed = unit in _TIMES

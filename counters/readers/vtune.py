@@ -16,6 +16,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.numerals import MISSING, settled_mark
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import counted
 from ranksight.counters.names import unit_scale
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers._assemble import Cells
@@ -64,17 +65,22 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     modules = table.columns["Module"] if place else [""] * len(table.lines)
     decimal = _decimal(path, {name: table.columns[name] for name in wanted}, wanted)
     cells = Cells()
+    absent = dict.fromkeys(wanted, 0)
     for at, (line, function, module) in enumerate(zip(table.lines, table.columns[kernel], modules, strict=True)):
         values: dict[str, float] = {}
         for name, (metric, scale) in wanted.items():
             text = table.columns[name][at].strip()
             text = text.removesuffix("s") if metric == "time" else text
-            if text.casefold() not in MISSING:
+            if text.casefold() in MISSING:
+                absent[name] += bool(text.strip(".-"))
+            else:
                 value = (grouped if metric == "time" else counter)(f"{path}:{line}", text, name, decimal)
                 values[metric] = values.get(metric, 0.0) + value * scale
         cells.add(_kernel(function.strip(), module.strip()), values, rank)
     left = [name for name in names if name not in (kernel, *place, *wanted, "")]
     notes = list(table.notes)
+    for name in (name for name, count in absent.items() if count):
+        notes.append(f"{name} is no number for {counted(absent[name], 'function')} and is left out there")
     if left:
         notes.append(f"columns left out: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}")
     origin = {metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()}
