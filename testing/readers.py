@@ -113,7 +113,7 @@ def _cells(readings: list[Reading]) -> dict[Cell, float]:
     for at, reading in enumerate(readings):
         if (table := reading.counters) is not None:
             kernels, ranks = table["kernel"].astype(str).tolist(), table["rank"].tolist()
-            for name in map(str, table.columns.difference(COUNTER_KEYS)):
+            for name in map(str, table.columns.difference(list(COUNTER_KEYS))):
                 values = table[name].to_numpy(dtype=np.float64)
                 found |= {
                     (at, kernel, int(rank), name): float(value)
