@@ -83,6 +83,7 @@ class _Table:
         self.text: Delimited = columns.shape.read(path, columns.names(), columns.delimiter)
         self.lines = np.asarray(self.text.lines)
         self.kept = np.ones(len(self.lines), dtype=bool)
+        self.marked = np.zeros(len(self.lines), dtype=bool)  # rows with a word in place of a value
         self.notes = [f"{path.name} {note}" for note in self.text.notes]
         self.decimal = columns.decimal or self._decimal()
 
@@ -131,6 +132,8 @@ class _Table:
         values = np.full(len(texts), np.nan)
         parsed, wrong = parse_numbers(chosen, self.decimal)
         values[self.kept] = parsed
+        if role == "metric" and np.isfinite(parsed).any():
+            wrong = self._without_marks(name, chosen, wrong)
         if wrong:
             line = self.lines[self.kept][wrong[0]]
             raise InputError(
@@ -139,6 +142,17 @@ class _Table:
                 "choose rows with --where COLUMN=VALUE" if role == "parameter" else "mend the row",
             )
         return values
+
+    def _without_marks(self, name: str, texts: Sequence[str], wrong: list[int]) -> list[int]:
+        """The places of `wrong` that are no words: those mark a run that failed, which is left out."""
+        words = [place for place in wrong if not any(map(str.isdigit, texts[place]))]
+        numbers = [place for place in wrong if any(map(str.isdigit, texts[place]))]
+        rows = np.zeros(len(self.lines), dtype=bool)
+        rows[np.flatnonzero(self.kept)[words]] = True
+        listed = ", ".join(dict.fromkeys(repr(texts[place][:40]) for place in words[:SHOWN]))
+        self._note(rows, f"{listed} in place of {name}: left out")
+        self.marked |= rows
+        return numbers
 
     def _frame(self) -> pd.DataFrame:
         columns = self.columns
@@ -164,7 +178,7 @@ class _Table:
                 noted |= rows
             some |= np.isfinite(values)
             data[f"m{at}"] = values
-        self._note(self.kept & ~some & ~noted, f"no value of {' or '.join(columns.metrics)}: left out")
+        self._note(self.kept & ~some & ~noted & ~self.marked, f"no value of {' or '.join(columns.metrics)}: left out")
         self.kept &= some
         if columns.rank is not None:
             ranks = self._numbers(columns.rank, "rank")

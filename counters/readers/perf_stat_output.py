@@ -8,7 +8,7 @@ launchers write (``mpirun --tag-output``, ``srun -l``).
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -131,12 +131,12 @@ def _add(
 ) -> dict[str, str]:
     """Add the rows to what each rank counted; where each event comes from, where that needs saying."""
     seen: dict[tuple[int, str], int] = defaultdict(int)
-    absent: dict[str, dict[str, None]] = defaultdict(dict)
+    absent: dict[str, Counter[str]] = defaultdict(Counter)
     shares: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         rank = row.rank if row.rank in table else next(iter(table))
         if row.status:
-            absent[row.status][row.event] = None
+            absent[row.status][row.event] += 1
             continue
         unit = row.unit or ("msec" if row.clock else "ns" if row.event.endswith("_time") else "")
         scale = unit_scale(unit)
@@ -146,7 +146,15 @@ def _add(
         table[rank][name] = table[rank].get(name, 0.0) + value_of(path, row, decimal) * (scale or 1.0)
         seen[rank, name] += 1
         shares[name].append(share_of(path, row, decimal))
-    notes += [f"{status} here: {', '.join(events)}" for status, events in absent.items()]
+    held = Counter(row.event for row in rows if not row.status)
+    for status, events in absent.items():
+        if never := [event for event in events if not held[event]]:
+            notes.append(f"{status} here: {', '.join(never)}")
+        notes += [
+            f"{event} was {status} in {count} of {count + held[event]} rows: the others are added up"
+            for event, count in events.items()
+            if held[event]
+        ]
     most = max(seen.values(), default=0)
     if any(row.interval for row in rows):
         notes.append(f"intervals added up ({most} of them)")

@@ -156,3 +156,21 @@ def test_parameters_that_vary_by_themselves_are_not_named() -> None:
     three = [{"a": a, "b": b, "c": c} for a, b, c in ((1, 5, 2), (2, 3, 7), (4, 9, 1), (8, 2, 2), (1, 1, 7), (2, 9, 2))]
     assert bound(three) == []
     assert bound([{"ranks": 2, "x": 0.0}, {"ranks": 4, "x": -1.0}, {"ranks": 4, "x": 0.0}]) == []
+
+
+def test_words_in_place_of_times_are_failed_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("ranks,time\n1,10\n2,FAILED\n4,2.5\n8,OOM\n16,nan\n")
+    words = ["import", "csv", str(file), "--parameter", "ranks", "--metric", "time", "-o", str(tmp_path / "e")]
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert "'FAILED', 'OOM' in place of time: left out in 2 of 5 rows (lines 3, 5)" in said
+    assert "no value of time: left out in 1 of 5 rows (line 6)" in said
+    assert [run.configuration["ranks"] for run in read(tmp_path / "e").runs] == [1, 4]
+    assert main([*words, "--strict", "--force"]) == 1
+    file.write_text("ranks,time\n1,10\n2,1O\n")
+    assert main([*words, "--force"]) == 1
+    assert "'1O' in column 'time' is not a number" in capsys.readouterr().err
+    file.write_text("ranks,time\n1,slow\n2,slower\n")
+    assert main([*words, "--force"]) == 1
+    assert "'slow' in column 'time' is not a number (2 rows like it)" in capsys.readouterr().err
