@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+SAME = 0.2
+"""Relative difference of repetitions that are alike but for a unit."""
+REPEATED = 20
+"""Repetitions of a configuration whose times are compared with those that follow."""
 JOB = ("JobName", "SubmitLine", "WorkDir")
 """What a batch system records of a job that may hold the values of parameters, as paths of files do."""
 
@@ -93,15 +97,12 @@ class Naming:
         return found
 
     def _contradictions(self, reading: Reading, stated: Mapping[str, float], path: Path) -> None:
-        """Raise InputError where the user states another value than the file records.
-
-        A file of one rank may be that of one of many.
-        """
+        """Raise InputError where the user states another value than the file records."""
         for name in set(self.parameters) | set(self.constants):
             recorded = reading.configuration.get(name)
             if recorded is None or self.parameters.get(name) in reading.configuration or name in reading.assumed:
                 continue
-            if stated[name] != recorded and not (name == "ranks" and recorded == 1):
+            if stated[name] != recorded:
                 how = "--set" if name in self.constants else "--parameter"
                 raise InputError(
                     f"{path} records {name} = {in_full(recorded)}, and {how} states {in_full(stated[name])}",
@@ -224,6 +225,8 @@ class Import:
         What the readings imported so far note, each once, in order.
     left_out : list of str
         Those of them that say of a run why it was left out.
+    thousandfold : tuple of Path or None
+        Two files whose times of one configuration differ by a factor of a thousand, as seconds and milliseconds do.
     unlike : tuple of Path or None
         Two files that became repetitions of one configuration although their names differ in more than numbers.
     """
@@ -258,6 +261,8 @@ class Import:
         self.notes: dict[str, None] = {}
         self.left_out: list[str] = []
         self.unlike: tuple[Path, Path] | None = None
+        self.thousandfold: tuple[Path, Path] | None = None
+        self._times: dict[tuple[tuple[str, float], ...], list[tuple[float, Path]]] = {}
         self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
 
@@ -378,7 +383,20 @@ class Import:
         )
         if reading.counters is not None:
             self._count(reading.counters["kernel"])
+            self._compare(key[0], reading.counters, path)
         experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
+
+    def _compare(self, configuration: tuple[tuple[str, float], ...], table: pd.DataFrame, path: Path) -> None:
+        """Look for repetitions of which one is in seconds and another in milliseconds."""
+        if "time" not in table.columns or self.thousandfold is not None:
+            return
+        time = float(table["time"].max())
+        known = self._times.setdefault(configuration, [])
+        for other, source in known:
+            if min(time, other) > 0 and abs(max(time, other) / min(time, other) / 1000 - 1) < SAME:
+                self.thousandfold = (source, path)
+        if time > 0 and len(known) < REPEATED:
+            known.append((time, path))
 
     def _count(self, kernels: pd.Series[str]) -> None:
         """Count in the kernels of a run; most have those of the one before."""

@@ -169,6 +169,12 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
             f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
             "or cases, import them separately or distinguish them with --parameter or --set"
         )
+    if work.thousandfold is not None:
+        one, other = work.thousandfold
+        yield (
+            f"times of one configuration differ by a factor of a thousand ({one.name}, {other.name}): are some in "
+            "milliseconds? name their unit in the column (time_ms), or import them separately"
+        )
     counts = [name for name in experiment.parameters if name.casefold() in RANKS]
     if counts and "ranks" not in experiment.parameters:
         named = f"--parameter ranks={counts[0]}"

@@ -120,6 +120,8 @@ def build(
     if configuration is None:
         present = checked_ranks(np.unique(owners).tolist(), str(path))
         configuration = {"ranks": float(len(present))} if present else {}
+        if len(present) == 1:  # one of many, perhaps
+            more["assumed"] = frozenset({"ranks"})
     if worth:
         kept[TABLE] = sampling(table, _worth(translated, columns, worth))
     given = Reading(

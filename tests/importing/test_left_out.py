@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,8 @@ def test_a_kernel_of_no_time_is_kept(tmp_path: Path) -> None:
 def test_stated_ranks_that_contradict_the_file_are_refused(tmp_path: Path, naming: Naming, message: str) -> None:
     with Import(tmp_path / "e", "app", naming) as work, pytest.raises(InputError, match=message):
         work.add([reading(8, time=1.0)], "any", Path("64_cores/profile"))
+    with Import(tmp_path / "e", "app", naming) as work, pytest.raises(InputError, match="records ranks = 1,"):
+        work.add([reading(1, time=1.0)], "any", Path("64_cores/profile"))
     with Import(tmp_path / "e", "app", Naming(constants={"ranks": 8.0, "size": 3.0})) as work:
         work.add([reading(8, time=1.0)], "any", Path("64_cores/profile"))
 
@@ -74,7 +77,7 @@ def test_a_rank_beyond_those_stated_is_refused(tmp_path: Path) -> None:
     naming = Naming(constants={"ranks": 2.0})
     with Import(tmp_path / "e", "app", naming) as work, pytest.raises(InputError, match="rank 7, of a run .* 2 ranks"):
         work.add([given], "any", Path("profile.7.0.0"))
-    one = reading(1, time=1.0)  # the profile of one rank of many
+    one = replace(reading(1, time=1.0), assumed=frozenset({"ranks"}))  # the profile of one rank of many
     with Import(tmp_path / "e", "app", naming) as work:
         work.add([one], "any", Path("profile.0.0.0"))
         assert work.finish().runs[0].configuration == {"ranks": 2}
@@ -174,3 +177,15 @@ def test_words_in_place_of_times_are_failed_runs(tmp_path: Path, capsys: pytest.
     file.write_text("ranks,time\n1,slow\n2,slower\n")
     assert main([*words, "--force"]) == 1
     assert "'slow' in column 'time' is not a number (2 rows like it)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("other", "named"), [(5.1e3, True), (5.1e-3, True), (7.0, False), (50.0, False)])
+def test_seconds_and_milliseconds_in_one_configuration_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: float, named: bool
+) -> None:
+    for name, time in (("a.csv", 5.0), ("b.csv", other)):
+        (tmp_path / name).write_text(f"ranks,time\n2,{time}\n4,{time / 2}\n")
+    files = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+    words = ["--parameter", "ranks", "--metric", "time", "-o", str(tmp_path / "e")]
+    assert main(["import", "csv", *files, *words]) == 0
+    assert ("differ by a factor of a thousand (a.csv, b.csv)" in capsys.readouterr().err) is named
