@@ -30,22 +30,22 @@ def bound(configurations: Sequence[Mapping[str, float]]) -> list[str]:
     table = np.array([[value for _, value in point] for point in points])
     varying = [at for at in range(len(names)) if len(np.unique(table[:, at])) > 1]
     groups = _pairs(table, varying)
-    said = []
+    sentences = []
     for group in groups:
         if len(group) > 1:
             listed = _listed([names[at] for at in group])
-            said.append(
+            sentences.append(
                 f"{listed} change together in all {len(points)} configurations: their effects cannot be separated; "
                 "measure some where one of them changes alone"
             )
     single = [group[0] for group in groups]
-    if (held := _product(table[:, single])) is not None:
-        listed = _listed([names[single[at]] for at in held])
-        said.append(
+    if (tied := _product(table[:, single])) is not None:
+        listed = _listed([names[single[at]] for at in tied])
+        sentences.append(
             f"{listed} are bound by a product in all {len(points)} configurations: their effects cannot be separated; "
             "leave one of them out"
         )
-    return said
+    return sentences
 
 
 def _pairs(table: Array, varying: Sequence[int]) -> list[list[int]]:
@@ -54,8 +54,8 @@ def _pairs(table: Array, varying: Sequence[int]) -> list[list[int]]:
     codes = {at: np.unique(table[:, at], return_inverse=True)[1] for at in varying}
     for at in varying:
         for group in groups:
-            both = np.unique(np.stack([codes[at], codes[group[0]]]), axis=1).shape[1]
-            if both == codes[at].max() + 1 == codes[group[0]].max() + 1:
+            joint = np.unique(np.stack([codes[at], codes[group[0]]]), axis=1).shape[1]
+            if joint == codes[at].max() + 1 == codes[group[0]].max() + 1:
                 group.append(at)
                 break
         else:

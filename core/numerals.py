@@ -75,7 +75,7 @@ def decimal_mark(texts: Iterable[str], where: str, whole: Iterable[str] = (), re
 
 
 def _marks(text: str, count: bool) -> list[str]:
-    """The marks that may separate the decimals of a number with a mark; none where it is no number."""
+    """The marks that may separate the decimals of a number with a mark; none where it is not a number."""
     bare = text.translate(_SPACES)
     marks = [mark for mark in ".," if _DECIMAL[mark].fullmatch(bare)]
     if len(marks) == 2 and (count or bare != text):

@@ -37,15 +37,15 @@ def without_overflows(counters: pd.DataFrame, seconds: float, cores: float) -> t
 
     `seconds`: how long the run took at most, NaN where that is not known; `cores`: its ranks times their threads.
     """
-    kept, wrapped = _unwrapped(counters)
-    kept, fast = _too_fast(kept, seconds, cores)
-    return kept, [*wrapped, *fast, *_below(kept)]
+    cleaned, wrapped = _unwrapped(counters)
+    cleaned, fast = _too_fast(cleaned, seconds, cores)
+    return cleaned, [*wrapped, *fast, *_below(cleaned)]
 
 
 def _too_fast(counters: pd.DataFrame, seconds: float, cores: float) -> tuple[pd.DataFrame, list[str]]:
     """Without counts that the cores of a run cannot reach in its time: a difference that went below zero is a power of
     two too large, whatever the counter's width."""
-    said: list[str] = []
+    sentences: list[str] = []
     fresh: dict[str, Array] = {}
     for name in map(str, counters.columns):
         unit = metric(name).unit
@@ -58,17 +58,17 @@ def _too_fast(counters: pd.DataFrame, seconds: float, cores: float) -> tuple[pd.
             continue
         row = int(np.argmax(wrong))
         fresh[name] = np.where(wrong, np.nan, values)
-        said.append(
+        sentences.append(
             f"{name} is {format_si(float(values[row]), unit)}{_place(counters, row)}, more than any processor does in "
             f"{format_si(seconds, 's')}: a counter overflowed; {counted(int(wrong.sum()), 'value')} left out"
         )
-    return (counters.assign(**fresh), said) if fresh else (counters, said)
+    return (counters.assign(**fresh), sentences) if fresh else (counters, sentences)
 
 
 def _below(counters: pd.DataFrame) -> list[str]:
     """A warning of each metric that some ranks have less of by a counter's width: with it all ranks agree."""
     ranked = (counters["rank"] != ALL_RANKS).to_numpy()
-    said: list[str] = []
+    sentences: list[str] = []
     for name in (str(name) for name in counters.columns if name not in COUNTER_KEYS):
         values = counters[name].to_numpy(np.float64)
         if metric(name).unit == "s" or not np.nanmax(values, initial=0.0) > WRAPS[0] / ALIKE:
@@ -77,13 +77,13 @@ def _below(counters: pd.DataFrame) -> list[str]:
             place = np.flatnonzero(ranked & (values > 0))[rows]
             if (row := _wrapped(values[place])) is not None:
                 at = int(place[row[0]])
-                said.append(
+                sentences.append(
                     f"{name} contradicts that of the other ranks: {format_si(float(values[at]))}"
                     f"{_place(counters, at)}, and 2^{row[1]} more would agree: a counter overflowed; "
                     "measure this run again"
                 )
                 break
-    return said
+    return sentences
 
 
 def _wrapped(values: Array) -> tuple[int, int] | None:
@@ -106,11 +106,11 @@ def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
     They lie a counter's width above those of half of the ranks or more, which are small against it.
     """
-    said: list[str] = []
+    sentences: list[str] = []
     fresh: dict[str, Array] = {}
     ranked = counters["rank"].to_numpy() != ALL_RANKS
     if not ranked.any():
-        return counters, said
+        return counters, sentences
     kernel, listed = pd.factorize(counters["kernel"])
     count = len(listed)
     for name in map(str, counters.columns):
@@ -133,9 +133,9 @@ def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
             fresh[name] = np.where(wrapped, np.nan, fresh.get(name, counters[name].to_numpy(np.float64)))
             place = f"rank {int(counters['rank'].iloc[row])} of {counters['kernel'].iloc[row]}"
             most_here = format_si(float(most[kernel[row]]))
-            said.append(
+            sentences.append(
                 f"{name} contradicts that of the other ranks: {format_si(float(values[row]))} on {place}, "
                 f"2^{np.log2(width):.0f} above their {most_here}: a counter overflowed; "
                 f"{counted(int(wrapped.sum()), 'value')} left out, measure this run again if they matter"
             )
-    return (counters.assign(**fresh), said) if fresh else (counters, said)
+    return (counters.assign(**fresh), sentences) if fresh else (counters, sentences)

@@ -89,14 +89,14 @@ def _kernel(file: str, line: int, name: str) -> str:
 
 def _table(path: Path, cells: Cells, rank: int | None, notes: list[str]) -> float:
     """Add the rows of the printed table; the seconds that it states. InputError where a row is damaged."""
-    lines, said = read_text(path)
+    lines, remarks = read_text(path)
     total = next(
         (number(str(path), found["seconds"], "the time") for line in lines if (found := _TOTAL.match(line))), 0.0
     )
     first = next((at for at, line in enumerate(lines) if _HEADS.match(line)), None)
     if first is None:
         raise InputError(f"{path} holds no table of cProfile", "print it with 'python -m cProfile -s tottime'")
-    notes += [*said, "cProfile prints times to the millisecond: give the file of -o for all digits"]
+    notes += [*remarks, "cProfile prints times to the millisecond: give the file of -o for all digits"]
     for at, line in enumerate(lines[first + 1 :], first + 2):
         if not line.strip():
             break

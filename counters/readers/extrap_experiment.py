@@ -82,26 +82,21 @@ def _measurements(path: Path, archive: zipfile.ZipFile) -> Measurements:
     if len(text) > limits.TEXT:
         raise ValueError(f"{_HEAD} is larger than {limits.TEXT >> 20} MiB")
     content = json.loads(text)
-    found, values = Measurements(path), _Values(archive)
+    measurements, values = Measurements(path), _Values(archive)
     reduced = 0
     for kernel, metrics in content["measurements"].items():
         for metric, entries in metrics.items():
             for at, entry in enumerate(entries, 1):
                 point = dict(zip(content["parameters"], entry["coordinate"], strict=True))
-                kept = values.of(entry)
-                reduced += kept is None and (entry.get("repetitions") or 1) > 1
-                found.add(
-                    point,
-                    kernel,
-                    metric,
-                    entry["median"] if kept is None else kept,
-                    f"{metric} of {kernel}, point {at}",
-                )
+                repetitions = values.of(entry)
+                reduced += repetitions is None and (entry.get("repetitions") or 1) > 1
+                value = entry["median"] if repetitions is None else repetitions
+                measurements.add(point, kernel, metric, value, f"{metric} of {kernel}, point {at}")
     if reduced:
-        found.notes.append(
+        measurements.notes.append(
             f"{path.name}: {reduced} points hold the median of their repetitions alone: scatter is not known from them"
         )
-    return found
+    return measurements
 
 
 class _Values:

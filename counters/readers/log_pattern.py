@@ -77,34 +77,34 @@ class Log:
 def read_log(path: Path, log: Log) -> Iterator[Reading]:
     """One reading a line of the log that states the time.
 
-    Raises InputError when no line does, a parameter is found nowhere, a value is no number, or nothing says whether a
-    comma separates decimals.
+    Raises InputError when no line does, a parameter is found nowhere, a value is not a number, or nothing says whether
+    a comma separates decimals.
     """
     lines, notes = read_text(path)
     patterns = {TIME: log.time.compiled(), **{name: each.compiled() for name, each in log.parameters.items()}}
-    found = [
+    matches = [
         (at, name, match[1].rstrip(".,"))
         for at, line in enumerate(lines, 1)
         for name, pattern in patterns.items()
         if (match := pattern.search(line[:_LINE])) is not None
     ]
-    times = [(at, text) for at, name, text in found if name == TIME]
+    times = [(at, text) for at, name, text in matches if name == TIME]
     if not times:
         raise InputError(
             f"{path}: no line matches {log.time.text!r}", "the run failed before it, or the log says it in other words"
         )
-    texts = [plain_number(text) if name == TIME else text for _, name, text in found]
+    texts = [plain_number(text) if name == TIME else text for _, name, text in matches]
     decimal = settled_mark(texts, str(path))
-    state = {name: text for _, name, text in reversed(found) if name != TIME}  # the first of each
+    state = {name: text for _, name, text in reversed(matches) if name != TIME}  # the first of each
     if missing := [name for name in log.parameters if name not in state]:
         raise InputError(
             f"{path}: no line matches {log.parameters[missing[0]].text!r}", f"give --set {missing[0]}=VALUE"
         )
-    said = list(notes)
+    remarks = list(notes)
     if len(times) > 1:
         which = some_of([at for at, _ in times], 5)
-        said.append(f"{path.name}: {len(times)} lines state the time (line {which}): each became a run")
-    for at, name, text in found:
+        remarks.append(f"{path.name}: {len(times)} lines state the time (line {which}): each became a run")
+    for at, name, text in matches:
         if name != TIME:
             state[name] = text
             continue
@@ -116,10 +116,10 @@ def read_log(path: Path, log: Log) -> Iterator[Reading]:
             columns_of([values]),
             origin=f"measured ({log.time.text})",
             configuration={name: _number(path, text, name, decimal) for name, text in state.items()},
-            notes=said,
+            notes=remarks,
             wall_time=values[TIME],
         )
-        said = []
+        remarks = []
 
 
 def _seconds(path: Path, at: int, text: str, unit: str, decimal: str) -> float:

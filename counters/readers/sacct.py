@@ -42,6 +42,11 @@ class _Row:
     step: str  # its number, ``batch``, ``extern``; empty of the job itself
     facts: Mapping[str, str]
 
+    @property
+    def completed(self) -> bool:
+        """Whether it ended by itself, with exit code 0."""
+        return self.facts.get("State", "COMPLETED").partition(" ")[0] == "COMPLETED"
+
 
 def _head(line: str) -> tuple[str, list[str]] | None:
     """The delimiter, empty where there are columns of blanks, and the names of a table; None where it is no head."""
@@ -68,14 +73,13 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     rows = list(_rows(path, lines))
     numbered = {row.job for row in rows if row.step.isdecimal()}
     runs = [row for row in rows if row.step.isdecimal() or (not row.step and row.job not in numbered)]
-    failed = [row for row in runs if row.facts.get("State", "COMPLETED").split(" ")[0] != "COMPLETED"]
-    said = some_of([f"{_name(row)} {row.facts['State']}" for row in failed], 5)
+    done = [row for row in runs if row.completed]
+    failed = [row for row in runs if not row.completed]
+    which = some_of([f"{_name(row)} {row.facts['State']}" for row in failed], 5)
     if len(failed) == len(runs):
-        which = f": {said}" if failed else ""
-        raise InputError(f"{path} holds no run that completed{which}", "give jobs that completed")
-    notes = [f"{path.name}: runs that did not complete are left out: {said}"] if failed else []
+        raise InputError(f"{path} holds no run that completed{which and f': {which}'}", "give jobs that completed")
+    notes = [f"{path.name}: runs that did not complete are left out: {which}"] if failed else []
     notes.append("Slurm counts elapsed time in whole seconds, from the start of the job or step to its end")
-    done = [row for row in runs if row not in failed]
     if any(not row.step for row in done):
         notes.append(
             "jobs without steps of srun: their processors are taken for ranks unless --set or --parameter says it"
@@ -119,10 +123,10 @@ def _rows(path: Path, lines: Sequence[str]) -> Iterator[_Row]:
         if len(fields) != len(names):
             raise damaged(f"{path}:{at} has {len(fields)} fields, the head {len(names)}")
         facts = dict(zip(names, map(str.strip, fields), strict=True))
-        found_step = _STEP.fullmatch(facts.get("JobID") or facts.get("JobIDRaw", ""))
-        if found_step is None:
+        numbered_step = _STEP.fullmatch(facts.get("JobID") or facts.get("JobIDRaw", ""))
+        if numbered_step is None:
             raise damaged(f"{path}:{at}: {facts.get('JobID', '')[:40]!r} is not the number of a job or step")
-        yield _Row(at, found_step["job"], found_step["step"] or "", facts)
+        yield _Row(at, numbered_step["job"], numbered_step["step"] or "", facts)
     if head is None:
         raise InputError(f"{path} holds no table of sacct", _ASK)
 

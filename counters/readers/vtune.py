@@ -80,7 +80,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     left = [name for name in names if name not in (kernel, *place, *wanted, "")]
     notes = list(table.notes)
     for name in (name for name, count in absent.items() if count):
-        notes.append(f"{name} is no number for {counted(absent[name], 'function')} and is left out there")
+        notes.append(f"{name} has no number for {counted(absent[name], 'function')} and is left out there")
     if left:
         notes.append(f"columns left out: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}")
     origin = {metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()}
