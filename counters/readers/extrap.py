@@ -20,7 +20,9 @@ import pandas as pd
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.metrics import METRICS
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import decode
 from ranksight.counters.readers._files import Format, damaged
 
@@ -64,6 +66,7 @@ class Measurements:
         """One reading a configuration and repetition. Raises InputError when the file held no value."""
         if not any(math.isfinite(v) for data in self.points.values() for values in data.values() for v in values):
             raise InputError(f"{self.path} holds no measurement")
+        self._leave_out()
         for point, data in self.points.items():
             kernels = {kernel: at for at, kernel in enumerate(dict.fromkeys(kernel for kernel, _ in data))}
             held = {metric: at for at, metric in enumerate(dict.fromkeys(metric for _, metric in data))}
@@ -91,6 +94,25 @@ class Measurements:
                     notes=tuple(self.notes),
                     source=(str(self.path),),
                 )
+
+    def _leave_out(self) -> None:
+        """Take out values below zero, which mark runs that failed, and note them and those that are missing, by
+        metric."""
+        lost: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+        for point, data in self.points.items():
+            for (kernel, metric), values in data.items():
+                below = metric in METRICS and min(values, default=0.0) < 0
+                for what, some in (("below zero", below), ("nan", any(map(math.isnan, values)))):
+                    if some:
+                        where = ", ".join(f"{name} = {value:g}" for name, value in point)
+                        kernels, places = lost.setdefault((metric, what), ({}, {}))
+                        kernels[kernel] = places[where] = None
+                if below:
+                    values[:] = [math.nan if value < 0 else value for value in values]
+        self.notes += [
+            f"{self.path.name}: {metric} of {some_of(list(kernels))} is {what} at {some_of(list(places))} and is left out"
+            for (metric, what), (kernels, places) in lost.items()
+        ]
 
 
 def _key(kernel: str, metric: str) -> tuple[str, str]:

@@ -122,7 +122,7 @@ def test_fewer_data_lines_than_points_are_refused_with_the_point(tmp_path: Path)
     ):
         readings(path)
     path.write_text("PARAMETER p\nPOINTS 2 4\nDATA 1\nDATA nan\n")
-    assert readings(path)[0].notes == ()
+    assert readings(path)[0].notes == ("input.txt: value of (whole program) is nan at p = 4 and is left out",)
 
 
 @pytest.mark.parametrize("blank", ["\t", "  ", " \t ", "\u00a0"])
@@ -396,3 +396,14 @@ def test_a_main_that_seems_to_hold_the_others_is_asked_for_and_may_be_the_whole(
     (tmp_path / "apart.txt").write_text(apart)
     assert main(["import", "extrap", str(tmp_path / "apart.txt"), "--parameter", "ranks=p", "-o", str(tmp_path / "d.exp")]) == 0  # fmt: skip
     assert "--total" not in capsys.readouterr().err
+
+
+def test_values_below_zero_mark_runs_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "input.txt"
+    path.write_text("PARAMETER p\nPOINTS 2 4 8\nMETRIC time\nREGION main\nDATA 1.5 1.75\nDATA -1 2.5\nDATA 0\n")
+    found = readings(path)
+    assert values(found, "main", "time") == {((2,), 0): 1.5, ((2,), 1): 1.75, ((4,), 1): 2.5, ((8,), 0): 0.0}
+    assert "input.txt: time of main is below zero at p = 4 and is left out" in found[0].notes
+    assert main(["import", str(path), "-o", str(tmp_path / "e"), "--quiet"]) == 0
+    assert {run.configuration["p"] for run in read(tmp_path / "e").runs} == {2, 4}
+    assert "takes 0 s at p = 8" in capsys.readouterr().err
