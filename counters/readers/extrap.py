@@ -110,7 +110,7 @@ class Measurements:
                 if below:
                     values[:] = [math.nan if value < 0 else value for value in values]
         self.notes += [
-            f"{self.path.name}: {metric} of {some_of(list(kernels))} is {what} at {some_of(list(places))} and is left out"
+            f"{self.path.name}: {metric} of {some_of(list(kernels))} is {what} at {some_of(list(places))}: left out"
             for (metric, what), (kernels, places) in lost.items()
         ]
 

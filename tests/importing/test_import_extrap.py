@@ -122,7 +122,7 @@ def test_fewer_data_lines_than_points_are_refused_with_the_point(tmp_path: Path)
     ):
         readings(path)
     path.write_text("PARAMETER p\nPOINTS 2 4\nDATA 1\nDATA nan\n")
-    assert readings(path)[0].notes == ("input.txt: value of (whole program) is nan at p = 4 and is left out",)
+    assert readings(path)[0].notes == ("input.txt: value of (whole program) is nan at p = 4: left out",)
 
 
 @pytest.mark.parametrize("blank", ["\t", "  ", " \t ", "\u00a0"])
@@ -403,7 +403,7 @@ def test_values_below_zero_mark_runs_that_failed(tmp_path: Path, capsys: pytest.
     path.write_text("PARAMETER p\nPOINTS 2 4 8\nMETRIC time\nREGION main\nDATA 1.5 1.75\nDATA -1 2.5\nDATA 0\n")
     found = readings(path)
     assert values(found, "main", "time") == {((2,), 0): 1.5, ((2,), 1): 1.75, ((4,), 1): 2.5, ((8,), 0): 0.0}
-    assert "input.txt: time of main is below zero at p = 4 and is left out" in found[0].notes
+    assert "input.txt: time of main is below zero at p = 4: left out" in found[0].notes
     assert main(["import", str(path), "-o", str(tmp_path / "e"), "--quiet"]) == 0
     assert {run.configuration["p"] for run in read(tmp_path / "e").runs} == {2, 4}
     assert "takes 0 s at p = 8" in capsys.readouterr().err
