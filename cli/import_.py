@@ -81,6 +81,8 @@ def run(chosen: argparse.Namespace) -> int:
         return _join(paths, chosen)
     if chosen.time and named != LOG:
         raise UsageError("ranksight import: --time is for logs", f"write import log {words[0]} --time ...")
+    if named != TABLE and (options := [name for name in OF_TABLES if getattr(chosen, name)]):
+        raise UsageError(f"ranksight import: --{options[0]} is for tables", f"write import csv {words[0]} ...")
     if named == LOG:
         return _import(Found([(path, LOG) for path in _logs(paths)]), log_reader(chosen), paths[0], chosen)
     if named == TABLE:
@@ -145,8 +147,6 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
     """The files that are no tables, by their format: the one that was `named`, or that which each is found to have."""
     from ranksight.campaign.recognising import find
 
-    if options := [name for name in OF_TABLES if getattr(chosen, name)]:
-        raise UsageError(f"ranksight import: --{options[0]} is for tables", f"write import csv {words[0]} ...")
     found = find([Path(word) for word in words], named)
     if found.refused and (chosen.strict or not found.todo):
         raise found.refused[0]

@@ -219,3 +219,12 @@ def test_patterns_take_a_time_that_grows_with_the_line(tmp_path: Path) -> None:
                 return read_log(path, log)
 
         read_or_error(Named(), path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", [["--delimiter", ";"], ["--kernel", "k"], ["--decimal", ","]])
+def test_options_of_tables_are_not_for_logs(tmp_path: Path, option: list[str]) -> None:
+    path = tmp_path / "p2.out"
+    path.write_text("Elapsed: 3 s\n")
+    words = ["--time", "Elapsed: {time}", "--set", "ranks=2", "-o", str(tmp_path / "e")]
+    assert main(["import", "log", str(path), *words, *option]) == 2
+    assert main(["import", "log", str(path), *words]) == 0
