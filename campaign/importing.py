@@ -16,12 +16,22 @@ from ranksight.core.errors import InputError, writable
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
+from ranksight.core.numerals import parse_number, settled_mark
 from ranksight.core.reading import Reading, validated
 from ranksight.core.run import INCLUSIVE
 from ranksight.core.sampled import TABLE, sampling
+from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+SAME = 0.2
+"""Relative difference of repetitions that are alike but for a unit."""
+REPEATED = 20
+"""Repetitions of a configuration whose times are compared with those that follow."""
+JOB = ("JobName", "SubmitLine", "WorkDir")
+"""What a batch system records of a job that may hold the values of parameters, as paths of files do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,8 @@ class Naming:
         for name, where in self.parameters.items():
             if "(" in where:
                 # A folder that is one run ends as it does in the path of a file within: n(\d+)/ matches both.
-                hits = re.findall(where, path.as_posix() + "/" * path.is_dir())
+                texts = (path.as_posix() + "/" * path.is_dir(), *(reading.environment.get(key, "") for key in JOB))
+                hits = next(filter(None, (re.findall(where, text) for text in texts)), None)
                 if not hits:
                     raise InputError(f"{path}: {where!r} of parameter {name} does not match its path")
                 found[name] = _value(name, hits[-1], path)
@@ -82,7 +93,28 @@ class Naming:
                     rf"give --set {name}=VALUE, or --parameter {name}='regular expression with (\d+)'",
                 )
         found.update(self.constants)
+        self._contradictions(reading, found, path)
         return found
+
+    def _contradictions(self, reading: Reading, stated: Mapping[str, float], path: Path) -> None:
+        """Raise InputError where the user states another value than the file records."""
+        for name in set(self.parameters) | set(self.constants):
+            recorded = reading.configuration.get(name)
+            if recorded is None or self.parameters.get(name) in reading.configuration or name in reading.assumed:
+                continue
+            if stated[name] != recorded:
+                how = "--set" if name in self.constants else "--parameter"
+                raise InputError(
+                    f"{path} records {name} = {in_full(recorded)}, and {how} states {in_full(stated[name])}",
+                    f"leave {how} {name} away, or correct it",
+                )
+        if "ranks" in stated and "ranks" not in reading.assumed and reading.counters is not None:
+            largest = reading.counters["rank"].max()
+            if largest >= stated["ranks"] and stated["ranks"] != reading.configuration.get("ranks"):
+                raise InputError(
+                    f"{path} holds rank {largest}, of a run that is stated to have {in_full(stated['ranks'])} ranks",
+                    "ranks count from 0: correct the number of ranks",
+                )
 
     def counters(self, table: pd.DataFrame, path: Path) -> pd.DataFrame:
         """The table with the metrics, and the kernel that is the whole program, renamed.
@@ -109,6 +141,32 @@ def _shape(path: Path) -> str:
     return re.sub(r"\d+", "0", path.name)
 
 
+def _timed(reading: Reading, path: Path) -> tuple[Reading | None, str]:
+    """The reading without a time of the whole program that is 0, None where it has nothing else, and why.
+
+    A program that ends takes time: 0 s are the mark of a run that failed, or that nobody timed.
+    """
+    table = reading.counters
+    if table is None or table.empty:
+        return reading, ""
+    rows = table["kernel"] == WHOLE
+    rows = rows if rows.any() else ~rows
+    zero = [name for name in ("time", "wall_time") if name in table and (table.loc[rows, name] == 0).all()]
+    if not zero:
+        return reading, ""
+    where = ", ".join(f"{name} = {in_full(value)}" for name, value in reading.configuration.items())
+    what = f"{path.name}: the whole program takes 0 s at {where}: the run failed, or was not timed"
+    others = [name for name in table.columns if name not in (*COUNTER_KEYS, *zero)]
+    if reading.messages is None and not (table[others] > 0).any(axis=None):
+        return None, f"{what}, and is left out"
+    note = f"{what}; the time is left out"
+    provenance = {name: text for name, text in reading.provenance.items() if name not in zero}
+    kept = replace(reading, counters=table[[*COUNTER_KEYS, *others]], provenance=provenance, wall_time=None)
+    if not others:
+        kept = replace(kept, counters=None)
+    return kept, note
+
+
 def names_of(specifications: Sequence[str]) -> dict[str, str]:
     """Read ``NAME`` and ``NAME=SOURCE`` into name to source. Raises InputError when a name is empty or given twice."""
     found: dict[str, str] = {}
@@ -124,9 +182,10 @@ def names_of(specifications: Sequence[str]) -> dict[str, str]:
 
 
 def _value(name: str, text: str, path: Path) -> float:
+    decimal = settled_mark([text], f"{path}: parameter {name}", remedy="--set gives it a value")
     try:
-        value = float(text)
-    except ValueError:
+        value = parse_number(text, decimal)
+    except InputError:
         value = math.nan
     if not math.isfinite(value):
         raise InputError(f"{path}: {text!r} for parameter {name} is not a number")
@@ -164,6 +223,10 @@ class Import:
         What the readings say of timers that hold each other.
     notes : dict of str to None
         What the readings imported so far note, each once, in order.
+    left_out : list of str
+        Those of them that say of a run why it was left out.
+    thousandfold : tuple of Path or None
+        Two files whose times of one configuration differ by a factor of a thousand, as seconds and milliseconds do.
     unlike : tuple of Path or None
         Two files that became repetitions of one configuration although their names differ in more than numbers.
     """
@@ -196,7 +259,10 @@ class Import:
         self._last: pd.Categorical[Any] | None = None
         self.timers = Timers()
         self.notes: dict[str, None] = {}
+        self.left_out: list[str] = []
         self.unlike: tuple[Path, Path] | None = None
+        self.thousandfold: tuple[Path, Path] | None = None
+        self._times: dict[tuple[tuple[str, float], ...], list[tuple[float, Path]]] = {}
         self._first: dict[tuple[tuple[tuple[str, float], ...], str], Path] = {}
         self._taken: dict[tuple[tuple[tuple[str, float], ...], str], set[int]] = {}
 
@@ -224,6 +290,13 @@ class Import:
             checked.append(self._checked(reading, path))
         if not checked:
             raise InputError(f"{path} holds no measurement")
+        timed = [_timed(reading, path) for reading in checked]
+        failed = [reason for _, reason in timed if reason]
+        checked = [each for each, _ in timed if each is not None]
+        if not checked:
+            raise InputError(failed[0], "measure again what failed")
+        checked[0] = replace(checked[0], notes=(*checked[0].notes, *failed))
+        self.left_out += failed
         for old in self.naming.metrics.values():
             if old not in held:
                 raise InputError(f"{path} holds no metric {old!r}", f"it holds {', '.join(held) or 'none'}")
@@ -310,7 +383,20 @@ class Import:
         )
         if reading.counters is not None:
             self._count(reading.counters["kernel"])
+            self._compare(key[0], reading.counters, path)
         experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
+
+    def _compare(self, configuration: tuple[tuple[str, float], ...], table: pd.DataFrame, path: Path) -> None:
+        """Look for repetitions of which one is in seconds and another in milliseconds."""
+        if "time" not in table.columns or self.thousandfold is not None:
+            return
+        time = float(table["time"].max())
+        known = self._times.setdefault(configuration, [])
+        for other, source in known:
+            if min(time, other) > 0 and abs(max(time, other) / min(time, other) / 1000 - 1) < SAME:
+                self.thousandfold = (source, path)
+        if time > 0 and len(known) < REPEATED:
+            known.append((time, path))
 
     def _count(self, kernels: pd.Series[str]) -> None:
         """Count in the kernels of a run; most have those of the one before."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.tables import read_frame
 
 
 def is_experiment(path: Path) -> bool:
@@ -40,6 +42,13 @@ def merge(target: Experiment, sources: Sequence[Experiment]) -> int:
     """
     check_alike(target, sources)
     return sum(_copy(target, source, run) for source in sources for run in source.runs)
+
+
+def check_tables(source: Experiment) -> None:
+    """Raise InputError where a table of an experiment cannot be read, or holds ranks or values that cannot be."""
+    for run in source.runs:
+        for file in sorted((source.path / "runs" / run.id).glob("*.parquet")):
+            read_frame(file, ranks=run.configuration.get("ranks", math.inf))
 
 
 def _copy(target: Experiment, source: Experiment, run: Run) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ranksight.campaign.importing import Naming
     from ranksight.core.reading import Reading
     from ranksight.counters.readers.csv_table import Columns
+    from ranksight.counters.readers.log_pattern import Log
 
 
 def _pairs(texts: list[str], option: str) -> list[tuple[str, str]]:
@@ -134,6 +135,27 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     naming = Naming(found, _constants(chosen.set), {}, _constants(chosen.period, "--period"))
     outside = bool(naming.parameters or naming.constants)
     return naming, partial(_read_table, columns, chosen.strict, outside)
+
+
+def log_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
+    """What the user says of names, and the reading of a log by patterns; UsageError where none says the time."""
+    from ranksight.campaign.importing import Naming, names_of
+    from ranksight.counters.readers.log_pattern import TIME, Log, Pattern
+
+    if not chosen.time:
+        raise UsageError("ranksight import log: no --time", "say where the time stands: --time 'Elapsed: {time}'")
+    given = names_of(chosen.parameter)
+    patterns = {name: Pattern(name, source) for name, source in given.items() if "{" in source and "(" not in source}
+    named = {name: source for name, source in given.items() if name not in patterns}
+    naming = Naming(named, _constants(chosen.set), names_of(chosen.metric))
+    return naming, partial(_read_log, Log(Pattern(TIME, chosen.time), patterns))
+
+
+def _read_log(log: Log, path: Path, reader: str) -> Iterable[Reading]:
+    from ranksight.core.reading import in_time
+    from ranksight.counters.readers.log_pattern import read_log
+
+    return in_time(path, read_log(path, log))
 
 
 def _read_table(columns: Columns, strict: bool, outside: bool, path: Path, reader: str) -> Iterable[Reading]:

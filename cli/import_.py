@@ -3,6 +3,7 @@
   ranksight import runs/ --parameter ranks='Rank(\\d+)' --set size=30 -o lulesh
   ranksight import extrap input.txt
   ranksight import csv times.csv --parameter ranks --parameter size=ne --kernel kernel --metric time=wallmax
+  ranksight import log slurm-*.out --time 'Elapsed: {time} s' --parameter ranks='on {ranks} processes'
   ranksight import experiment monday.exp tuesday.exp -o both.exp
 
 The format is recognised, or named before the paths. Runs of one configuration become its repetitions. A file that
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._progress import Files
-from ranksight.cli._reading import reader, readings, table_reader
+from ranksight.cli._reading import log_reader, reader, readings, table_reader
 from ranksight.cli._saying import SHOWN, say, say_first, warn
 from ranksight.core.errors import InputError, UsageError, meant
 from ranksight.core.units import counted, in_full, some_of
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 TABLE = "csv"  # name of the format whose columns the user names
 MARKDOWN = "markdown"  # the same, of pipe tables
+LOG = "log"  # name of the format whose lines the user describes
 JOINED = "experiment"  # name of the format of our own folders
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # how tables in a folder are called
 RANKS = frozenset({"p", "np", "nproc", "nprocs", "nranks", "num_ranks", "mpi_ranks", "mpi", "procs", "processes",
@@ -66,7 +68,7 @@ def run(chosen: argparse.Namespace) -> int:
         return 0
     words = list(chosen.paths)
     named = None
-    formats = (TABLE, MARKDOWN, *READERS)
+    formats = (TABLE, MARKDOWN, LOG, *READERS)
     if words and words[0] in formats and (len(words) > 1 or not Path(words[0]).exists()):
         named = words.pop(0)
     if words and words[0] == JOINED and not Path(words[0]).exists():
@@ -74,11 +76,17 @@ def run(chosen: argparse.Namespace) -> int:
     if not words:
         raise UsageError("ranksight import: no file is given", "--list-formats lists what can be read")
     if named is None and len(words) > 1 and not Path(words[0]).exists():
-        near = meant(words[0], (TABLE, MARKDOWN, JOINED, *READERS))
+        near = meant(words[0], (TABLE, MARKDOWN, LOG, JOINED, *READERS))
         raise InputError(f"{words[0]} is neither a format nor a file", near or "--list-formats lists the formats")
     paths = [Path(word) for word in words]
     if named is None and all(is_experiment(path) for path in paths):
         return _join(paths, chosen)
+    if chosen.time and named != LOG:
+        raise UsageError("ranksight import: --time is for logs", f"write import log {words[0]} --time ...")
+    if named not in (TABLE, MARKDOWN) and (options := [name for name in OF_TABLES if getattr(chosen, name)]):
+        raise UsageError(f"ranksight import: --{options[0]} is for tables", f"write import csv {words[0]} ...")
+    if named == LOG:
+        return _import(Found([(path, LOG) for path in _logs(paths)]), log_reader(chosen), paths[0], chosen)
     if named == MARKDOWN:
         return _import(Found([(path, MARKDOWN) for path in paths]), table_reader(chosen), paths[0], chosen)
     if named == TABLE:
@@ -119,8 +127,9 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
-    notes = [note for note in work.notes if note not in checks.texts]
-    say_first("note", [*notes, *_doubts(work, experiment, chosen)], "notes")
+    # What was lost and what only the user can know first: of many notes some are not printed.
+    notes = [*work.left_out, *_doubts(work, experiment, chosen), *work.notes]
+    say_first("note", [note for note in dict.fromkeys(notes) if note not in checks.texts], "notes")
     if found.unknown and not chosen.quiet:
         say(f"not recognised: {some_of(found.unknown)}")
     _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
@@ -134,6 +143,7 @@ def _list_formats() -> None:
     rows = [[name, READERS[name].text] for name in READERS]
     rows.append([TABLE, "any table with a header, its columns named by --parameter, --metric, --kernel"])
     rows.append([MARKDOWN, "tables of Markdown, named in the same way; cells such as 10.5 s, 1:23 and 95 %"])
+    rows.append([LOG, "plain logs of jobs: the time and parameters by patterns, --time 'Elapsed: {time}'"])
     rows.append([JOINED, "folders of 'ranksight measure' or 'import', joined into one experiment"])
     show(Table([":word", ":text"], rows, head=False))
 
@@ -142,8 +152,6 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
     """The files that are no tables, by their format: the one that was `named`, or that which each is found to have."""
     from ranksight.campaign.recognising import find
 
-    if options := [name for name in OF_TABLES if getattr(chosen, name)]:
-        raise UsageError(f"ranksight import: --{options[0]} is for tables", f"write import csv {words[0]} ...")
     found = find([Path(word) for word in words], named)
     if found.refused and (chosen.strict or not found.todo):
         raise found.refused[0]
@@ -159,11 +167,18 @@ def _recognised(words: list[str], named: str | None, chosen: argparse.Namespace)
 
 def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) -> Iterator[str]:
     """What of the import only the user can know."""
+    yield from _bound(experiment)
     if work.unlike is not None:
         one, other = work.unlike
         yield (
             f"{one.name} and {other.name} became repetitions of one configuration: if they are of different programs "
             "or cases, import them separately or distinguish them with --parameter or --set"
+        )
+    if work.thousandfold is not None:
+        one, other = work.thousandfold
+        yield (
+            f"times of one configuration differ by a factor of a thousand ({one.name}, {other.name}): are some in "
+            "milliseconds? name their unit in the column (time_ms), or import them separately"
         )
     counts = [name for name in experiment.parameters if name.casefold() in RANKS]
     if counts and "ranks" not in experiment.parameters:
@@ -181,6 +196,12 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
             f"{larger[0]} takes longer than the whole program in {larger[1]} of {counted(work.timers.wholes, 'run')}: "
             "are rows of several runs mixed? name the column that separates them with --repetition"
         )
+
+
+def _bound(experiment: Experiment) -> list[str]:
+    from ranksight.campaign.bound import bound
+
+    return bound([run.configuration for run in experiment.runs])
 
 
 def _holding(held: Holder) -> str:
@@ -213,7 +234,7 @@ def _whole(work: Import, chosen: argparse.Namespace, any_times: bool) -> None:
 
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
-    from ranksight.campaign.merging import check_alike, is_experiment, merge
+    from ranksight.campaign.merging import check_alike, check_tables, is_experiment, merge
     from ranksight.core.experiment import Experiment
     from ranksight.core.leftout import warning
 
@@ -229,7 +250,9 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     sources = []
     for path in paths:
         with skips.passing():
-            sources.append(Experiment.read(path))
+            source = Experiment.read(path)
+            check_tables(source)
+            sources.append(source)
     skipped = skips.end()
     if not sources:
         raise InputError(f"none of {len(paths)} folders is an experiment", "the messages above say why")
@@ -241,6 +264,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
         target = Experiment.create(place, chosen.application or sources[0].application, sources[0].parameters)
     merge(target, sources)
     warn(warning(target))
+    say_first("note", _bound(target), "notes")
     names = {str(kernel) for run in target.runs for kernel in _kernels(target, run)}
     _summary(target, len(names), len(sources), skipped, chosen)
     return 0
@@ -260,6 +284,18 @@ def _tables(paths: list[Path]) -> list[Path]:
         if not inside:
             raise InputError(f"{path} holds no .csv and no .tsv file", "name the tables themselves")
         found += inside
+    return found
+
+
+def _logs(paths: list[Path]) -> list[Path]:
+    """The files that are named, and all regular files of folders that are."""
+    from ranksight.counters.readers._files import inside
+
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder")
+        found += inside(path) if path.is_dir() else [path]
     return found
 
 

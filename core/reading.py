@@ -33,7 +33,11 @@ _FAULT = "it breaks the contract of ranksight.core.reading.Reading: report it to
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The measurements of one run or one file."""
+    """The measurements of one run or one file.
+
+    What the source has and the reading does not (a value, a run, a rank, an event) is named by a note. Kernels have
+    names that two runs share (function, operation, place), never numbers of one run.
+    """
 
     configuration: Mapping[str, float] = field(default_factory=dict)
     """Parameters that the source itself states (often only ``ranks``); the importer adds those the user states."""
@@ -53,6 +57,8 @@ class Reading:
     source: tuple[str, ...] = ()
     raw: Sequence[Path] = ()  # files to keep with the tables
     warnings: tuple[str, ...] = ()  # what of the program is missing from the numbers; printed at once
+    assumed: frozenset[str] = frozenset()
+    """Parameters of the configuration that the source does not state, which the user may state otherwise."""
 
     def validate(self, where: str) -> None:
         """Raise an error unless the tables are what this class says, whichever reader or collector made them.

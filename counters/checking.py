@@ -17,11 +17,12 @@ import pandas as pd
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment
-from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE, metric
+from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
+from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import counted, format_si
+from ranksight.counters.overflow import NO_PROCESSOR, WIDEST, without_overflows
 
 if TYPE_CHECKING:
     from ranksight.platforms import Platform
@@ -31,16 +32,6 @@ VAGUE = 1 / 8
 """Relative standard error of values from samples whose number is not known: 64 of them."""
 SLOWEST, FASTEST = 0.5, 1.5
 """Parts of a platform's clock under load between which cycles over time lie: power limits below, turbo above."""
-NO_PROCESSOR = 9.1e9
-"""Cycles a second that no processor has reached, overclocked in liquid helium."""
-WIDEST = 12.0
-"""Instructions that no core retires in a cycle: the widest of 2024 retire ten."""
-WIDTHS = tuple(2.0**bits for bits in (31, 32, 40, 47, 48, 52, 56, 62))
-"""What counters of various widths are off by when they overflowed once."""
-ALONE = 100.0
-"""Times the largest value of most ranks that an overflow is at least: below, it is imbalance."""
-ROOM = 2.0
-"""Times the largest value of the other ranks that one which overflowed may have counted itself."""
 ABOVE = 1.25
 """Times the measured bandwidth of a memory domain that the theoretical one stays below."""
 SHORT = 0.85
@@ -96,6 +87,15 @@ class _Look:
         both = self.column("bytes_mem_read") + self.column("bytes_mem_written")
         return np.where(np.isfinite(both), both, self.column("bytes_mem"))
 
+    @cached_property
+    def seconds(self) -> float:
+        """How long the run took at most; NaN where no time was measured."""
+        times = (
+            pd.Series(np.where(self.parts, self.column("time"), np.nan)).groupby(self.table["rank"].to_numpy()).sum()
+        )
+        known = [self.reading.wall_time or 0.0, float(times.max()), float(np.nanmax(self.column("time"), initial=0.0))]
+        return max(known) or np.nan
+
     def variance(self, name: str) -> Array:
         """What samples leave open of a metric's values; a good deal where nobody knows how many there were."""
         samples = self.reading.tables.get(TABLE)
@@ -139,6 +139,24 @@ def _parts(look: _Look) -> Iterator[tuple[str, str]]:
             f"{name} above {whole}",
             f"{name} contradict {whole}: {format_si(part[row])} of {format_si(of[row])} ({look.at(row)}){more}; "
             f"no time is predicted from them: count both in one run without multiplexing, or import the right columns",
+        )
+
+
+def _more_loads(look: _Look) -> Iterator[tuple[str, str]]:
+    """More loads than instructions: no instruction of a compiler loads twice, and few are loads."""
+    loads, instructions = look.column("loads"), look.column("instructions")
+    with np.errstate(invalid="ignore"):
+        chance = CHANCE * np.sqrt(look.variance("loads") + look.variance("instructions"))
+        excess = np.where(
+            (loads > FEW) & np.isfinite(instructions), loads - (1 + TOLERANCE) * instructions - chance, -np.inf
+        )
+    if len(excess) and excess.max() > 0:
+        row = int(np.argmax(excess))
+        yield (
+            "loads above instructions",
+            f"loads contradict instructions: {format_si(loads[row])} of {format_si(instructions[row])} "
+            f"({look.at(row)}): instructions overflowed, or one is a sum over ranks where the other is not; "
+            "measure this run again, or import both in the same way",
         )
 
 
@@ -294,6 +312,7 @@ def _teams(look: _Look) -> Iterator[tuple[str, str]]:
 
 CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
     _parts,
+    _more_loads,
     _instruction_rate,
     _clock,
     _traffic,
@@ -322,7 +341,8 @@ class Checks:
         counters = reading.counters
         if counters is None or counters.empty:
             return reading
-        kept, said = _unwrapped(counters)
+        look = _Look(reading, counters, self.platform)
+        kept, said = without_overflows(counters, look.seconds, look.ranks * look.threads)
         look = _Look(reading, kept, self.platform)
         findings = [("overflow", f"{text} ({look.at()})") for text in said]
         findings += [finding for check in CHECKS for finding in check(look)]
@@ -371,43 +391,3 @@ def unnoted(experiment: Experiment, platform: Platform) -> list[str]:
 
 def _more(count: int) -> str:
     return f" [and in {counted(count, 'more run')}]" if count else ""
-
-
-def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The counters without values that a power of two was added to, and a sentence for each metric that has some.
-
-    They lie a counter's width above those of half of the ranks or more, which are small against it.
-    """
-    said: list[str] = []
-    fresh: dict[str, Array] = {}
-    ranked = counters["rank"].to_numpy() != ALL_RANKS
-    if not ranked.any():
-        return counters, said
-    kernel, listed = pd.factorize(counters["kernel"])
-    count = len(listed)
-    for name in map(str, counters.columns):
-        if name in COUNTER_KEYS or metric(name).unit == "s":
-            continue
-        values = np.where(ranked, counters[name].to_numpy(np.float64), np.nan)
-        if not np.nanmax(values, initial=0.0) >= WIDTHS[0]:
-            continue
-        every = np.bincount(kernel[np.isfinite(values)], minlength=count)
-        for width in WIDTHS:
-            small = values < width / ALONE
-            most = np.ones(count)
-            np.maximum.at(most, kernel[small], values[small])
-            usual = np.bincount(kernel[small], minlength=count)
-            above = values - width
-            wrapped = (above >= 0) & (above <= ROOM * most[kernel]) & ((usual >= 1) & (2 * usual >= every))[kernel]
-            if not wrapped.any():
-                continue
-            row = int(np.flatnonzero(wrapped)[0])
-            fresh[name] = np.where(wrapped, np.nan, fresh.get(name, counters[name].to_numpy(np.float64)))
-            place = f"rank {int(counters['rank'].iloc[row])} of {counters['kernel'].iloc[row]}"
-            most_here = format_si(float(most[kernel[row]]))
-            said.append(
-                f"{name} contradicts that of the other ranks: {format_si(float(values[row]))} on {place}, "
-                f"2^{np.log2(width):.0f} above their {most_here}: a counter overflowed; "
-                f"{counted(int(wrapped.sum()), 'value')} left out, measure this run again if they matter"
-            )
-    return (counters.assign(**fresh), said) if fresh else (counters, said)

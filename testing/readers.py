@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -27,6 +28,11 @@ PIECES = (b"1e300", b"-5", b"nan", b"inf", b"9" * 23, b"\0", b"\xff\xfe", b'"', 
 CUTS = 12
 CHANGES = 24
 """Copies of a sample that are cut off, and that are changed."""
+LOST = (b"nan", b"18446744073709551615", b"-1")
+"""What a tool writes in place of a value that it does not have, or whose counter wrapped."""
+PLACES = 16
+"""Numbers of a sample that are put into their place."""
+_NUMERIC = re.compile(rb"(?<![\w.'/<-])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w'/-])")
 
 
 def check_reader(reader: Reader, sample: str | os.PathLike[str], by_name: bool = False) -> None:
@@ -48,6 +54,8 @@ def check_reader(reader: Reader, sample: str | os.PathLike[str], by_name: bool =
         - ``read`` yields readings that :meth:`~ranksight.core.reading.Reading.validate` accepts, with counters or
           messages in them, every kernel once a rank, and a provenance for every metric;
         - reading twice gives the same;
+        - where a number of the sample is ``nan``, wrapped or below zero, the file is refused, or each value that is
+          not kept is named by a note;
         - a damaged or missing file, or one of another tool, raises InputError that names it, in one line, or is read
           as a valid reading; any other exception fails.
     """
@@ -67,6 +75,8 @@ def check_reader(reader: Reader, sample: str | os.PathLike[str], by_name: bool =
         for copy in _damaged(path, place):
             reader.recognises(copy, _head(copy))
             read_or_error(reader, copy)
+        for copy in _without_a_value(path, place):
+            _check_losses(reader, copy, first)
 
 
 def read_or_error(reader: Reader, path: str | os.PathLike[str]) -> str:
@@ -91,6 +101,83 @@ def read_or_error(reader: Reader, path: str | os.PathLike[str]) -> str:
     except Exception as error:
         raise AssertionError(f"reading {path.name} raises {type(error).__name__}, not InputError: {error}") from error
     return ""
+
+
+Cell = tuple[int, str, int, str]
+"""The place of a reading among all of a file, a kernel, a rank and a metric."""
+
+
+def _cells(readings: list[Reading]) -> dict[Cell, float]:
+    """All values of counters that the readings hold."""
+    found: dict[Cell, float] = {}
+    for at, reading in enumerate(readings):
+        if (table := reading.counters) is not None:
+            kernels, ranks = table["kernel"].astype(str).tolist(), table["rank"].tolist()
+            for name in map(str, table.columns.difference(list(COUNTER_KEYS))):
+                values = table[name].to_numpy(dtype=np.float64)
+                found |= {
+                    (at, kernel, int(rank), name): float(value)
+                    for kernel, rank, value in zip(kernels, ranks, values, strict=True)
+                    if np.isfinite(value)
+                }
+    return found
+
+
+def _check_losses(reader: Reader, copy: Path, whole: list[Reading]) -> None:
+    """Raise AssertionError where a file with one number damaged is read, has fewer values, and no note says which.
+
+    A kernel, rank or metric whose name was damaged has its values under another one: only fewer values are a loss.
+    """
+    try:
+        found = [_sound(one, copy) for one in in_time(copy, reader.read(copy))]
+    except InputError:
+        return
+    before, after = _cells(whole), _cells(found)
+    sent = [sum(len(one.messages) for one in each if one.messages is not None) for each in (whole, found)]
+    if len(after) >= len(before) and len(found) >= len(whole) and sent[1] >= sent[0]:
+        return
+    said = {note for reading in whole for note in (*reading.notes, *reading.warnings)}
+    new = " ".join(note for one in found for note in (*one.notes, *one.warnings) if note not in said)
+    lost = sorted(before.keys() - after.keys())
+    assert new, f"{_named(lost, whole)} is dropped without a note"
+    names = {name for at, kernel, _, metric in lost for name in (kernel, metric, *_sources(whole[at], metric))}
+    named = not lost or "left out" in new or any(name in new for name in names)
+    assert named, f"no note names {_named(lost, whole)}: {new}"
+
+
+def _sources(reading: Reading, metric: str) -> list[str]:
+    """What the source calls a metric, and the parts that its provenance names."""
+    parts = re.findall(r"[\w.:#/-]{4,}", reading.provenance.get(metric, ""))
+    return [reading.names.get(metric, metric), *(part for part in parts if part not in ("measured", "derived", "from"))]
+
+
+def _named(lost: list[Cell], whole: list[Reading]) -> str:
+    if not lost:
+        return "a run, or a row of messages,"
+    at, kernel, rank, metric = lost[0]
+    return f"{whole[at].names.get(metric, metric)} of {kernel} on rank {rank}"
+
+
+def _without_a_value(sample: Path, place: Path) -> Iterator[Path]:
+    """Copies of the sample in which one number is another, as a tool writes a value that it does not have."""
+    dice = random.Random(f"{sample.name} values")
+    copy = place / "lost" / sample.name
+    copy.parent.mkdir()
+    if sample.is_dir():
+        shutil.copytree(sample, copy)
+    else:
+        shutil.copy(sample, copy)
+    files = sorted(file for file in copy.rglob("*") if file.is_file()) if copy.is_dir() else [copy]
+    for file in files[:2]:
+        content = file.read_bytes()
+        places = [found.span() for found in _NUMERIC.finditer(content)]
+        for first, last in dice.sample(places, min(PLACES, len(places))):
+            for piece in LOST:
+                # Columns keep their width where there is room.
+                fitted = piece.rjust(last - first)
+                file.write_bytes(content[:first] + fitted + content[last:])
+                yield copy
+        file.write_bytes(content)
 
 
 def _head(path: Path) -> bytes:

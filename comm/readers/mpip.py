@@ -1,5 +1,9 @@
 """Reports of mpiP (text, verbose form): time and bytes of every call site on every rank.
 
+The number of a call site is that of one run: kernels are the functions that call MPI. Where mpiP found no symbols, a
+site is named by what it calls, with the last three digits of its address where several call the same: programs are
+loaded at other addresses in every run, but on whole pages.
+
 mpiP prints four significant digits of sums and means: bytes are exact only where a call site sends one size. Sites
 whose time on a rank lies below its report threshold have none; sites that send nothing have no bytes. It counts what
 the caller states at the call, for a receive nothing.
@@ -10,6 +14,7 @@ Source: mpiP 3.5 user guide and report.c (LLNL/mpiP).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +23,15 @@ from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.readers import _messages
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import counted
 
 _TIMES, _SENT, _RMA = (
     "Callsite Time statistics (all, milliseconds)",
     "Callsite Message Sent statistics (all, sent bytes)",
     "Callsite RMA statistics (all, origin bytes)",
 )
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_PAGE = 0x1000
 _CONCISE = "Callsite Time statistics (all callsites, milliseconds)"
 
 
@@ -33,6 +41,7 @@ class _Report:
     version: str = ""
     tasks: dict[int, dict[str, float]] = field(default_factory=dict)
     functions: dict[int, str] = field(default_factory=dict)
+    addresses: dict[int, int] = field(default_factory=dict)  # of call sites without a function
     times: dict[tuple[str, int, int], tuple[int, float]] = field(default_factory=dict)
     sent: dict[tuple[str, int, int], tuple[int, float, float]] = field(default_factory=dict)
 
@@ -54,19 +63,27 @@ class MpiP:
         report = _parse(path)
         ranks = _messages.complete(report.tasks, f"{path}: section MPI Time")
         tally = _messages.Tally(str(path))
+        kernels, unnamed = _kernels(report)
         for name, site, rank in dict.fromkeys((*report.times, *report.sent)):
             if rank >= ranks:
                 raise InputError(f"{path}: call site {site} names rank {rank} of {ranks}", "the report is damaged")
             count, seconds = report.times.get((name, site, rank), (0, float("nan")))
             sends, mean, total = report.sent.get((name, site, rank), (count, 0.0, 0.0))
             collective = operation_name(name) in OPERATIONS
-            kernel = report.functions.get(site, f"call site {site}")
             tally.add(
-                kernel, rank, name, ranks if collective else 0, mean, seconds, max(count, sends), total=round(total)
+                kernels[name, site],
+                rank,
+                name,
+                ranks if collective else 0,
+                mean,
+                seconds,
+                max(count, sends),
+                total=round(total),
             )
         notes = (
             f"mpiP {report.version}: sums and means are rounded to four digits",
             "collectives are taken on all ranks: mpiP does not name communicators",
+            *unnamed,
         )
         yield _messages.reading(tally, report.tasks, path, notes, command=tuple(report.command.split()))
 
@@ -74,12 +91,30 @@ class MpiP:
 READERS.register("mpip")(MpiP())
 
 
+def _kernels(report: _Report) -> tuple[dict[tuple[str, int], str], list[str]]:
+    """The kernel of each operation and site, by what two runs share, and a note where mpiP found no functions."""
+    sites = dict.fromkeys((name, site) for name, site, _ in (*report.times, *report.sent))
+    unnamed = [(name, site) for name, site in sites if site not in report.functions]
+    several = Counter(name for name, _ in unnamed)
+    kernels = {(name, site): report.functions.get(site, f"MPI_{_messages.plain(name)}") for name, site in sites}
+    for name, site in unnamed:
+        if several[name] > 1 and site in report.addresses:
+            kernels[name, site] += f" (at ...{report.addresses[site] % _PAGE:03x})"
+    if not unnamed:
+        return kernels, []
+    which = "; several of one operation by the end of their addresses" if max(several.values()) > 1 else ""
+    return kernels, [
+        f"{counted(len(unnamed), 'call site')} without a function are named by their operation{which}: "
+        "compile with -g for the functions"
+    ]
+
+
 def _parse(path: Path) -> _Report:
     report, section, ended = _Report(), "", False
     for line_number, line in _messages.lines(path):
         where = f"{path}:{line_number}"
         if line.startswith("@---") and line[4:5].isspace():
-            section = re.sub(r":\s*\d+$", "", line[4:].rstrip().rstrip("-").strip())
+            section = re.sub(r":\s*\S{1,20}$", "", line[4:].rstrip().rstrip("-").strip())
             ended = section.startswith("End of Report")
             if section.startswith(_CONCISE):
                 raise InputError(
@@ -94,10 +129,7 @@ def _parse(path: Path) -> _Report:
         elif section == "MPI Time (seconds)":
             _task(report, line, where)
         elif section == "Callsites":
-            # Level 0 is the caller of MPI; a line without a line number is an address that was not resolved.
-            fields = line.split()
-            if len(fields) > 3 and fields[0].isdecimal() and fields[1] == "0" and fields[-2] != "[unknown]":
-                report.functions[_messages.whole(fields[0], where, "the site")] = fields[-2]
+            _caller(report, line, where)
         elif section in (_TIMES, _SENT, _RMA):
             _site(report, section, line, where)
     if not report.tasks:
@@ -105,6 +137,21 @@ def _parse(path: Path) -> _Report:
     if not ended:
         raise InputError(f"{path} ends before 'End of Report'", "the report is cut off: copy it again")
     return report
+
+
+def _caller(report: _Report, line: str, where: str) -> None:
+    """The function, or the address, of a call site: level 0 is the caller of MPI."""
+    fields = line.split()
+    if len(fields) < 4 or not fields[0].isdecimal() or fields[1] != "0":
+        return
+    site = _messages.whole(fields[0], where, "the site")
+    address = _ADDRESS.fullmatch(fields[2])
+    # An address has no line; the name of a function of C++ may hold blanks.
+    function = " ".join(fields[3 if address else 4 : -1]) or fields[-2]
+    if function != "[unknown]":
+        report.functions[site] = function
+    elif address:
+        report.addresses[site] = int(fields[2], 16)
 
 
 def _task(report: _Report, line: str, where: str) -> None:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ranksight.campaign.collecting import COLLECTORS, Step
 from ranksight.campaign.launching import Launch
+from ranksight.core import limits
 from ranksight.core.arrays import Array
 from ranksight.core.errors import ToolError
 from ranksight.core.experiment import WHOLE
@@ -24,7 +25,7 @@ from ranksight.counters.collectors._events import HardwareEvents
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
 from ranksight.counters.names import fold
-from ranksight.counters.readers._perf_stat_rows import separated_rows
+from ranksight.counters.readers._perf_stat_rows import decimal_of, separated_rows, share_of, value_of
 
 _SHARED_OUT = 99.0
 
@@ -53,22 +54,30 @@ class PerfStat(HardwareEvents):
         chosen = self.chosen()
         rows: list[tuple[str, int, int, float, float | None]] = []
         sources: list[str] = []
+        lost: list[str] = []
         cpu_time = np.full(launch.ranks, np.nan)
         for number, events in enumerate(chosen.passes):
             files = rank_files(folder, rf"stat{number}\.(?P<rank>\d+)\.\d+", launch, "perf stat")
             for rank, file in files.items():
-                read = list(separated_rows(file, file.read_text("utf-8", "replace").splitlines(), ";"))
+                read = list(separated_rows(file, file.read_text("utf-8", "replace").splitlines(), ";", []))
+                decimal = decimal_of(file, read, ())
                 if len(read) != len(events) + 1:
                     what = f"{file.name} holds {len(read)} of {len(events) + 1} events"
                     raise ToolError(what, "measure this run again")
                 clock, *rest = read
-                if number == 0 and clock.value is not None:
-                    cpu_time[rank] = clock.value * (1e-3 if clock.unit == "msec" else 1e-9)
+                if number == 0 and not clock.status:
+                    cpu_time[rank] = value_of(file, clock, decimal) * (1e-3 if clock.unit == "msec" else 1e-9)
                 for event, row in zip(events, rest, strict=True):
                     if fold(row.event) != fold(event.alias or event.name):
                         what = f"{file.name}: {row.event} where {event.name} was asked for"
                         raise ToolError(what, "is perf too old?")
-                    rows.append((event.name, rank, number, row.share / 100, row.value))
+                    value = None if row.status else value_of(file, row, decimal)
+                    if value is not None and not 0 <= value < limits.VALUE:
+                        lost.append(
+                            f"{event.name} is {value:g} on rank {rank}, which no counter holds, and is left out"
+                        )
+                        value = None
+                    rows.append((event.name, rank, number, share_of(file, row, decimal) / 100, value))
             sources.extend(file.name for file in files.values())
         table = pd.DataFrame(rows, columns=["event", "rank", "sampling_pass", "share", "value"])
         counts: dict[str, Array] = {}
@@ -83,7 +92,7 @@ class PerfStat(HardwareEvents):
         counters = pd.DataFrame(
             {"kernel": WHOLE, "rank": np.arange(launch.ranks), "cpu_time": cpu_time, **found.columns}
         )
-        notes = ["the whole program in user code, what MPI executed while it waited included"]
+        notes = ["the whole program in user code, what MPI executed while it waited included", *lost]
         if chosen.unsupported:
             notes.append(f"this machine does not count {', '.join(chosen.unsupported)}")
         return Reading(

@@ -11,14 +11,17 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.api.extensions import ExtensionArray
 
+from ranksight.core import limits
 from ranksight.core.arrays import Array, Ints
 from ranksight.core.contract import check_values
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.experiment import ALL_RANKS, WHOLE
+from ranksight.core.metrics import METRICS, metric
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE, effective, sampling
+from ranksight.core.units import counted
 from ranksight.counters.forming import formed
-from ranksight.counters.names import Translated, translate
+from ranksight.counters.names import Translated, metric_name, translate
 from ranksight.counters.readers._files import checked_ranks, damaged
 
 
@@ -66,8 +69,9 @@ def build(
 ) -> Reading:
     """One reading from columns under their source's names (SI units), one row a kernel x rank, or x thread.
 
-    Threads are reduced to ranks, and kept apart in the table ``threads``. Raises InputError when there is no row or no
-    value, a kernel stands twice on a rank (and thread), or a number is absurd.
+    Threads are reduced to ranks, and kept apart in the table ``threads``. Counts that no counter holds are left out,
+    with a note. Raises InputError when there is no row or no value, a kernel stands twice on a rank (and thread), or a
+    time is absurd.
 
     Parameters
     ----------
@@ -93,6 +97,8 @@ def build(
     if len(kernels) == 0:
         raise InputError(f"{path} holds no measurement", "is the file complete?")
     owners = _checked(path, np.asarray(ranks))
+    columns, lost = _countable(columns, kernels, owners)
+    notes = (*notes, *lost)
     kept = dict(tables or {})
     if threads is not None:
         apart = pd.DataFrame({"kernel": kernels, "rank": owners, "thread": threads, **columns})
@@ -103,7 +109,7 @@ def build(
         distinct = True
     columns = {name: values for name, values in columns.items() if not np.isnan(values).all()}
     if not columns:
-        raise InputError(f"{path} holds no number", "is the file complete?")
+        raise InputError(f"{path} holds no number", "; ".join(lost) or "is the file complete?")
     translated = translate(columns, origin, aliases)
     names = kernels if isinstance(kernels, ExtensionArray) else list(kernels)
     check_values(translated.columns, names, owners, str(path))
@@ -114,6 +120,8 @@ def build(
     if configuration is None:
         present = checked_ranks(np.unique(owners).tolist(), str(path))
         configuration = {"ranks": float(len(present))} if present else {}
+        if len(present) == 1:  # one of many, perhaps
+            more["assumed"] = frozenset({"ranks"})
     if worth:
         kept[TABLE] = sampling(table, _worth(translated, columns, worth))
     given = Reading(
@@ -127,6 +135,26 @@ def build(
         **more,  # type: ignore[arg-type]
     )
     return formed(given, doubtful=False)
+
+
+def _countable(
+    columns: Mapping[str, Array], kernels: Sequence[str] | NDArray[np.object_] | ExtensionArray, ranks: Ints
+) -> tuple[dict[str, Array], list[str]]:
+    """The columns without counts below zero or beyond 63 bits, and a note on each column that had some."""
+    kept, notes = dict(columns), []
+    for name, values in columns.items():
+        ours = metric(metric_name(name))
+        least = 0.0 if ours.name in METRICS else -limits.VALUE  # a metric that nobody knows may be negative
+        wrong = (values < least) | (values >= limits.VALUE)
+        if not wrong.any() or ours.unit == "s":
+            continue
+        kept[name] = np.where(wrong, np.nan, values)
+        at = int(np.argmax(wrong))
+        place = "" if kernels[at] == WHOLE else f" of {kernels[at]}"
+        more = f"; {counted(int(wrong.sum()), 'value')} left out" if wrong.sum() > 1 else ""
+        value = "below zero" if values[at] == -np.inf else f"{values[at]:g}"
+        notes.append(f"{name} is {value} on rank {ranks[at]}{place}, which no counter holds, and is left out{more}")
+    return kept, notes
 
 
 def _checked(path: Path, ranks: NDArray[Any]) -> Ints:

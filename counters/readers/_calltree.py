@@ -126,11 +126,13 @@ def _inside(values: Array, parents: Ints) -> tuple[Array, Array]:
 def exclusive(values: Array, parents: Ints) -> tuple[Array, int]:
     """Inclusive values made exclusive: own - sum of the children's; and how many were below zero and set to it.
 
-    Rounding (below 1e-6 of the inclusive value, or of what six printed decimals lose) is not counted.
+    Rounding (below 1e-6 of the inclusive value, or of what six printed decimals lose) is not counted. Without a value
+    that can be, of the row or of one that it calls, the row's own is infinite.
     """
     inside, digits = _inside(values, parents)
-    own = values - inside
+    unknown = (np.abs(values) >= limits.VALUE) | ~(np.abs(inside) < limits.VALUE)
     with np.errstate(invalid="ignore"):
+        own = np.where(unknown, np.inf, values - inside)
         wrong = own < -(1e-6 * np.abs(values) + digits)
         own = np.where(own < 0, 0.0, own)
     return own, int(wrong.sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import stat
@@ -18,10 +19,10 @@ from ranksight.core import leftout, limits
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.files import leads_out, regular_file
+from ranksight.core.numerals import parse_number
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE
 from ranksight.counters.readers._delimited import decode
-from ranksight.counters.readers._numbers import parse_number
 
 LARGEST = limits.VALUE
 """What a 64-bit counter shows from here on is a negative difference; at 5 GHz it would have counted for 58 years."""
@@ -57,13 +58,33 @@ def number(where: str, given: object, name: str) -> float:
     return value
 
 
-def grouped(where: str, text: str, name: str) -> float:
-    """As :func:`number`, with what people and tools put between thousands."""
+def grouped(where: str, text: str, name: str, decimal: str = ".") -> float:
+    """As :func:`number`, with what people and tools put between thousands, and what separates the decimals there."""
+    return number(where, _ungrouped(text, decimal), name)
+
+
+def _ungrouped(given: object, decimal: str) -> object:
+    """A number that people or tools wrote; what is none as it is."""
     try:
-        given: object = parse_number(text)
+        return parse_number(given, decimal) if isinstance(given, str) else given
     except InputError:
-        given = text
-    return number(where, given, name)
+        return given
+
+
+def counter(where: str, given: object, name: str, decimal: str = ".") -> float:
+    """As :func:`grouped`, of a hardware counter, which may have wrapped: too large a value passes, one that is no
+    number (nan) is infinite, and one below zero -inf.
+
+    :func:`~ranksight.counters.readers._assemble.build` leaves such a value out, also after sums, and says so: one bad
+    counter does not cost the file.
+    """
+    try:
+        value = float(_ungrouped(given, decimal))  # type: ignore[arg-type]
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return number(where, given, name)  # which says what is wrong
+    return -math.inf if value < 0 else math.inf if math.isnan(value) else value
 
 
 def read_text(path: Path) -> tuple[list[str], tuple[str, ...]]:

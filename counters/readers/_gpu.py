@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
+from ranksight.core.numerals import decimal_mark
 from ranksight.core.reading import Reading
 from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._files import Format, damaged, grouped, read_text
@@ -30,6 +31,7 @@ class Table:
     columns: list[str]
     rows: list[tuple[int, dict[str, str]]]
     """Line of the file and text by column, of each row."""
+    decimal: str = "."  # what separates the decimals of its numbers
 
     def require(self, *names: str) -> None:
         """Raise InputError when there is no column of one of these names."""
@@ -39,7 +41,7 @@ class Table:
 
     def number(self, at: int, name: str, text: str) -> float:
         """A time or count; InputError when it is neither."""
-        return grouped(f"{self.path}:{at}", text, name)
+        return grouped(f"{self.path}:{at}", text, name, self.decimal)
 
 
 def gpu_format(
@@ -86,4 +88,6 @@ def _table(path: Path, is_head: Callable[[str], bool], what: str, heads: Sequenc
         raise damaged(f"{path}:{begin + reader.line_num}: {error}") from error
     if not rows:
         raise InputError(f"{path}:{begin + 1}: a table without rows", "did the program launch a kernel?")
-    return Table(path, columns, rows)
+    # A bare comma separates fields: a quoted one groups thousands unless a number shows that it cannot.
+    decimal = decimal_mark((text for _, row in rows for text in row.values()), str(path)) or "."
+    return Table(path, columns, rows, decimal)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError, meant
+from ranksight.core.numerals import MISSING, parse_number
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, decode
-from ranksight.counters.readers._numbers import MISSING, parse_number
 from ranksight.counters.readers._reshaping import Shape
 
 UNITS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6,

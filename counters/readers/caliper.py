@@ -7,6 +7,7 @@ mean rank, as rank -1. Inclusive values become exclusive by subtracting the call
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import counted
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers import _caliper_names, _calltree
 from ranksight.counters.readers._assemble import build
@@ -40,6 +42,7 @@ _SECOND_VERSION = frozenset({"cali.channel", "cali.caliper.version", "spot.chann
 _ID = re.compile(r",id=(\d{1,18})(?=,|$)")
 _PARENT = re.compile(r",parent=(\d{1,18})(?=,|$)")
 _ESCAPED = re.compile(r"\\.")
+_PROPERTIES = re.compile(r",data=\d{1,9}(?:,|$)")
 _REFERENCES = re.compile(r",ref=([\d=]+)")
 _KIND = re.compile(r"__rec=(\w+)(?=,|$)")
 _BUILT_IN = 16
@@ -144,6 +147,8 @@ class _Nodes:
             raise ValueError("the number or the parent of a node is not a number")
         if len(numbers) != 1 or len(parents) > 1 or parents == numbers:
             raise ValueError("a node is its own parent, or does not have one number and one parent")
+        if ",attr=10," in plain and not _PROPERTIES.search(plain):
+            raise ValueError("the properties of an attribute are no number")
         (number,) = numbers
         if self._lines.setdefault(number, line) != line:
             raise ValueError(f"node {number} is given a second time")
@@ -248,11 +253,15 @@ def reading(path: Path, source: Source) -> Reading:
     extremes = [c for c in columns.values() if c.across in ("min", "max") and c.adds and c.quantity in best]
     records = [record for record in source.records if any(c.name in record for c in best.values())]
     wanted = [*best.values(), *extremes]
-    rows = _rows(path, records, source.calls, wanted, ALL_RANKS if reduced else 0)
+    rows, absent = _rows(path, records, source.calls, wanted, ALL_RANKS if reduced else 0)
     values, origin, notes = _exclusive(rows, best, (world or 1) if reduced else 1)
+    notes += absent
     for item in extremes:
         values[item.name] = rows.columns[item.name] * (1.0 if item.scale is None else item.scale)
     left = [c.name for c in columns.values() if c not in best.values() and c not in extremes]
+    listed = {name for record in source.records for name, value in record.items() if isinstance(value, (tuple, list))}
+    if unread := sorted(name for name in listed - set(names) if _caliper_names.is_metric(name, source.units)):
+        notes.append(f"left out, for their values are no numbers: {', '.join(unread)}")
     if left:
         notes.append(f"left out, for others say the same or they do not add: {', '.join(left)}")
     if reduced:
@@ -336,9 +345,11 @@ def _rows(
     calls: CallPaths,
     columns: Sequence[_caliper_names.Column],
     default: int,
-) -> _calltree.Tree:
+) -> tuple[_calltree.Tree, list[str]]:
+    """The records as a tree, and notes on values that are nan."""
     paths, ranks, threads = [], [], []
     values = {item.name: np.full(len(records), np.nan) for item in columns}
+    missing: Counter[str] = Counter()
     for at, record in enumerate(records):
         paths.append(record.get("path", CallPaths.ROOT))
         rank = next((record[key] for key in _RANKS if key in record), default)
@@ -348,9 +359,12 @@ def _rows(
         ranks.append(own)
         threads.append(str(next((record[key] for key in _THREADS if key in record), "")))
         for item in columns:
-            if str(record.get(item.name, "nan")) != "nan":
-                values[item.name][at] = number(f"{path}: record {at}", record[item.name], item.name)
-    return _calltree.tree(calls, paths, ranks, threads, values)
+            if str(given := record.get(item.name, "")) == "nan":
+                missing[item.name] += 1
+            elif item.name in record:
+                values[item.name][at] = number(f"{path}: record {at}", given, item.name)
+    notes = [f"{name} is nan in {counted(count, 'record')} and is left out there" for name, count in missing.items()]
+    return _calltree.tree(calls, paths, ranks, threads, values), notes
 
 
 def _integer(value: object) -> int | None:

@@ -17,10 +17,10 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.numerals import decimal_mark, parse_number, parse_numbers, settled_mark, stated_scale
 from ranksight.core.reading import Reading
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, Texts
-from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
 from ranksight.counters.readers._reshaping import Shape
 
 SHOWN = 5
@@ -83,7 +83,9 @@ class _Table:
         self.text: Delimited = columns.shape.read(path, columns.names(), columns.delimiter)
         self.lines = np.asarray(self.text.lines)
         self.kept = np.ones(len(self.lines), dtype=bool)
+        self.marked = np.zeros(len(self.lines), dtype=bool)  # rows with a word in place of a value
         self.notes = [f"{path.name} {note}" for note in self.text.notes]
+        self.decimal = columns.decimal or self._decimal()
 
     def _named(self, rows: Mask) -> str:
         lines = self.lines[rows]
@@ -109,21 +111,29 @@ class _Table:
         if not self.kept.any():
             raise InputError(f"{self.path}: no row passes all of --where")
 
+    def _decimal(self) -> str:
+        """What separates the decimals of all columns of numbers."""
+        wanted = [*self.columns.parameters.values(), *self.columns.metrics.values(), *filter(None, [self.columns.rank])]
+        columns = [self.text.columns[name] for name in wanted]
+        if all(isinstance(texts, Texts) and texts.numbers() is not None for texts in columns):
+            return "."
+        texts = list({text for column in columns for text in column})
+        remedy = "say --decimal , or --decimal ."
+        # A bare comma separates fields there: a quoted one groups thousands unless it cannot.
+        if self.text.delimiter == ",":
+            return decimal_mark(texts, str(self.path), remedy=remedy) or "."
+        return settled_mark(texts, str(self.path), remedy=remedy)
+
     def _numbers(self, name: str, role: str) -> Array:
         texts = self.text.columns[name]
-        if isinstance(texts, Texts) and (known := texts.numbers()) is not None:
+        if self.decimal == "." and isinstance(texts, Texts) and (known := texts.numbers()) is not None:
             return np.where(self.kept, known, np.nan)
         chosen = texts if self.kept.all() else list(itertools.compress(texts, self.kept))
-        decimal = self.columns.decimal or decimal_mark(chosen, self.text.delimiter)
-        if decimal is None:
-            example = next(text for text in chosen if "," in text)
-            raise InputError(
-                f"{self.path}: is {example!r} in column {name!r} a decimal comma or a thousands separator?",
-                "say --decimal , or --decimal .",
-            )
         values = np.full(len(texts), np.nan)
-        parsed, wrong = parse_numbers(chosen, decimal)
+        parsed, wrong = parse_numbers(chosen, self.decimal)
         values[self.kept] = parsed
+        if role == "metric" and np.isfinite(parsed).any():
+            wrong = self._without_marks(name, chosen, wrong)
         if wrong:
             line = self.lines[self.kept][wrong[0]]
             raise InputError(
@@ -132,6 +142,17 @@ class _Table:
                 "choose rows with --where COLUMN=VALUE" if role == "parameter" else "mend the row",
             )
         return values
+
+    def _without_marks(self, name: str, texts: Sequence[str], wrong: list[int]) -> list[int]:
+        """The places of `wrong` that are no words: those mark a run that failed, which is left out."""
+        words = [place for place in wrong if not any(map(str.isdigit, texts[place]))]
+        numbers = [place for place in wrong if any(map(str.isdigit, texts[place]))]
+        rows = np.zeros(len(self.lines), dtype=bool)
+        rows[np.flatnonzero(self.kept)[words]] = True
+        listed = ", ".join(dict.fromkeys(repr(texts[place][:40]) for place in words[:SHOWN]))
+        self._note(rows, f"{listed} in place of {name}: left out")
+        self.marked |= rows
+        return numbers
 
     def _frame(self) -> pd.DataFrame:
         columns = self.columns
@@ -157,7 +178,7 @@ class _Table:
                 noted |= rows
             some |= np.isfinite(values)
             data[f"m{at}"] = values
-        self._note(self.kept & ~some & ~noted, f"no value of {' or '.join(columns.metrics)}: left out")
+        self._note(self.kept & ~some & ~noted & ~self.marked, f"no value of {' or '.join(columns.metrics)}: left out")
         self.kept &= some
         if columns.rank is not None:
             ranks = self._numbers(columns.rank, "rank")

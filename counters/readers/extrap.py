@@ -20,7 +20,9 @@ import pandas as pd
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.metrics import METRICS
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import decode
 from ranksight.counters.readers._files import Format, damaged
 
@@ -64,6 +66,7 @@ class Measurements:
         """One reading a configuration and repetition. Raises InputError when the file held no value."""
         if not any(math.isfinite(v) for data in self.points.values() for values in data.values() for v in values):
             raise InputError(f"{self.path} holds no measurement")
+        self._leave_out()
         for point, data in self.points.items():
             kernels = {kernel: at for at, kernel in enumerate(dict.fromkeys(kernel for kernel, _ in data))}
             held = {metric: at for at, metric in enumerate(dict.fromkeys(metric for _, metric in data))}
@@ -91,6 +94,25 @@ class Measurements:
                     notes=tuple(self.notes),
                     source=(str(self.path),),
                 )
+
+    def _leave_out(self) -> None:
+        """Take out values below zero, which mark runs that failed, and note them and those that are missing, by
+        metric."""
+        lost: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+        for point, data in self.points.items():
+            for (kernel, metric), values in data.items():
+                below = metric in METRICS and min(values, default=0.0) < 0
+                for what, some in (("below zero", below), ("nan", any(map(math.isnan, values)))):
+                    if some:
+                        where = ", ".join(f"{name} = {value:g}" for name, value in point)
+                        kernels, places = lost.setdefault((metric, what), ({}, {}))
+                        kernels[kernel] = places[where] = None
+                if below:
+                    values[:] = [math.nan if value < 0 else value for value in values]
+        self.notes += [
+            f"{self.path.name}: {metric} of {some_of(list(kernels))} is {what} at {some_of(list(places))}: left out"
+            for (metric, what), (kernels, places) in lost.items()
+        ]
 
 
 def _key(kernel: str, metric: str) -> tuple[str, str]:
@@ -133,16 +155,19 @@ def read_text(path: Path, text: str) -> Measurements:
     kernel, metric, at = "", "", 0
 
     def ended(line: int) -> None:
-        # A DATA line that is missing in the middle would move those behind it to other points.
+        # Where one is missing in the middle, those behind it would move to other points.
         if 0 < at < len(points):
-            found.notes.append(
-                f"{path.name}:{line}: {at} DATA lines of {metric or kernel or 'the program'} for {len(points)} POINTS: "
-                "taken for the first of them; write 'DATA nan' where nothing was measured"
+            what = " of ".join(filter(None, (metric, kernel))) or "the program"
+            point = ", ".join(f"{name} = {value:g}" for name, value in zip(parameters, points[at], strict=True))
+            raise InputError(
+                f"{path}:{line}: {at} DATA lines of {what} for {len(points)} POINTS: point {at + 1} ({point}), or one "
+                "before it, has none",
+                "which is missing cannot be known: write 'DATA nan' where nothing was measured",
             )
 
     for line, content in enumerate(text.split("\n"), 1):
-        word, _, rest = content.strip().partition(" ")
-        word, rest = word.strip(), rest.strip()
+        word, rest = [*content.split(maxsplit=1), "", ""][:2]
+        rest = rest.strip()
         if not word or word.startswith("#"):
             continue
         if word == "PARAMETER":
@@ -256,7 +281,7 @@ def _is_one(path: Path, head: str) -> bool:
     start = head.lstrip()
     while start.startswith("#") and "\n" in start:
         start = start.partition("\n")[2].lstrip()
-    if start.startswith(("PARAMETER ", "PARAMETER\t")):
+    if start.startswith("PARAMETER") and start[9:10].isspace():
         return True
     if not start.startswith("{"):
         return False

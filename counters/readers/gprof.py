@@ -49,6 +49,8 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
         elif (row := _ROW.match(line)) is None or at == len(lines):
             raise damaged(f"{path}:{at} is not a complete row of a flat profile")
         else:
+            if row["calls"] is None and row["name"].split(" ")[0] in ("nan", "-nan"):
+                raise damaged(f"{path}:{at}: calls are {row['name'].split(' ')[0]}")
             # functions of one name (static ones of several files) are one kernel
             values = {"time": number(f"{path}:{at}", row["self"], "self seconds")}
             if row["calls"] is not None:

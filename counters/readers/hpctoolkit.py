@@ -28,7 +28,7 @@ from ranksight.core.xml import parse
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._calltree import CallPaths
-from ranksight.counters.readers._files import LARGEST, damaged, head_of, head_text, inside
+from ranksight.counters.readers._files import LARGEST, counter, damaged, head_of, head_text, inside
 from ranksight.counters.readers._hpctoolkit_db import read_store
 
 _Key = TypeVar("_Key", int, str)
@@ -145,7 +145,9 @@ def _parse(file: Path) -> _Tree:
                 raise fail(f"a statement is number {attributes['i'][:20]}")
             statements.append((node, scopes[-1]))
         elif tag == "M" and elements and elements[-1][0] in _STATEMENTS:
-            tree.sums.setdefault(attributes["n"], {})[elements[-1][1]] = float(attributes["v"])
+            tree.sums.setdefault(attributes["n"], {})[elements[-1][1]] = counter(
+                str(file), attributes["v"], f"metric {attributes['n']}"
+            )
         elements.append((tag, node))
 
     def end(tag: str) -> None:

@@ -24,10 +24,21 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import some_of
 from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import metric_name, unit_scale
 from ranksight.counters.readers._assemble import build
-from ranksight.counters.readers._files import Format, Ranked, by_rank, checked_ranks, damaged, number, read_text, words
+from ranksight.counters.readers._files import (
+    Format,
+    Ranked,
+    by_rank,
+    checked_ranks,
+    counter,
+    damaged,
+    number,
+    read_text,
+    words,
+)
 from ranksight.counters.readers._likwid_tables import STATISTICS, Block, Output, runs, tables
 
 _MARKS = re.compile(
@@ -40,7 +51,10 @@ _THREAD_COLUMN = re.compile(r"(?:HWThread|[Cc]ore)\s*(?P<thread>\d+)$")
 _ANY_TABLE = re.compile(rb"\n(?:TABLE,(?:Group|Region) |\|\s+(?:Event\s+\| Counter|Region Info) )")
 _BOX = re.compile(r"[A-Z]*BOX\d+|(?:DFC|UMC|CCH|HA|QPI|IMC|MC|CHA|M2M|EDC|ECLK|PBOX)\d*")
 _UNIT = re.compile(r"\[(?P<unit>[^\]]+)\]\s*$")
-_NO_VALUE = frozenset({"-", "nil", "nan", "-nan", "n/a"})
+_NAN = frozenset({"nan", "-nan"})
+_NO_VALUE = frozenset({"-", "nil", "n/a"}) | _NAN
+_Lost = dict[str, tuple[dict[str, None], dict[str, None]]]
+"""Events and metrics with values that are nan, and of each the counters and the hardware threads."""
 _ROWS = {
     "RDTSC Runtime [s]": "time", "Runtime (RDTSC) [s]": "time", "call count": "visits", "Region calls": "visits",
 }  # fmt: skip
@@ -128,8 +142,10 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
     columns, by = _columns(path, blocks, rank)
     kernels = list(dict.fromkeys(_kernel(block) for block in blocks))
     groups = list(dict.fromkeys(block.group for block in blocks))
-    sheets = [_sheet(path, [b for b in blocks if b.group == group], kernels, columns) for group in groups]
+    lost: _Lost = {}
+    sheets = [_sheet(path, [b for b in blocks if b.group == group], kernels, columns, lost) for group in groups]
     values, said = _joined(sheets, groups)
+    said += _said_of(lost)
     if {"CAS_COUNT_RD", "CAS_COUNT_WR"} <= set(values):
         values.pop("bytes_mem", None)  # the counts are exact, LIKWID's volume is rounded
     if (halted := _halted(values)) is not None:
@@ -170,6 +186,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         },
         aliases={"CPI": "cpi"},
         configuration={} if by == "stated" else None,
+        assumed=frozenset({"ranks"} if by == "threads" else ()),
         notes=(*notes, *said),
         command=_command(lines),
         environment=_environment(lines, blocks),
@@ -235,9 +252,9 @@ def _columns(path: Path, blocks: Sequence[Block], rank: int | None) -> tuple[dic
 
 
 def _sheet(
-    path: Path, blocks: Sequence[Block], kernels: Sequence[str], columns: dict[str, _Column]
+    path: Path, blocks: Sequence[Block], kernels: Sequence[str], columns: dict[str, _Column], lost: _Lost
 ) -> dict[str, Array]:
-    """Values of one group: name -> array over kernels x columns; uncore boxes summed."""
+    """Values of one group: name -> array over kernels x columns; uncore boxes summed. What is nan goes to `lost`."""
     place = {name: at for at, name in enumerate(columns)}
     width = len(columns)
     sheet: dict[str, Array] = {}
@@ -245,17 +262,21 @@ def _sheet(
         base = kernels.index(_kernel(block)) * width
         at = base + np.array([place[name] for name in block.columns])
         used: dict[str, str] = {}
-        for name, counter, cells, line in block.rows:
+        for name, register, cells, line in block.rows:
             key_name, scale = _row(name, block.kind)
             if key_name is None:
                 continue
             row = _numbers(f"{path}:{line}", cells, name) * scale
-            if block.kind == "events" and name in used and not _BOX.match(counter):
-                key_name = f"{name}:{counter}"
+            if absent := [head for head, cell in zip(block.columns, cells, strict=False) if cell.lower() in _NAN]:
+                counters, heads = lost.setdefault(name, ({}, {}))
+                counters.update({register: None} if register else {})
+                heads.update(dict.fromkeys(absent))
+            if block.kind == "events" and name in used and not _BOX.match(register):
+                key_name = f"{name}:{register}"
             elif block.kind == "events" and name in used:
                 sheet[key_name][at] += row
                 continue
-            used[name] = counter
+            used[name] = register
             target = sheet.setdefault(key_name, np.full(len(kernels) * width, np.nan))
             # time and calls stand in several tables; the first, in full precision, counts
             target[at] = np.where(np.isnan(target[at]), row, target[at])
@@ -273,7 +294,18 @@ def _row(name: str, kind: str) -> tuple[str | None, float]:
 
 
 def _numbers(where: str, cells: Sequence[str], name: str) -> Array:
-    return np.array([np.nan if cell.casefold() in _NO_VALUE else number(where, cell, name) for cell in cells])
+    read = number if name in _ROWS else counter
+    return np.array([np.nan if cell.casefold() in _NO_VALUE else read(where, cell, name) for cell in cells])
+
+
+def _said_of(lost: _Lost) -> list[str]:
+    """A note on each event or metric that LIKWID could not give on some hardware thread."""
+    notes = []
+    for name, (counters, heads) in lost.items():
+        on = f" on {some_of(list(counters), 8)}" if counters else ""
+        why = ": without one of its boxes the sum over them is no total" if any(map(_BOX.match, counters)) else ""
+        notes.append(f"{name} is nan{on} ({some_of(list(heads))}) and is left out{why}")
+    return notes
 
 
 def _joined(sheets: Sequence[dict[str, Array]], groups: Sequence[int]) -> tuple[dict[str, Array], list[str]]:

@@ -17,9 +17,10 @@ from typing import Any
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import counted
 from ranksight.counters.readers._assemble import build, columns_of
 from ranksight.counters.readers._calltree import CallPaths, exclusive, tree
-from ranksight.counters.readers._files import Format, damaged, number, read_json
+from ranksight.counters.readers._files import Format, counter, damaged, number, read_json
 
 _MARK = re.compile(r'^\s*\{\s*"(?:papi_version|cpu in mhz|cpu_info|event_definitions)"\s*:')
 _KNOWN = {"cycles": "reference_cycles", "real_time_nsec": "time", "region_count": "visits"}
@@ -44,19 +45,22 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     if not rows:
         raise InputError(f"{path} holds no region", "are PAPI_hl_region_begin and _end called?")
     found = tree(calls, paths, [rank or 0] * len(rows), threads, columns_of(rows))
+    own = dict(found.columns)
+    notes = [f"instantaneous values do not add and are left out: {', '.join(sorted(instant))}"] if instant else []
+    for event in own.keys() - {"region_count"}:
+        own[event], below = exclusive(own[event], found.parents)
+        if below:
+            notes.append(f"{event}: {counted(below, 'region')} with less than the regions within: taken as 0")
     yield build(
         path,
         found.kernels,
         found.ranks,
-        {
-            event: values if event == "region_count" else exclusive(values, found.parents)[0]
-            for event, values in found.columns.items()
-        },
+        own,
         threads=found.threads,
         how={"real_time_nsec": "max", "cycles": "max"},
         aliases=_KNOWN,
         configuration={},
-        notes=[f"instantaneous values do not add and are left out: {', '.join(sorted(instant))}"] if instant else (),
+        notes=sorted(notes),
         environment={key: str(content[key]) for key in _ABOUT if key in content},
     )
 
@@ -110,7 +114,8 @@ def _values(path: Path, region: Mapping[str, Any], instant: set[str]) -> dict[st
     for event, given in region.items():
         if event not in _NOT_EVENTS and event not in instant:
             text = given.get("region_value", given.get("total")) if isinstance(given, dict) else given
-            value = number(str(path), text, f"{event} of {region['name']!r}")
+            read = number if event in _NANOSECONDS else counter
+            value = read(str(path), text, f"{event} of {region['name']!r}")
             values[event] = value * (1e-9 if event in _NANOSECONDS else 1.0)
     return values
 

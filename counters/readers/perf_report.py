@@ -30,7 +30,8 @@ _KNOWN = frozenset(
 )
 _SEPARATED = re.compile(r"# (?:Overhead|Children)([^\w\s.])")
 _MARK = re.compile(r"^\[[.kugH]\]\s+")
-_PERCENT = re.compile(r"\d+(?:\.\d+)?%")
+_SHARE = re.compile(r"-?(?:nan|\d[\d.,]*)%?")
+_PERCENT = re.compile(r"\d+(?:[.,]\d+)?%")
 
 
 @dataclass(slots=True)
@@ -88,6 +89,8 @@ def _sections(path: Path, lines: Sequence[str]) -> list[_Section]:
     heading = ""
     for at, line in enumerate(map(str.rstrip, lines), start=1):
         where = f"{path}:{at}"
+        if line.startswith("# Samples:") and not _SAMPLES.match(line):
+            raise damaged(f"{where} does not say how many samples there are")
         if found := _SAMPLES.match(line):
             samples = number(where, found["count"], "samples") * _PREFIX[found["prefix"]]
             sections.append(_Section(found["event"], samples))
@@ -110,7 +113,9 @@ def _sections(path: Path, lines: Sequence[str]) -> list[_Section]:
                 raise damaged(f"{where} has {len(fields)} of {len(names)} columns")
             section.rows.append((at, {n: f.strip() for n, f in zip(names, fields, strict=True)}))
         # a call graph's lines have no percentage under the first column
-        elif section.columns and _PERCENT.fullmatch(line[: section.columns[0][2]].strip()):
+        elif section.columns and _SHARE.fullmatch(share := line[: section.columns[0][2]].strip()):
+            if not _PERCENT.fullmatch(share):
+                raise damaged(f"{where}: {share!r} is not a percentage")
             section.rows.append((at, {name: line[a:b].strip() for name, a, b in section.columns}))
     for section in sections:
         if section.samples and not section.rows:

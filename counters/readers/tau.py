@@ -10,6 +10,7 @@ Source: TAU user's guide and ``tau2/src/Profile/TauUtil``'s text format as writt
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._calltree import SEPARATOR
-from ranksight.counters.readers._files import damaged, head_of, head_text, inside, number, read_text
+from ranksight.counters.readers._files import LARGEST, counter, damaged, head_of, head_text, inside, number, read_text
 
 _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$")
 _HEAD = re.compile(r"(\d{1,9}) templated_functions(?:_MULTI_(\S+))?\s*$")
@@ -96,7 +97,7 @@ def _reading(path: Path, files: list[Path]) -> Reading:
         metadata = metadata or profile.metadata
         events = max(events, profile.events)
         said = f"measured ({profile.metric})"
-        timed = _TIME.search(profile.metric) is not None and not profile.metric.startswith("PAPI_")
+        timed = _timed(profile.metric)
         name = "time" if timed and origin.get("time", said) == said else profile.metric
         if name == "time":
             origin["time"] = said
@@ -129,6 +130,8 @@ def _profile(file: Path) -> _Profile:
     if not about.startswith("# Name Calls Subrs Excl Incl"):
         raise damaged(f"{file}:2 does not name the columns of a TAU profile")
     metadata = dict(_ATTRIBUTE.findall(about))
+    metric = head[2] or metadata.get("Metric Name", "TIME")
+    value = number if _timed(metric) else _count
     if len(lines) < count + 3:
         raise damaged(f"{file}:{len(lines)} breaks off: {count} functions are announced")
     calls: dict[str, float] = {}
@@ -138,14 +141,24 @@ def _profile(file: Path) -> _Profile:
         values = row["numbers"].split() if row else []
         if row is None or len(values) < 4:
             raise damaged(f"{file}:{at} is not a row of a TAU profile")
-        visits, _, own, _ = (number(f"{file}:{at}", text, row["name"]) for text in values[:4])
+        visits, own = (read(f"{file}:{at}", values[place], row["name"]) for place, read in ((0, number), (2, value)))
         name = _ARROW.join(part.strip() for part in row["name"].split(_ARROW))
         if name in exclusive:
             raise damaged(f"{file}:{at} gives {name!r} a second time")
         calls[name], exclusive[name] = visits, own
     rest = next((line for line in lines[count + 2 :] if line.endswith("userevents")), "0").split()[0]
     events = int(rest) if rest.isdecimal() and len(rest) < 19 else 0
-    return _Profile(head[2] or metadata.get("Metric Name", "TIME"), *_by_path(calls, exclusive), metadata, events)
+    return _Profile(metric, *_by_path(calls, exclusive), metadata, events)
+
+
+def _timed(metric: str) -> bool:
+    return _TIME.search(metric) is not None and not metric.startswith("PAPI_")
+
+
+def _count(where: str, text: str, name: str) -> float:
+    """A count, which is infinite where the counter wrapped: no difference to another hides that."""
+    value = counter(where, text, name)
+    return value if abs(value) < LARGEST else math.inf
 
 
 def _by_path(calls: dict[str, float], exclusive: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:

@@ -9,18 +9,19 @@ Source: Intel VTune Profiler user guide, "Command Line Report" and "Hardware Eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
+from ranksight.core.numerals import MISSING, settled_mark
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.units import counted
 from ranksight.counters.names import unit_scale
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._delimited import header, read_delimited
-from ranksight.counters.readers._files import Format, grouped, read_text
-from ranksight.counters.readers._numbers import MISSING
+from ranksight.counters.readers._files import Format, counter, grouped, read_text
 
 _EVENT = re.compile(
     r"^Hardware Event Count:(?P<event>[\w.:=,]+?)(?P<precise>_PS)?(?::Self)?(?:\s*\((?P<prefix>[KMG])\))?$"
@@ -62,21 +63,36 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     place = ["Module"] if "Module" in names else []
     table = read_delimited(path, [kernel, *place, *wanted], delimiter)
     modules = table.columns["Module"] if place else [""] * len(table.lines)
+    decimal = _decimal(path, {name: table.columns[name] for name in wanted}, wanted)
     cells = Cells()
+    absent = dict.fromkeys(wanted, 0)
     for at, (line, function, module) in enumerate(zip(table.lines, table.columns[kernel], modules, strict=True)):
         values: dict[str, float] = {}
         for name, (metric, scale) in wanted.items():
             text = table.columns[name][at].strip()
             text = text.removesuffix("s") if metric == "time" else text
-            if text.casefold() not in MISSING:
-                values[metric] = values.get(metric, 0.0) + grouped(f"{path}:{line}", text, name) * scale
+            if text.casefold() in MISSING:
+                absent[name] += bool(text.strip(".-"))
+            else:
+                value = (grouped if metric == "time" else counter)(f"{path}:{line}", text, name, decimal)
+                values[metric] = values.get(metric, 0.0) + value * scale
         cells.add(_kernel(function.strip(), module.strip()), values, rank)
     left = [name for name in names if name not in (kernel, *place, *wanted, "")]
     notes = list(table.notes)
+    for name in (name for name, count in absent.items() if count):
+        notes.append(f"{name} has no number for {counted(absent[name], 'function')} and is left out there")
     if left:
         notes.append(f"columns left out: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}")
     origin = {metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()}
     yield cells.reading(path, configuration={}, notes=notes, origin=origin)
+
+
+def _decimal(path: Path, columns: Mapping[str, Sequence[str]], wanted: Mapping[str, tuple[str, float]]) -> str:
+    """What separates the decimals: events that are not counted by the thousand have none."""
+    counts = {name for name, (metric, scale) in wanted.items() if metric != "time" and scale == 1.0}
+    whole = [text for name in counts for text in columns[name]]
+    times = [text.strip().removesuffix("s") for name in wanted if name not in counts for text in columns[name]]
+    return settled_mark([*whole, *times], str(path), whole)
 
 
 def _kernel(function: str, module: str) -> str:

@@ -56,9 +56,55 @@ def test_mpip_gives_calls_bytes_and_time_by_site_and_rank() -> None:
     assert (norm["comm_size"], norm["bytes"]) == (2, 80)
     assert norm["seconds"] == pytest.approx(0.2)
     waiting = row(reading, operation="Waitall")
-    assert (waiting["kernel"], waiting["rank"], waiting["bytes"]) == ("call site 3", 1, 0)
+    assert (waiting["kernel"], waiting["rank"], waiting["bytes"]) == ("MPI_Waitall", 1, 0)
     assert reading.counters is not None
     assert reading.counters["mpi_time"].tolist() == [0.5, 0.5]
+
+
+def test_call_sites_of_mpip_without_symbols_are_the_same_in_every_run(tmp_path: Path) -> None:
+    text = (DATA / "ring.mpiP").read_text(encoding="utf-8")
+    plain = text.replace("ring.c                42 exchange", "0x55d2d30e7e10           [unknown]")
+    again = plain.replace("0x55d2d30e7e10", "0x5601aa0b3e10").replace("0x4005f2", "0x5601aa0b35f2")
+    # Isend is site 3 and Waitall site 1 in the other run
+    rows = [f"{name:<20} {site}" for name, site in (("Isend", 1), ("Waitall", 3))]
+    for row, new in zip(rows, ("Isend                3", "Waitall              1"), strict=True):
+        assert row in again
+        again = again.replace(row, new)
+    again = (
+        again.replace("  1   0 0x", "  9   0 0x")
+        .replace("  3   0 0x", "  1   0 0x")
+        .replace("  9   0 0x", "  3   0 0x")
+    )
+    found = []
+    for name, content in (("a.mpiP", plain), ("b.mpiP", again)):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        reading = read("mpip", tmp_path / name)
+        assert reading.messages is not None
+        found.append(reading.messages.sort_values(["kernel", "rank"], ignore_index=True))
+        assert any("2 call sites without a function" in note for note in reading.notes)
+    assert set(found[0]["kernel"]) == {"MPI_Isend", "MPI_Waitall", "norm"}
+    pd.testing.assert_frame_equal(*found)
+
+
+def test_call_sites_of_one_operation_differ_in_the_end_of_their_address(tmp_path: Path) -> None:
+    text = (
+        (DATA / "ring.mpiP")
+        .read_text(encoding="utf-8")
+        .replace("norm                     Allreduce", "norm(int, bool)  Allreduce")
+    )
+    for base in (0x55D2D30E7000, 0x7F0000001000):
+        path = tmp_path / "ring.mpiP"
+        new = text.replace(
+            "ring.c                42 exchange                 Isend", f"{base + 0xE10:#x} [unknown] Waitall"
+        )
+        path.write_text(new.replace("0x4005f2", f"{base + 0xF20:#x}").replace("Isend  ", "Waitall"), encoding="utf-8")
+        reading = read("mpip", path)
+        assert reading.messages is not None
+        assert set(reading.messages["kernel"]) == {
+            "MPI_Waitall (at ...e10)",
+            "MPI_Waitall (at ...f20)",
+            "norm(int, bool)",
+        }
 
 
 @pytest.mark.parametrize(

@@ -223,3 +223,46 @@ def test_a_fit_on_a_named_platform_warns_of_what_the_import_could_not_know(
     assert capsys.readouterr().err.count("warning") == 2
     main(["fit", str(made), *platform, "-o", str(tmp_path / "m.json"), "--quiet", "--force"])
     assert "warning" not in capsys.readouterr().err, "what an import noted is not said again"
+
+
+@pytest.mark.parametrize("ranks", [1, 48])
+@pytest.mark.parametrize("wrong", [2.0**48 - 5000, 2.0**56 + 7e8, 2.0**62])
+def test_a_count_that_no_processor_reaches_in_the_time_is_left_out(ranks: int, wrong: float) -> None:
+    columns = {name: values[:ranks].copy() for name, values in sound().items()}
+    columns["loads_l2"][:] = wrong
+    checks = Checks()
+    kept = checks(reading(columns)).counters
+    assert "loads_l2" in kept.columns
+    assert kept["loads_l2"].isna().all()
+    assert kept["cycles"].notna().all()
+    (said,) = checks.warnings()
+    assert "more than any processor does in" in said
+    assert f"{ranks} value" in said
+
+
+def test_without_a_time_nothing_is_too_fast() -> None:
+    columns = {name: values[:1].copy() for name, values in sound().items() if name != "time"}
+    columns["loads_l2"][:] = 2.0**48 - 5000
+    assert Checks()(reading(columns)).counters["loads_l2"].notna().all()
+
+
+def test_a_counter_of_32_bits_that_began_anew_is_named() -> None:
+    columns = {name: values[:4] for name, values in sound().items()}
+    columns["instructions"] = np.array([4.26e9, 4.28e9, 4.31e9 % 2**32, 4.25e9])
+    said = " ".join(_texts(columns))
+    assert "on rank 2 of solve, and 2^32 more would agree" in said
+    columns["instructions"] = np.array([4.26e9, 4.28e9, 2.1e9, 4.25e9])  # an uneven rank
+    assert "would agree" not in " ".join(_texts(columns))
+
+
+def _texts(columns: dict) -> list[str]:
+    checks = Checks()
+    checks(reading(columns))
+    return checks.warnings()
+
+
+def test_more_loads_than_instructions() -> None:
+    columns = sound()
+    columns["instructions"] = columns["loads"] * 0.8
+    said = warned(reading(columns))
+    assert "loads contradict instructions" in said["loads above instructions"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, read
-from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers
+from ranksight.core.numerals import decimal_mark, parse_number, parse_numbers
 from ranksight.counters.readers.csv_table import Columns, read_table
 from ranksight.model.series.reducing import series_from_experiment
 
@@ -128,7 +128,7 @@ def test_tables_as_they_come(tmp_path: Path, content: str | bytes, values: set[f
         ("p,t\n1,2\n2,3,4\n", (), "times.csv:3 has 3 fields, the header has 2"),
         ("p,t\n1,2\n2\n", (), "times.csv:3 has 1 fields"),
         ("p,t\n1,2\nx,3\n", (), "times.csv:3: 'x' in column 'p'"),
-        ("p,t\n1,2\n2,fast\n", (), "times.csv:3: 'fast' in column 't'"),
+        ("p,t\n1,2\n2,2x\n", (), "times.csv:3: '2x' in column 't'"),
         ('p,t\n1,"2\n', (), "times.csv:2"),
         ("p;t\n1;1,234\n2;5,678\n", (), "--decimal"),
         ("p,t\n1,\n2,nan\n", (), "no row is left"),
@@ -286,12 +286,13 @@ def test_usage_errors_are_exit_code_two(tmp_path: Path) -> None:
 
 
 def test_decimal_mark_is_found_or_left_open() -> None:
-    assert decimal_mark(["1.5", "2"], ";") == "."
-    assert decimal_mark(["1,5", "2"], ";") == ","
-    assert decimal_mark(["1,234,567"], ";") == "."
-    assert decimal_mark(["1,234"], ";") is None
-    assert decimal_mark(["0,522", "4,106"], ";") == ","
-    assert decimal_mark(["1,234"], ",") == "."
+    assert decimal_mark(["1.5", "2"], "t.csv") == "."
+    assert decimal_mark(["1,5", "2"], "t.csv") == ","
+    assert decimal_mark(["1,234,567"], "t.csv") == "."
+    assert decimal_mark(["1,234"], "t.csv") is None
+    assert decimal_mark(["0,522", "4,106"], "t.csv") == ","
+    assert decimal_mark(["1.234"], "t.csv") == "."
+    assert decimal_mark(["1,234"], "t.csv", whole=["1,234"]) == "."
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

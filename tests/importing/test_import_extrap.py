@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import struct
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,9 +32,12 @@ DATA 3.5
 REGION main->solve
 DATA 0.5 0.25
 DATA 0.75
+DATA nan
 METRIC visits
 REGION main
 DATA 7 7
+DATA nan
+DATA nan
 """
 OLD = {
     "parameters": [{"id": 1, "name": "p"}],
@@ -106,14 +113,64 @@ def test_all_forms_say_the_same(tmp_path: Path, name: str, content: str, kernel:
     assert values(readings(path), kernel, "time") == {((4,), 0): 1.5, ((4,), 1): 1.75, ((8,), 0): 2.5}
 
 
-def test_fewer_data_lines_than_points_are_reported(tmp_path: Path) -> None:
+def test_fewer_data_lines_than_points_are_refused_with_the_point(tmp_path: Path) -> None:
     path = tmp_path / "input.txt"
-    path.write_text(TEXT)
-    notes = readings(path)[0].notes
-    assert len(notes) == 2
-    assert "input.txt:14: 2 DATA lines of time for 3 POINTS" in notes[0]
+    path.write_text(TEXT.replace("DATA 0.75\nDATA nan\n", "DATA 0.75\n"))
+    with pytest.raises(
+        InputError,
+        match=r"input\.txt:14: 2 DATA lines of time of main->solve for 3 POINTS: point 3 \(p = 4, n = 10\), .*DATA nan",
+    ):
+        readings(path)
     path.write_text("PARAMETER p\nPOINTS 2 4\nDATA 1\nDATA nan\n")
-    assert readings(path)[0].notes == ()
+    assert readings(path)[0].notes == ("input.txt: value of (whole program) is nan at p = 4: left out",)
+
+
+@pytest.mark.parametrize("blank", ["\t", "  ", " \t ", "\u00a0"])
+def test_any_blank_separates_words(tmp_path: Path, blank: str) -> None:
+    path = tmp_path / "input.txt"
+    path.write_text(TEXT.replace(" ", blank), encoding="utf-8")
+    assert READERS["extrap"].recognises(path, path.read_bytes()[:4096])
+    found = readings(path)
+    path.write_text(TEXT)
+    for kernel, metric in (("main", "time"), ("main->solve", "time"), ("main", "visits")):
+        assert values(found, kernel, metric) == values(readings(path), kernel, metric)
+
+
+def saved(path: Path, kept: bool) -> None:
+    """What Extra-P 4 saves of three points."""
+    entries = [
+        {"coordinate": [p], "median": float(p), "mean": 99.0, "minimum": 0.0, "maximum": 99.0, "std": 1.0,
+         "repetitions": 2, "values": [0, at] if kept else None}
+        for at, p in enumerate((2, 4, 8))
+    ]  # fmt: skip
+    stream, places = io.BytesIO(), []
+    stream.write(b"Extra-P VALUES\0\0")
+    for p in (2, 4, 8):
+        places.append(stream.tell())
+        np.lib.format.write_array(stream, np.array([p, p + 0.5]))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("values/0.vals", stream.getvalue())
+        archive.writestr("values/0.indx", b"Extra-P INDEX\0\0\0" + struct.pack("<4Q", 3, *places))
+        content = {"Extra-P": "4.2.5", "parameters": ["p"], "measurements": {"main": {"time": entries}}}
+        archive.writestr("experiment.json", json.dumps(content))
+
+
+def test_experiments_that_extrap_saved(tmp_path: Path) -> None:
+    path = tmp_path / "study.extra-p"
+    reader = READERS["extrap-experiment"]
+    saved(path, kept=True)
+    check_reader(reader, path)
+    found = list(reader.read(path))
+    assert values(found, "main", "time") == {((p,), n): p + 0.5 * n for p in (2, 4, 8) for n in (0, 1)}
+    assert found[0].notes == ()
+    saved(path, kept=False)
+    found = list(reader.read(path))
+    assert values(found, "main", "time") == {((p,), 0): p for p in (2, 4, 8)}
+    assert "3 points hold the median" in found[0].notes[0]
+    path.write_bytes(b"\1\0\x11\0\0\0EXTRAP_EXPERIMENT\x05\0\0\x003.0.0")
+    assert reader.recognises(path, path.read_bytes())
+    with pytest.raises(InputError, match=r"study\.extra-p is an experiment of Extra-P 3; open it in Extra-P 4"):
+        list(reader.read(path))
 
 
 def test_a_line_that_breaks_off_is_named(tmp_path: Path) -> None:
@@ -339,3 +396,14 @@ def test_a_main_that_seems_to_hold_the_others_is_asked_for_and_may_be_the_whole(
     (tmp_path / "apart.txt").write_text(apart)
     assert main(["import", "extrap", str(tmp_path / "apart.txt"), "--parameter", "ranks=p", "-o", str(tmp_path / "d.exp")]) == 0  # fmt: skip
     assert "--total" not in capsys.readouterr().err
+
+
+def test_values_below_zero_mark_runs_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "input.txt"
+    path.write_text("PARAMETER p\nPOINTS 2 4 8\nMETRIC time\nREGION main\nDATA 1.5 1.75\nDATA -1 2.5\nDATA 0\n")
+    found = readings(path)
+    assert values(found, "main", "time") == {((2,), 0): 1.5, ((2,), 1): 1.75, ((4,), 1): 2.5, ((8,), 0): 0.0}
+    assert "input.txt: time of main is below zero at p = 4: left out" in found[0].notes
+    assert main(["import", str(path), "-o", str(tmp_path / "e"), "--quiet"]) == 0
+    assert {run.configuration["p"] for run in read(tmp_path / "e").runs} == {2, 4}
+    assert "takes 0 s at p = 8" in capsys.readouterr().err

@@ -96,7 +96,6 @@ def test_folder_with_one_file_a_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "says"),
     [
-        ("stat.csv", "2000000000,,cycles", "99999999999999999999,,cycles", r":4: cycles is 1e\+20"),
         ("stat.txt", "2,000,000,000 ", "2,0.0,00,000 ", r":7: .* of cycles is not a number"),
         ("stat.json", '"1234.500000"', '"12x"', r":2: '12x' of task-clock is not a number"),
         ("stat.json", '"1234.500000"', '"-4"', r":2: task-clock is -4, which no counter holds"),
@@ -174,3 +173,21 @@ def test_rows_of_many_blanks_take_no_long_time(tmp_path: Path) -> None:
     assert time.process_time() - start < 5
     assert found.counters is not None
     assert found.counters["cycles"].tolist() == [100]
+
+
+def test_rows_of_an_event_that_were_not_counted_are_noted_and_the_others_added(tmp_path: Path) -> None:
+    path = tmp_path / "interval.txt"
+    head = "#           time CPU             counts   unit events\n"
+    rows = ["1.000265128 CPU0    3.000      cycles", "1.000265128 CPU1    2.345      cycles"]
+    path.write_text(head + "".join(f"     {row}\n" for row in [*rows, "2.000265128 CPU0    <not counted>      cycles"]))
+    reading = read(path)
+    assert values(reading)["cycles"] == 5345
+    assert "cycles was not counted in 1 of 3 rows: the others are added up" in reading.notes
+
+
+def test_lines_among_rows_that_are_none_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "stat.txt"
+    text = (DATA / "stat.txt").read_text()
+    path.write_text(text.replace("     <not counted>      LLC", "   residual: 3.5\n     <not counted>      LLC"))
+    assert "1 line among those of perf stat left out (line 10)" in read(path).notes
+    assert not any("left out" in note for note in read(DATA / "stat.txt").notes)

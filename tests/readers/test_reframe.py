@@ -48,3 +48,51 @@ def test_damaged_logs_name_their_line(old: str, new: str, expected: str, tmp_pat
         file.write_text("result|a|b\npass|1|2\n")
     with pytest.raises(InputError, match=expected):
         list(READERS["reframe"].read(file))
+
+
+OLD = """{time}|reframe 3.12.0|heat %size={size} @node:cpu+gnu|jobid={job}|num_tasks={ranks}|elapsed={elapsed}|ref=0 (l=null, u=null)|s
+{time}|reframe 3.12.0|heat %size={size} @node:cpu+gnu|jobid={job}|num_tasks={ranks}|solve={solve}|ref=1.0 (l=-0.1, u=0.1)|ms
+{time}|reframe 3.12.0|heat %size={size} @node:cpu+gnu|jobid={job}|num_tasks={ranks}|bandwidth=20.5|ref=0 (l=null, u=null)|GB/s
+"""
+NAMES = (
+    "job_completion_time|display_name|jobid|num_tasks|perf_var|perf_value|perf_ref|perf_lower_thres|perf_unit|result\n"
+)
+LINES = """{time}|heat %size={size}|{job}|{ranks}|elapsed|{elapsed}|0|null|s|pass
+{time}|heat %size={size}|{job}|{ranks}|solve|{solve}|1.0|-0.1|ms|{result}
+{time}|heat %size={size}|{job}|{ranks}|bandwidth|20.5|0|null|GB/s|pass
+"""
+
+
+@pytest.mark.parametrize(("head", "form"), [("", OLD), (NAMES, LINES)])
+def test_one_variable_a_line(tmp_path: Path, head: str, form: str) -> None:
+    text = head
+    for job, (ranks, size) in enumerate([(1, 16), (2, 16), (2, 16), (4, 16)]):
+        text += form.format(
+            time="2024-01-01T10:00:00", job=job, ranks=ranks, size=size, elapsed=8 / ranks, solve=7000 / ranks,
+            result="pass",
+        )  # fmt: skip
+    path = tmp_path / "heat.log"
+    path.write_text(text)
+    assert [name for name in READERS if READERS[name].recognises(path, path.read_bytes()[:4096])] == ["reframe"]
+    found = list(READERS["reframe"].read(path))
+    assert [each.configuration for each in found] == [{"ranks": p, "size": 16} for p in (1, 2, 2, 4)]
+    for each, ranks in zip(found, (1, 2, 2, 4), strict=True):
+        assert each.counters is not None
+        table = each.counters.set_index("kernel")
+        assert table.loc[WHOLE, "time"] == 8 / ranks
+        assert table.loc["solve", "time"] == 7 / ranks
+        assert table.loc[WHOLE, "bandwidth"] == 20.5
+    path.write_text(text.replace("|ref=1.0", "|reef=1.0") if not head else text[:-9])
+    with pytest.raises(InputError, match=r"heat\.log:\d+"):
+        list(READERS["reframe"].read(path))
+
+
+def test_runs_that_did_not_pass_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "heat.log"
+    rows = [
+        LINES.format(time="t", job=job, ranks=2, size=16, elapsed=8, solve=70, result=result)
+        for job, result in enumerate(["fail", "pass", "fail"])
+    ]
+    path.write_text(NAMES + "".join(rows).replace("bandwidth|20.5", "bandwidth|null"))
+    (found,) = READERS["reframe"].read(path)
+    assert found.notes == ("heat.log: 2 runs did not pass (line 2, 8)", "heat.log:5: no value of bandwidth")

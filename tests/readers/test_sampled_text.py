@@ -125,8 +125,6 @@ def test_folder_with_one_file_a_rank(tmp_path: Path, reader: str, name: str) -> 
         ),
         ("gprof", "gprof/flat.txt", "Flat profile:", "Flat pro", "holds no flat profile"),
         ("vtune", "vtune/hw_events.csv", "\t4000000000\t", "\tfour\t", ":2: 'four' of Hardware Event Count:INST"),
-        ("vtune", "vtune/hw_events.csv", "\t4000000000\t", "\t-4\t", ":2: .* is -4, which no counter holds"),
-        ("vtune", "vtune/hw_events.csv", "\t4000000000\t", "\t1e300\t", r":2: .* is 1e\+300"),
         ("vtune", "vtune/hw_events.csv", "\t4000000000\t", "\t", ":2 has 6 fields, the header has 7"),
         ("vtune", "vtune/hw_events.csv", "Function\t", "Module Name\t", "no column of functions"),
         ("perf-script", "perf/script.txt", "cpu-clock:u:\n", "cpu-clo", r"script\.txt"),

@@ -71,13 +71,18 @@ class Lines:
                     raise
                 raise InputError(f"{path}: {line!r} is not a kernel and seconds") from None
         table = pd.DataFrame(rows).drop_duplicates("kernel")
+        lost = table["kernel"][table["time"].isna()].tolist()
+        notes = tuple(f"time of {kernel} is nan" for kernel in lost) if self.fault != "silent" else ()
+        if self.fault == "unnamed":
+            notes = tuple("a value is missing" for _ in lost)
         if self.fault == "twice":
             table = pd.concat([table, table])
         if self.fault == "changing":
             table["time"] += self.count
         if self.fault == "columns":
             table = table.drop(columns="rank")
-        yield Reading(counters=table, provenance={} if self.fault == "provenance" else {"time": "measured"})
+        provenance = {} if self.fault == "provenance" else {"time": "measured"}
+        yield Reading(counters=table, provenance=provenance, notes=notes)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +96,8 @@ class Lines:
         ("changing", "reading twice gives other readings"),
         ("columns", "lack the column rank"),
         ("provenance", "no provenance is given for time"),
+        ("silent", r"time of kernel\d+ on rank 0 is dropped without a note"),
+        ("unnamed", r"no note names time of kernel\d+ on rank 0: a value is missing"),
     ],
 )
 def test_the_kit_of_readers_finds_faults(tmp_path: Path, fault: str, message: str) -> None:
