@@ -39,6 +39,7 @@ from ranksight.model.resource.equation import Machine
 from ranksight.model.resource.sampled_times import Sampled, settle
 from ranksight.model.resource.unsampled import with_unsampled
 from ranksight.model.search.offer import Offer
+from ranksight.model.series.computation import cores
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
@@ -444,6 +445,9 @@ def model_of(series: Series, application: str, over_repetitions: str = "auto", *
         nested = series.provenance.get(name, "").startswith(INCLUSIVE) and len(program) > 0
         total = np.nan_to_num(located[program[0]]) if nested else size.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
+            each = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0)
+        known = np.where(total > 0, cores(series.points, series.parameters), 0.0)
+        shares[rows] = each[:, known == known.max()].mean(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
             common[name] = whole.correlation(located[rows] / said[rows] - 1, said[rows])
     return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

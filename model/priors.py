@@ -147,6 +147,9 @@ before a function of its time alone."""
 REPEATED = 0.01
 """Standard deviation of the logarithm of a time between runs that no interval goes below, 1: other nodes, other
 days."""
+LATE_SLOPE = 0.61
+"""Standard deviation of the slope of ln y over ln x, 1, of a part of which one value is known: 90 % between work that x
+divides, -1, and what each of them adds to, 1."""
 UNSEEN = 0.01
 """Standard deviation of the logarithm of a time per e-fold of a coordinate beyond the runs, 1: what no run shows."""
 FAR = 6.0
