@@ -29,6 +29,7 @@ from ranksight.core.units import whole
 from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
+from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
 from ranksight.model.messages.times import MOST_RANKS, Choice, times_of_tables
@@ -129,6 +130,8 @@ class Exchanged:
     times: Forecast  # seconds of each operation, (o, k)
     factor: Forecast  # BF_comm of all together, one row
     measured: Mask  # (k,): where BF_comm was measured
+    crossings: tuple[tuple[str, ...], ...] = ()
+    """At each configuration, thresholds of the MPI library between the runs and it, in words."""
     assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
 
     @property
@@ -163,6 +166,7 @@ class Communication(Stored):
     messages: Messages | None = None  # who sends what to whom
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
+    points: Array | None = None  # (n, m): configurations traced
 
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
@@ -309,12 +313,13 @@ class Communication(Stored):
     def exchanged(self, points: Array, network: Network | None, level: float = 0.9) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
         fitted forms without one."""
-        sent = self._sent(points, level, each=network is not None)
+        sent, crossings = self._sent(points, level, each=network is not None), ()
         if network is None:
             alone = self._priced(sent, self._forms)
         else:
             fabric = network.fabric()
             alone = self._times(points, sent, fabric, network.choice())
+            alone, crossings = self._crossing(alone, sent, network)
         own = log(alone.value)
         reach = float(special.ndtri((1 + level) / 2))
         middle, scaled, down, up = own.copy(), own.copy(), *np.full((2, *own.shape), reach * COMMUNICATION_UNKNOWN)
@@ -338,7 +343,37 @@ class Communication(Stored):
                 spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
                 every, exact[mine] = logs + factor[rows][:, None], known[rows].all(axis=0)
                 middle[mine], down[mine], up[mine] = _mixed(weights, every, spread, exact[mine], reach)
-        return replace(_exchanged(alone, middle, scaled, down, up, exact), assumed=held is None)
+        found = _exchanged(alone, middle, scaled, down, up, exact)
+        return replace(found, crossings=crossings, assumed=held is None)
+
+    def calls(self, points: Array, network: Network) -> list[dict[Key, Call]]:
+        """A call of each operation at `points` (k, m), with the way that it goes."""
+        fabric, choice = network.fabric(), network.choice()
+        return [calls(value, fabric, choice) for value, *_ in self._sent(points).tables]
+
+    def _crossing(
+        self, alone: Forecast, sent: Sent, network: Network
+    ) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
+        """Times on the network with what the library's thresholds leave open in their intervals, and these in words.
+
+        Where the algorithm of a collective is open, its hypotheses hold that already.
+        """
+        if self.points is None:
+            return alone, ()
+        ranks = self.functions.fitted.parameters.index("ranks")
+        runs = self.calls(self.points[np.argsort(self.points[:, ranks], kind="stable")], network)
+        fabric, choice = network.fabric(), network.choice()
+        lower, upper, texts = alone.lower.copy(), alone.upper.copy(), []
+        places = {key: at for at, key in enumerate(self._keys)}
+        for k, (table, *_) in enumerate(sent.tables):
+            found = crossed(runs, calls(table, fabric, choice), fabric)
+            texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in found.items()))
+            for key, one in found.items():
+                if len(network.ways(kind_of(key[1]))) == 1 and key in places:
+                    other = alone.value[places[key], k] * one.ratio
+                    lower[places[key], k] = min(lower[places[key], k], other)
+                    upper[places[key], k] = max(upper[places[key], k], other)
+        return replace(alone, lower=lower, upper=upper), tuple(texts)
 
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.

@@ -65,7 +65,7 @@ def fit_application(
         functions = structured(
             experiment, messages, fitted, lambda run: message_table(experiment, run), stated, **settings
         )
-        communication = Communication(functions, fit_messages(experiment, stated, **each))
+        communication = Communication(functions, fit_messages(experiment, stated, **each), points=messages.points)
         if platform is not None and platform.network:
             # Where only messages inside a node are described, all ranks are taken to share one.
             most = platform.cores if domains is None else domains.ranks_per_node

@@ -21,14 +21,12 @@ from typing import Any
 import numpy as np
 
 from ranksight.comm.costs.collective import OPERATIONS, block, operation_name
-from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.cost import Choice, cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
-from ranksight.comm.costs.selection import Selector
 from ranksight.core.arrays import Array, Index, Ints, Mask, ratio
 from ranksight.model.messages.table import MessageTable, Row
 
-Choice = str | Selector | Mapping[str, str]
 TOGETHER = ("waitall", "testall", "waitsome")
 """Completions that end several messages at once."""
 NONBLOCKING = ("isend", "issend", "ibsend", "irsend")
@@ -104,6 +102,17 @@ def _collectives(
         for (target, at, row, _, _, back), one in zip(each, seconds, strict=True):
             target[at] = np.asarray(row.count * one[back])
     return found
+
+
+def calls_of(table: MessageTable) -> dict[tuple[str, str], tuple[int, float]]:
+    """Ranks of the communicator and bytes of a call of each kernel's operation, as costs take them; where calls differ,
+    of those that move most."""
+    found: dict[tuple[str, str], tuple[float, int, float]] = {}
+    for row in _scatters_joined(table).rows:
+        count, volume, ranks = float(row.count.sum()), float(row.bytes.sum()), row.comm_size or table.ranks
+        if count > 0 and volume >= found.get(row.key, (-1.0,))[0]:
+            found[row.key] = volume, ranks, float(block(row.operation, ranks, volume / count))
+    return {key: (ranks, size) for key, (_, ranks, size) in found.items()}
 
 
 def _scatters_joined(table: MessageTable) -> MessageTable:
