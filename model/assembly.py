@@ -353,7 +353,9 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
     alone = dict(zip(keys, np.sum(each, axis=0).tolist(), strict=True))
     remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
     ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
-    return replace(sent, blocking=fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways)), remark
+    node = 0.0 if network is None else network.node
+    blocking = fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways, node)
+    return replace(sent, blocking=blocking), remark
 
 
 def _others(model: Model, series: Series) -> Others | None:

@@ -112,6 +112,9 @@ COMMUNICATION_UNKNOWN = 0.67
 COMMUNICATION_SCATTER = (0.0, 0.1)
 """Standard deviations of the logarithm of BF_comm from run to run, 1: where the network is described exactly, and where
 other jobs, placement and what the cost equations leave out are in it."""
+BLOCKING_FORMS = {"": 0.4, "logarithm": 0.2, "levelling": 0.25, "step": 0.15}
+"""Prior weights of how BF_comm goes with the ranks, 1: constant or a power with slow changes, or one of the forms of
+:mod:`ranksight.model.application.blocking_forms`."""
 ALGORITHMS = {"default": 0.3, "libraries": 0.15, "algorithms": 0.15}
 """Prior weights of which algorithms do a collective where nobody states it, 1: those that the usual library chooses,
 another library chooses, or one algorithm at all sizes, such as settings and sites choose."""

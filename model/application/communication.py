@@ -303,7 +303,7 @@ class Communication(Stored):
         if held is None:
             return self
         cost = self.by_kind(held.taken.points, network)
-        return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways))
+        return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways, network.node))
 
     @property
     def _forms(self) -> Price:
