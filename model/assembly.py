@@ -26,6 +26,7 @@ from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
+from ranksight.model.application.runs import Runs
 from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
@@ -312,6 +313,9 @@ def _completed(
         for law, share in zip(weights.laws, weights.common, strict=True):
             inside = inside if share else inside.without(law)
         application = replace(application, inside=inside)
+    if application.resources is None or application.resources.equation == "closed":
+        # The literal equation is there to be compared with the runs.
+        application = replace(application, runs=Runs.of(sampled.series))
     model = _with(model, application) if application.known else model
     communication, remark = _communication(model, experiment)
     if communication is not None:

@@ -137,7 +137,7 @@ class Application(Stored):
         here = np.ones(mixed.value.shape, dtype=bool)
         said = choose(said, mixed, index, here)
         if self.runs is not None:
-            said = self.runs.met(said, points, timed)
+            said = self.runs.met(said, points, timed, self.pace)
             mixed = rows_of(said, index)
         said = self._cycles(said, mixed, timed, rows, times)
         terms = terms_of(self.counted, times, self.resources, parts, mixed, timed)

@@ -6,9 +6,9 @@
 ranks wait for each other. Messages between two ranks are one kind, each collective operation another, as one may
 overlap while the other waits. ln BF_k is constant or a power with slow changes, a Gaussian process
 (:mod:`ranksight.model.kernel_time.rates`), with more or less scatter from run to run as further hypotheses; or it is a
-logarithm, nears a level, or steps at the node (:mod:`ranksight.model.application.blocking_forms`). At a measured configuration BF_k is what was measured there. What
-the slowest rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication
-again.
+logarithm, nears a level, or steps at the node (:mod:`ranksight.model.application.blocking_forms`). At a measured
+configuration BF_k is what was measured there. What the slowest rank computes longer than the mean is T_imbalance in the
+program's time, and does not count as communication again.
 
 Which algorithm a library takes for a collective depends on its version, its settings and the nodes. Where nobody states
 it (``collectives`` or ``algorithms`` of a platform's ``[network]``), every library and algorithm is a hypothesis of how

@@ -14,7 +14,6 @@ from ranksight.model.application.held_out import KernelLaws
 from ranksight.model.application.imbalances import fit_imbalances
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
-from ranksight.model.application.runs import Runs
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.resource.equation import Machine
@@ -75,7 +74,6 @@ def fit_application(
     found = replace(kernel_laws.fit(), weights=kernel_laws.weights())
     if platform is not None and domains is not None:
         found = replace(found, node=Node.of(platform, domains.ranks_per_node, series.points, series.parameters))
-    found = replace(found, runs=Runs.of(series))
     return replace(
         found, communication=communication, network=network, imbalance=imbalance, balance=balance, imbalances=imbalances
     )

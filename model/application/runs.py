@@ -53,8 +53,12 @@ class Runs(Stored):
         errors = np.where(known, np.maximum(error, REPEATED / np.sqrt(count)), np.nan)
         return cls(part.kernels, series.points, logs, errors, errors * np.sqrt(count))
 
-    def met(self, said: Forecast, points: Array, rows: Mapping[str, int]) -> Forecast:
-        """The forecast with the times of kernels in `rows` at those of `points` (k, m) that were measured."""
+    def met(self, said: Forecast, points: Array, rows: Mapping[str, int], pace: float = 0.0) -> Forecast:
+        """The forecast with the times of kernels in `rows` at those of `points` (k, m) that were measured.
+
+        `pace`: standard deviation of the logarithm of what all times of a run have in common, and repetitions of one
+        job do not show.
+        """
         scale = np.maximum(np.abs(self.points), 1.0)
         same = (np.abs(points[:, None] - self.points[None]) <= SAME * scale).all(axis=2)
         asked = np.flatnonzero(same.any(axis=1))
@@ -67,11 +71,13 @@ class Runs(Stored):
         part = Forecast(*(getattr(said, name)[np.ix_(index, asked)] for name in _ARRAYS), level=said.level)
         law = Spread.of(part)
         deviation = np.maximum((law.down + law.up) / 2, REPEATED)
-        errors, scatter = (np.where(np.isfinite(each), each, deviation) for each in (errors, scatter))
+        repeated = np.isfinite(errors)
+        errors = np.where(repeated, errors, deviation)
         gap = logs - law.centre
         own = np.maximum(deviation**2, gap**2 - errors**2)
         weight = own / (own + errors**2)
-        spread = np.sqrt(weight * errors**2 + scatter**2)
+        scatter = np.where(repeated, np.hypot(scatter, pace), deviation)
+        spread = np.where(repeated, np.sqrt(weight * errors**2 + scatter**2), deviation)
         # What has no value of its own is what was measured.
         known, alone = np.isfinite(logs), np.isfinite(logs) & ~np.isfinite(gap)
         centre = np.where(alone, logs, law.centre + weight * gap)
