@@ -300,7 +300,8 @@ def _algorithms(found: Diagnosis, most: int) -> list[Block]:
 def changed(row: Mapping[Any, Any]) -> str:
     """The algorithm of a row of :data:`ranksight.analysis.diagnosis.exchanges.ALGORITHMS`, and that of the runs where
     another was taken there."""
-    return row["algorithm"] + (f" ({row['runs']} in the runs)" if row["runs"] not in ("", row["algorithm"]) else "")
+    other = row["runs"] not in ("", row["algorithm"])
+    return f"{row['algorithm']} ({row['runs']} in the runs)" if other else str(row["algorithm"])
 
 
 def _advice(found: Diagnosis, most: int) -> list[Block]:

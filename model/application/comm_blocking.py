@@ -208,9 +208,9 @@ def fit_blocking(
     if formed:
         values, errors = (_stack(formed, name, n) for name in ("values", "errors"))
         others = BlockingForms(tuple(row.form for row in formed), taken.points[:, ranks], values, errors, node)
-    kinds, names = (tuple(getattr(row, name) for row in rows) for name in ("kind", "name"))
+    kinds, chosen = tuple(row.kind for row in rows), tuple(row.name for row in rows)
     weight, scale, scatters = (np.array([getattr(row, x) for row in rows]) for x in ("weight", "level", "scatter"))
-    return Blocking(parameters, columns, kinds, names, weight, scale, scatters, rates, taken, others)
+    return Blocking(parameters, columns, kinds, chosen, weight, scale, scatters, rates, taken, others)
 
 
 @dataclass(frozen=True)

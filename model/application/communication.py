@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranksight.comm.costs.cost import Choice
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
 from ranksight.core.errors import InputError
@@ -32,7 +33,7 @@ from ranksight.model.application.network import Network
 from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
-from ranksight.model.messages.times import MOST_RANKS, Choice, times_of_tables
+from ranksight.model.messages.times import MOST_RANKS, times_of_tables
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
 from ranksight.model.series.computation import THREADS
@@ -313,7 +314,8 @@ class Communication(Stored):
     def exchanged(self, points: Array, network: Network | None, level: float = 0.9) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
         fitted forms without one."""
-        sent, crossings = self._sent(points, level, each=network is not None), ()
+        sent = self._sent(points, level, each=network is not None)
+        crossings: tuple[tuple[str, ...], ...] = ()
         if network is None:
             alone = self._priced(sent, self._forms)
         else:

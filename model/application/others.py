@@ -77,7 +77,7 @@ class DoubtfulSum(Stored):
         scaled = design / scale[..., None] / self.error
         padded = np.eye(real.shape[1]) * (~real)[..., None]
         normal = scaled @ scaled.swapaxes(1, 2) + padded + RIDGE * np.eye(real.shape[1])
-        covariance = np.linalg.inv(normal)
+        covariance = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         held = (covariance @ (scaled @ (self.measured / self.error))[..., None])[..., 0]
         mask = real[:, :, None] & real[:, None, :]
         held, covariance, chance = (each[0, 0] for each in cut_off(held[None, None], (covariance * mask)[None, None]))
@@ -97,8 +97,8 @@ class DoubtfulSum(Stored):
         weights = np.broadcast_to(weight[:, None], centre.shape)
         freedom = np.full(centre.shape, self.freedom)
         low, value, high = quantiles((tail, 0.5, 1 - tail), weights, centre, spread, freedom)
-        ends = (np.maximum(each, 0.0)[None] for each in (value, low, high))
-        return Forecast.settled(*ends, level, form=1.0)
+        value, low, high = (np.maximum(each, 0.0)[None] for each in (value, low, high))
+        return Forecast.settled(value, low, high, level, form=1.0)
 
     def _fits(self) -> bool:
         n = (len(self.points),)

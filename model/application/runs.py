@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.priors import REPEATED
 from ranksight.model.resource.spread import Spread
 from ranksight.model.series.reducing import Series
+from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -60,7 +62,7 @@ class Runs(Stored):
         job do not show.
         """
         scale = np.maximum(np.abs(self.points), 1.0)
-        same = (np.abs(points[:, None] - self.points[None]) <= SAME * scale).all(axis=2)
+        same = np.asarray((np.abs(points[:, None] - self.points[None]) <= SAME * scale).all(axis=2))
         asked = np.flatnonzero(same.any(axis=1))
         kernels = [at for at, kernel in enumerate(self.kernels) if kernel in rows]
         if not len(asked) or not kernels:
@@ -68,32 +70,18 @@ class Runs(Stored):
         index = np.array([rows[self.kernels[at]] for at in kernels], dtype=np.intp)
         run = same[asked].argmax(axis=1)
         logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
-        part = Forecast(*(getattr(said, name)[np.ix_(index, asked)] for name in _ARRAYS), level=said.level)
-        law = Spread.of(part)
-        deviation = np.maximum((law.down + law.up) / 2, REPEATED)
-        repeated = np.isfinite(errors)
-        errors = np.where(repeated, errors, deviation)
-        gap = logs - law.centre
-        own = np.maximum(deviation**2, gap**2 - errors**2)
-        weight = own / (own + errors**2)
-        scatter = np.where(repeated, np.hypot(scatter, pace), deviation)
-        spread = np.where(repeated, np.sqrt(weight * errors**2 + scatter**2), deviation)
-        # What has no value of its own is what was measured.
-        known, alone = np.isfinite(logs), np.isfinite(logs) & ~np.isfinite(gap)
-        centre = np.where(alone, logs, law.centre + weight * gap)
-        half = float(special.ndtri((1 + said.level) / 2)) * np.where(alone, scatter, spread)
-        ends = {"value": np.exp(centre), "lower": np.exp(centre - half), "upper": np.exp(centre + half)}
+        place = np.ix_(index, asked)
+        law = Spread.of(replace(said, **{name: getattr(said, name)[place] for name in ARRAYS}))
+        centre, deviation = _posterior(law, logs, errors, scatter, pace)
+        half = float(special.ndtri((1 + said.level) / 2)) * deviation
         status, reason = forecast.judged_by_width(
             np.exp(2 * half), np.full(half.shape, forecast.OK), np.full(half.shape, "", dtype=object)
         )
-        found = {**ends, "status": status, "reason": reason, "form": np.zeros(half.shape)}
-        arrays = {}
-        for name, values in found.items():
-            arrays[name] = np.array(getattr(said, name))
-            if name == "reason":
-                arrays[name] = arrays[name].astype(object)
-            place = np.ix_(index, asked)
-            arrays[name][place] = np.where(known, values, arrays[name][place])
+        ends = np.exp(centre), np.exp(centre - half), np.exp(centre + half)
+        arrays: dict[str, Any] = {}
+        for name, values in zip(ARRAYS, (*ends, status, reason, np.zeros(half.shape)), strict=True):
+            arrays[name] = np.array(getattr(said, name), dtype=object if name == "reason" else None)
+            arrays[name][place] = np.where(np.isfinite(logs), values, arrays[name][place])
         return replace(said, **arrays)
 
     def _fits(self) -> bool:
@@ -101,4 +89,15 @@ class Runs(Stored):
         return self.points.ndim == 2 and self.logs.shape == self.errors.shape == self.scatter.shape == shape
 
 
-_ARRAYS = ("value", "lower", "upper", "status", "reason", "form")
+def _posterior(law: Spread, logs: Array, errors: Array, scatter: Array, pace: float) -> tuple[Array, Array]:
+    """Logarithms of times, and standard deviations of a further run, (K, a); what has no law is what was measured."""
+    deviation = np.maximum((law.down + law.up) / 2, REPEATED)
+    repeated = np.isfinite(errors)
+    errors = np.where(repeated, errors, deviation)
+    gap = logs - law.centre
+    own = np.maximum(deviation**2, gap**2 - errors**2)
+    weight = own / (own + errors**2)
+    again = np.where(repeated, np.hypot(scatter, pace), deviation)
+    alone = ~np.isfinite(gap)
+    spread = np.where(repeated & ~alone, np.sqrt(weight * errors**2 + again**2), again)
+    return np.where(alone, logs, law.centre + weight * gap), spread

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
-from ranksight.comm.costs.cost import algorithm_of, cost
+from ranksight.comm.costs.cost import Choice, algorithm_of, cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.hierarchical import HIERARCHICAL
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.costs.selection import algorithms_of
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.messages.times import Choice, calls_of
+from ranksight.model.messages.times import calls_of
 
 Key = tuple[str, str]
 TWO_RANKS = "two_proc"
@@ -94,7 +94,7 @@ def _switched(call: Call, fabric: Fabric) -> float:
         return call.seconds
     before, after = link.transfer_time(np.array([link.eager_limit - 1.0, float(link.eager_limit)])).tolist()
     jump = after - before
-    return max(call.seconds + (-jump if call.way == "rendezvous" else jump), 0.0)
+    return float(max(call.seconds + (-jump if call.way == "rendezvous" else jump), 0.0))
 
 
 def _way(name: str, ranks: int, size: float, fabric: Fabric, choice: Choice) -> str:

@@ -57,8 +57,8 @@ class Row:
 
     def of_ranks(self, ranks: int) -> Row:
         """A typical rank's messages (:func:`typical_row`) as those of each of `ranks`."""
-        each = {name: np.repeat(getattr(self, name), ranks) for name in ("count", "bytes", "low", "high")}
-        return replace(self, comm_size=ranks, **each)
+        count, volume, low, high = (np.repeat(each, ranks) for each in (self.count, self.bytes, self.low, self.high))
+        return replace(self, comm_size=ranks, count=count, bytes=volume, low=low, high=high)
 
     @property
     def peers(self) -> Ints:

@@ -122,15 +122,17 @@ def _scatters_joined(table: MessageTable) -> MessageTable:
     mean over ranks.
     """
     each = defaultdict[tuple[tuple[str, str], int], list[Row]](list)
-    others = []
+    others: list[Row] = []
     for row in table.rows:
         scatter = operation_name(row.operation) in ("scatter", "scatterv")
         (each[row.key, row.comm_size] if scatter else others).append(row)
     for (_, size), rows in each.items():
         p, count = size or table.ranks, np.sum([row.count for row in rows], axis=0)
-        sums = {name: sum(float(getattr(row, name).sum()) for row in rows) for name in ("bytes", "low", "high")}
         share = p / (2 * p - 1) * ratio(count, count.sum(), 0.0)
-        others.append(replace(rows[0], count=count, **{name: share * volume for name, volume in sums.items()}))
+        volume, low, high = (
+            share * sum(float(getattr(row, name).sum()) for row in rows) for name in ("bytes", "low", "high")
+        )
+        others.append(replace(rows[0], count=count, bytes=volume, low=low, high=high))
     return replace(table, rows=tuple(others)) if each else table
 
 

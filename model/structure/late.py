@@ -111,11 +111,9 @@ def fit_late(series: Series) -> Late | None:
         scatter = reduce(np.abs(series.values[rows] - part[..., None]), "mean", axis=2) / part
     errors = np.where(part > 0, np.hypot(scatter, REPEATED) / np.sqrt(count[rows]), 0.0)
     last = [series.points[values[i] == 0, axis].max() for i, axis in axes.items()]
-    names = (tuple(column[i] for i in rows) for column in (series.kernels, series.metrics))
-    return Late(
-        series.parameters, *names, tuple(axes.values()), np.array(last), series.points[used], logs[:, used],
-        errors[:, used],
-    )  # fmt: skip
+    kernels, metrics = (tuple(column[i] for i in rows) for column in (series.kernels, series.metrics))
+    start = tuple(axes.values()), np.array(last, dtype=np.float64)
+    return Late(series.parameters, kernels, metrics, *start, series.points[used], logs[:, used], errors[:, used])
 
 
 def _boundary(points: Array, zero: Mask, several: Mask) -> int | None:
