@@ -20,7 +20,7 @@ from ranksight.core.arrays import Array, Mask
 from ranksight.core.metrics import metric
 from ranksight.core.units import format_si, in_full, in_words
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import LATE_SLOPE, REPEATED
+from ranksight.model.priors import BETWEEN_JOBS, LATE_SLOPE, REPEATED
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -109,7 +109,9 @@ def fit_late(series: Series) -> Late | None:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(part > 0, np.log(part), np.nan)
         scatter = reduce(np.abs(series.values[rows] - part[..., None]), "mean", axis=2) / part
-    errors = np.where(part > 0, np.hypot(scatter, REPEATED) / np.sqrt(count[rows]), 0.0)
+    # A single run may be as far off as runs of different jobs are.
+    scatter = np.where(count[rows] > 1, np.hypot(scatter, REPEATED), BETWEEN_JOBS)
+    errors = np.where(part > 0, scatter / np.sqrt(count[rows]), 0.0)
     last = [series.points[values[i] == 0, axis].max() for i, axis in axes.items()]
     kernels, metrics = (tuple(column[i] for i in rows) for column in (series.kernels, series.metrics))
     start = tuple(axes.values()), np.array(last, dtype=np.float64)
