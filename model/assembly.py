@@ -26,6 +26,7 @@ from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
+from ranksight.model.application.runs import Runs
 from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
@@ -39,6 +40,7 @@ from ranksight.model.resource.equation import Machine
 from ranksight.model.resource.sampled_times import Sampled, settle
 from ranksight.model.resource.unsampled import with_unsampled
 from ranksight.model.search.offer import Offer
+from ranksight.model.series.computation import cores
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
@@ -310,6 +312,9 @@ def _completed(
         for law, share in zip(weights.laws, weights.common, strict=True):
             inside = inside if share else inside.without(law)
         application = replace(application, inside=inside)
+    if application.resources is None or application.resources.equation == "closed":
+        # The literal equation is there to be compared with the runs.
+        application = replace(application, runs=Runs.of(sampled.series))
     model = _with(model, application) if application.known else model
     communication, remark = _communication(model, experiment)
     if communication is not None:
@@ -351,7 +356,9 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
     alone = dict(zip(keys, np.sum(each, axis=0).tolist(), strict=True))
     remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
     ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
-    return replace(sent, blocking=fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways)), remark
+    node = 0.0 if network is None else network.node
+    blocking = fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways, node)
+    return replace(sent, blocking=blocking), remark
 
 
 def _others(model: Model, series: Series) -> Others | None:
@@ -443,6 +450,9 @@ def model_of(series: Series, application: str, over_repetitions: str = "auto", *
         nested = series.provenance.get(name, "").startswith(INCLUSIVE) and len(program) > 0
         total = np.nan_to_num(located[program[0]]) if nested else size.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares[rows] = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0).mean(axis=1)
+            each = np.where(total > 0, size / np.where(total > 0, total, 1.0), 0.0)
+        known = np.where(total > 0, cores(series.points, series.parameters), 0.0)
+        shares[rows] = each[:, known == known.max()].mean(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
             common[name] = whole.correlation(located[rows] / said[rows] - 1, said[rows])
     return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

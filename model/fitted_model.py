@@ -66,7 +66,7 @@ class Model:
     training : (n, m) float64
         Configurations that were measured.
     shares : (s,)
-        Mean share of each series in the sum of its metric over kernels, at the configurations measured; of timers that
+        Share of each series in the sum of its metric over kernels, at the runs on most cores; of timers that
         contain each other, in the program's own.
     correlation : mapping of str to float
         For each metric the common correlation of its kernels' noise.

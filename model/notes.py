@@ -43,6 +43,7 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         _teams(model, points),
         partners(model, points),
         _assumed(model, points),
+        _thresholds(model, points),
         *([] if model.equation.balance is None else model.equation.balance.notes(points)),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
@@ -56,6 +57,18 @@ def partners(model: Model, points: Array) -> str:
     sent = model.equation.communication
     laws = [model.functions.neighbours, None if sent is None else sent.functions.neighbours]
     return next(filter(None, (law.remark(points) for law in laws if law is not None)), "")
+
+
+def _thresholds(model: Model, points: Array) -> str:
+    """Switches of the MPI library between the runs and `points` (k, m); else empty."""
+    sent, network = model.equation.communication, model.equation.network
+    if sent is None or network is None:
+        return ""
+    each = sent.exchanged(points, network).crossings
+    named = list(dict.fromkeys(text for texts in each for text in texts))
+    if not named:
+        return ""
+    return f"switches of the MPI library between the runs and what is asked for, in the interval: {some_of(named)}"
 
 
 def _outgrown(model: Model, points: Array) -> str:

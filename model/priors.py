@@ -112,6 +112,9 @@ COMMUNICATION_UNKNOWN = 0.67
 COMMUNICATION_SCATTER = (0.0, 0.1)
 """Standard deviations of the logarithm of BF_comm from run to run, 1: where the network is described exactly, and where
 other jobs, placement and what the cost equations leave out are in it."""
+BLOCKING_FORMS = {"": 0.4, "logarithm": 0.2, "levelling": 0.25, "step": 0.15}
+"""Prior weights of how BF_comm goes with the ranks, 1: constant or a power with slow changes, or one of the forms of
+:mod:`ranksight.model.application.blocking_forms`."""
 ALGORITHMS = {"default": 0.3, "libraries": 0.15, "algorithms": 0.15}
 """Prior weights of which algorithms do a collective where nobody states it, 1: those that the usual library chooses,
 another library chooses, or one algorithm at all sizes, such as settings and sites choose."""
@@ -147,6 +150,9 @@ before a function of its time alone."""
 REPEATED = 0.01
 """Standard deviation of the logarithm of a time between runs that no interval goes below, 1: other nodes, other
 days."""
+LATE_SLOPE = 0.61
+"""Standard deviation of the slope of ln y over ln x, 1, of a part of which one value is known: 90 % between work that x
+divides, -1, and what each of them adds to, 1."""
 UNSEEN = 0.01
 """Standard deviation of the logarithm of a time per e-fold of a coordinate beyond the runs, 1: what no run shows."""
 FAR = 6.0

@@ -18,7 +18,7 @@ from ranksight.model.fitting.columns import columns_of
 
 EXTRAS = frozenset({"application", "clock", "contradictions", "coordinates", "folded", "left_out", "notes"})
 """Entries of a model's extras that say nothing of kernels together."""
-EQUATIONS = frozenset({"counted", "weights", "inside", "imbalance", "nested", "clock_spread"})
+EQUATIONS = frozenset({"counted", "weights", "inside", "imbalance", "nested", "clock_spread", "runs"})
 """Parts of an application that hold rows of kernels, or one number for all."""
 
 
@@ -41,11 +41,20 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
         return content
     rows = _rows(content, frozenset(kernels))
     found = {**content, "fitted": columns_of(fitted, rows), "shares": content["shares"][rows]}
+    held, parts = frozenset(found["fitted"]["kernels"]), dict(application)
     if counted is not None:
-        held = frozenset(found["fitted"]["kernels"])
-        own = np.array([at for at, kernel in enumerate(counted["kernels"]) if kernel in held], dtype=np.intp)
-        found["extras"] = {**extras, "application": {**application, "counted": _of_counted(counted, own)}}
+        parts["counted"] = _of_counted(counted, _held(counted, held))
+    if "runs" in parts:
+        runs, own = parts["runs"], _held(parts["runs"], held)
+        parts["runs"] = {**runs, **{name: _taken(runs[name], own) for name in ("kernels", "logs", "errors", "scatter")}}
+    if parts:
+        found["extras"] = {**extras, "application": parts}
     return found
+
+
+def _held(part: Mapping[str, Any], kernels: frozenset[str]) -> Index:
+    """Rows of a part of an application that are of `kernels`."""
+    return np.array([at for at, kernel in enumerate(part["kernels"]) if kernel in kernels], dtype=np.intp)
 
 
 def _rows(content: Mapping[str, Any], kernels: frozenset[str]) -> Index:

@@ -52,7 +52,7 @@ def blocks(found: Diagnosis, most: int = 12) -> list[Block]:
         said += [*_program(found, at), *_configuration(part, most, curves), ""]
     if "ranks" in parameters:
         said += [*_scaling(found, most), "", *_efficiencies(found), ""] if _varied(found) else [_unvaried(found), ""]
-    said += _terms(found, most) + _pairs(found, most) + _exchanges(found, most)
+    said += _terms(found, most) + _pairs(found, most) + _exchanges(found, most) + _algorithms(found, most)
     if "ranks" in parameters:
         said += _advice(found, most)
     while said and said[-1] == "":
@@ -341,6 +341,29 @@ def _exchanges(found: Diagnosis, most: int) -> list[Block]:
     if rows:
         text.append(Table(["operation:name", "one call, s at P ranks and s bytes:text"], rows, 2))
     return [Text("communication as measured", style="bold"), *text, ""] if text else []
+
+
+def _algorithms(found: Diagnosis, most: int) -> list[Block]:
+    """The algorithm of each collective at the target, and the fastest other one."""
+    table = found.algorithms()
+    rows = table[table["share"] >= SMALL].head(most).to_dict("records")
+    names = short_names((row["kernel"] for row in rows), NAME)
+    text: list[Block] = [
+        Text(
+            f"{names[row['kernel']]}, {row['operation']}: {changed(row)}, {format_si(row['seconds'], 's')} a call; "
+            f"{row['other']} takes {format_si(row['other_seconds'], 's')}",
+            2,
+        )
+        for row in rows
+    ]
+    return [Text("algorithms of collectives", style="bold"), *text, ""] if text else []
+
+
+def changed(row: Mapping[Any, Any]) -> str:
+    """The algorithm of a row of :data:`ranksight.analysis.diagnosis.exchanges.ALGORITHMS`, and that of the runs where
+    another was taken there."""
+    other = row["runs"] not in ("", row["algorithm"])
+    return f"{row['algorithm']} ({row['runs']} in the runs)" if other else str(row["algorithm"])
 
 
 def _advice(found: Diagnosis, most: int) -> list[Block]:

@@ -229,6 +229,11 @@ class Diagnosis:
         return pd.DataFrame(found.rows(), columns=list(TERMS))
 
     @_table
+    def algorithms(self) -> pd.DataFrame:
+        """Algorithms of collectives; see :func:`ranksight.analysis.diagnosis.exchanges.algorithms_table`."""
+        return exchanges.algorithms_table(self.model, np.asarray(self.target, dtype=np.float64))
+
+    @_table
     @_reading("fitted_costs")
     def fitted_costs(self) -> pd.DataFrame:
         """Operations' times as measured; see :func:`ranksight.analysis.diagnosis.exchanges.fitted_table`."""
@@ -278,7 +283,8 @@ class Diagnosis:
         names = [
             "verdicts",
             *(("scaling", "rankings", "crossovers", "efficiencies") if scales else ()),
-            *("roofline", "pairs", "balance", "teams", "waits", "blocking", "terms", "fitted_costs"),
+            *("roofline", "pairs", "balance", "teams", "waits", "blocking", "algorithms", "terms"),
+            "fitted_costs",
             *(("saturation", "advice") if scales else ()),
         ]
         return {

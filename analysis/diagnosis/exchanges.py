@@ -20,7 +20,10 @@ from ranksight.comm.waiting import shares_cores
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment
+from ranksight.core.units import format_si
+from ranksight.model.application import thresholds
 from ranksight.model.application.communication import EXCHANGED
+from ranksight.model.structure.stated import BETWEEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +31,14 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
 
+ALGORITHMS = (
+    *("kernel", "operation", "ranks", "bytes", "algorithm", "seconds", "share", "runs"),
+    *("other", "other_seconds", "others"),
+)
+"""Columns of collectives' algorithms: ranks of the communicator, bytes and seconds of a call on the network, its share
+of the communication; the algorithm in the runs; the fastest other one, what it takes, and the fastest few in words."""
+SOME = 3
+"""Other algorithms that are named."""
 FITTED = ("operation", "formula", "scatter", "points", "reason")
 KEYS = ["operation", "comm_size", "size_class"]
 
@@ -94,6 +105,33 @@ def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
     if sent is not None and sent.blocking is not None and network is not None:
         rows = sent.exchanged(points, network, level).table(model.parameters, points)
     return pd.DataFrame(rows, columns=list(EXCHANGED))
+
+
+def algorithms_table(model: Model, point: Array) -> pd.DataFrame:
+    """Algorithm of each kernel's collectives at `point` (m,), and what others would take: columns :data:`ALGORITHMS`,
+    the largest part of the communication first; empty where no network is described."""
+    import pandas as pd
+
+    sent, network = model.equation.communication, model.equation.network
+    rows: list[dict[str, Any]] = []
+    if sent is not None and network is not None:
+        fabric, choice = network.fabric(), network.choice()
+        traced = model.training if sent.points is None else sent.points
+        order = np.argsort(traced[:, model.parameters.index("ranks")], kind="stable")
+        *runs, here = sent.calls(np.concatenate([traced[order], point[None]]), network)
+        total = dict(zip(sent.names, sent.exchanged(point[None], network).times.value[:, 0].tolist(), strict=True))
+        for key, call in here.items():
+            each = thresholds.others(key[1], call, fabric, choice)
+            if call.ranks < 2 or not each:
+                continue
+            other, seconds = next(iter(each.items()))
+            before = [run[key].way for run in runs if key in run and run[key].way]
+            share = total.get(BETWEEN.join(key), 0.0) / max(sum(total.values()), 1e-300)
+            others = ", ".join(f"{way} {format_si(x, 's')}" for way, x in list(each.items())[:SOME])
+            values = (*key, call.ranks, call.size, call.way, call.seconds, share, before[-1] if before else "")
+            rows.append(dict(zip(ALGORITHMS, (*values, other, seconds, others), strict=True)))
+    rows.sort(key=lambda row: -row["share"])
+    return pd.DataFrame(rows, columns=list(ALGORITHMS))
 
 
 def fitted_table(observed: Mapping[str, Any]) -> pd.DataFrame:

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ranksight.comm.costs.collective import operation_name
-from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.cost import Choice, cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.patterns.grid import Cartesian
@@ -28,7 +28,6 @@ from ranksight.model.structure.stated import BETWEEN
 
 if TYPE_CHECKING:
     from ranksight.model.application.communication import Communication
-    from ranksight.model.messages.times import Choice
 
 
 def layouts(grid: Cartesian, ranks: int, cubic: bool = True) -> pd.DataFrame:

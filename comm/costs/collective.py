@@ -115,7 +115,7 @@ def checked(ranks: ArrayLike, size: ArrayLike) -> tuple[Ints, Array]:
 def block(operation: str, ranks: ArrayLike, handed_over: ArrayLike) -> Array:
     """Convert the bytes that one rank hands over in one call into the ``size`` of this module; broadcast shape.
 
-    Scatter is not converted: its root hands over all blocks and the others none, so the block is what the others get.
+    Scatter is not converted: its root hands over all blocks, and the block is what every other rank gets.
     """
     ranks, handed_over = np.asarray(ranks, dtype=float), np.asarray(handed_over, dtype=float)
     spread: Array = handed_over / ranks

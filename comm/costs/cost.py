@@ -13,8 +13,37 @@ from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.hierarchical import HIERARCHICAL, hierarchical
 from ranksight.comm.costs.selection import Selector, forced, selector
 from ranksight.comm.network import NetworkParameters
-from ranksight.core.arrays import Array, Ints
+from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.core.errors import InputError
+
+Choice = str | Selector | Mapping[str, str]
+"""A selector, its name, or algorithms by operation where the rest is Open MPI's."""
+
+
+def _rules(choice: Choice) -> Selector:
+    if isinstance(choice, str):
+        return selector(choice)
+    return choice if isinstance(choice, Selector) else forced(choice, selector("openmpi-5.0"))
+
+
+def _in_levels(name: str, ranks: Ints, fabric: Fabric, rules: Selector) -> Mask:
+    """Where an operation is done inside the nodes and between them apart."""
+    shared = fabric.ranks_per_node > 1 and name in rules.hierarchical and name in HIERARCHICAL
+    return np.asarray((ranks > fabric.ranks_per_node) & shared)
+
+
+def algorithm_of(operation: str, ranks: int, size: float, fabric: Fabric, choice: Choice = "openmpi-5.0") -> str:
+    """The algorithm that a collective operation takes, ``hierarchical`` where it has two levels; empty for others.
+
+    For the parameters see :func:`cost`.
+    """
+    rules, name = _rules(choice), operation_name(operation)
+    if name not in OPERATIONS:
+        return ""
+    given = checked(ranks, size)
+    if bool(_in_levels(name, given[0], fabric, rules)):
+        return "hierarchical"
+    return str(rules.choose(name, *given)[()])
 
 
 def cost(
@@ -22,7 +51,7 @@ def cost(
     ranks: ArrayLike,
     size: ArrayLike,
     network: Fabric | NetworkParameters,
-    choice: str | Selector | Mapping[str, str] = "openmpi-5.0",
+    choice: Choice = "openmpi-5.0",
 ) -> Array:
     """Seconds of one call of an operation.
 
@@ -40,14 +69,10 @@ def cost(
     network : Fabric or NetworkParameters
         Links and placement; bare parameters are a flat network.
     choice : str, Selector or mapping
-        A selector, its name, or algorithms by operation where the rest is Open MPI's.
+        See :data:`Choice`.
     """
     fabric = Fabric.flat(network) if isinstance(network, NetworkParameters) else network
-    if isinstance(choice, str):
-        rules = selector(choice)
-    else:
-        rules = choice if isinstance(choice, Selector) else forced(choice, selector("openmpi-5.0"))
-    name = operation_name(operation)
+    rules, name = _rules(choice), operation_name(operation)
     ranks, size = checked(ranks, size)
     if name in pointtopoint.SENDS or name in pointtopoint.NEIGHBOURS:
         return pointtopoint.message(size, ranks, fabric)
@@ -71,8 +96,7 @@ def cost(
             time[at] = collective(part, str(kind))(p[at], m[at], on)
         return time
 
-    shared = fabric.ranks_per_node > 1 and name in rules.hierarchical and name in HIERARCHICAL
-    levels = (ranks > fabric.ranks_per_node) if shared else np.zeros(ranks.shape, dtype=bool)
+    levels = _in_levels(name, ranks, fabric, rules)
     time = np.zeros(size.shape)
     if not bool(np.all(levels)):
         time[~levels] = flat(name, ranks[~levels], size[~levels], fabric)

@@ -27,7 +27,7 @@ class Fabric:
 
     intra: NetworkParameters | None
     inter: NetworkParameters | None
-    """Links inside a node and between nodes; one of them may be missing and is then never asked for."""
+    """Links inside a node and between nodes; one of them may be missing, and then all messages take the other."""
     ranks_per_node: int = 1  # ranks on a node; with 1 all messages go between nodes
     distribution: str = "block"  # one of :data:`DISTRIBUTIONS`
 
@@ -63,17 +63,19 @@ class Fabric:
 
     @property
     def near(self) -> NetworkParameters:
-        """The link inside a node."""
-        if self.intra is None:
-            raise InputError("messages inside a node need parameters, and there are none", "give [network.intra]")
-        return self.intra
+        """The link inside a node; that between nodes where no other is known."""
+        return self._either(self.intra, self.inter)
 
     @property
     def far(self) -> NetworkParameters:
-        """The link between nodes."""
-        if self.inter is None:
-            raise InputError("messages between nodes need parameters, and there are none", "give [network.inter]")
-        return self.inter
+        """The link between nodes; that inside a node where no other is known."""
+        return self._either(self.inter, self.intra)
+
+    @staticmethod
+    def _either(link: NetworkParameters | None, other: NetworkParameters | None) -> NetworkParameters:
+        found = link or other
+        assert found is not None  # of a fabric without any none is made
+        return found
 
     def nodes(self, ranks: ArrayLike) -> Ints:
         """Nodes that the ranks fill."""
@@ -87,7 +89,7 @@ class Fabric:
 
     def link(self, distance: int) -> NetworkParameters:
         """The link that a tree's message to so distant a rank takes."""
-        return self.far if self.inter is not None and distance >= self.ranks_per_node else self.near
+        return self.far if distance >= self.ranks_per_node else self.near
 
     def hops(self, size: ArrayLike, far: ArrayLike, near: ArrayLike) -> Array:
         """So many messages between nodes and inside, one after the other, ``far T_far + near T_near``; seconds."""

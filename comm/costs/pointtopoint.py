@@ -31,6 +31,8 @@ RECEIVES = (
 
 
 def message(size: Array, ranks: ArrayLike, fabric: Fabric) -> Array:
-    """``T(s)`` of one message between ranks whose place is not known: between nodes where there are several."""
-    several = np.asarray(ranks) > fabric.ranks_per_node
-    return fabric.hops(size, several, ~several)
+    """``T(s)`` of one message between ranks whose place is not known: between nodes where there are several; 0 at one
+    rank, whose messages to itself go over no network."""
+    ranks = np.asarray(ranks)
+    several = ranks > fabric.ranks_per_node
+    return fabric.hops(size, several & (ranks > 1), ~several & (ranks > 1))

@@ -27,7 +27,9 @@ from ranksight.model.application.exchange import Exchange
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.laws import Laws, methods
 from ranksight.model.application.network import Network
+from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
+from ranksight.model.application.runs import Runs
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
 from ranksight.model.plaindata import Stored
@@ -69,6 +71,8 @@ class Application(Stored):
     cache: SharedCache | None = None  # what a cache was seen to hold of what the ranks that share it work on
     nested: bool = False
     """Whether the kernels' times contain each other, so that the program is its own time and no sum of them."""
+    node: Node | None = None  # cores of a node and ranks on them, where a platform names them
+    runs: Runs | None = None  # kernels' times as measured, placed as they were
     clock_spread: float = 0.0
     """Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows."""
 
@@ -80,7 +84,7 @@ class Application(Stored):
     @property
     def known(self) -> bool:
         """Whether anything but functions is known of the application's time."""
-        plain = ("weights", "imbalance", "nested", "clock_spread")
+        plain = ("weights", "imbalance", "nested", "node", "runs", "clock_spread")
         parts = (getattr(self, each.name) for each in fields(self) if each.name not in plain)
         return self.imbalance > 1 or self.nested or any(part is not None for part in parts)
 
@@ -128,8 +132,13 @@ class Application(Stored):
             sending = {WHOLE, *(() if self.exchange is None else self.exchange.kernels)}
             at = [place for place, kernel in enumerate(timed) if kernel in sending]
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
+        if self.node is not None:
+            mixed = self.node.longer(mixed, points, functions.fitted.parameters)
         here = np.ones(mixed.value.shape, dtype=bool)
         said = choose(said, mixed, index, here)
+        if self.runs is not None:
+            said = self.runs.met(said, points, timed, self.pace)
+            mixed = rows_of(said, index)
         said = self._cycles(said, mixed, timed, rows, times)
         terms = terms_of(self.counted, times, self.resources, parts, mixed, timed)
         if self.cache is not None and terms is not None:
@@ -350,7 +359,9 @@ class Application(Stored):
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
         cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
         counted = None if self.counted is None else self.counted.placed(placement, ranks_per_node)
-        return replace(self, sharing=sharing, cached=cached, cache=cache, network=network, counted=counted)
+        node = None if self.node is None else self.node.placed(ranks_per_node)
+        moved = replace(self, sharing=sharing, cached=cached, cache=cache, network=network, counted=counted, node=node)
+        return replace(moved, runs=None)
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf

@@ -13,25 +13,27 @@ collective on every rank. What the program takes for them is BF_comm times as mu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.cost import Choice
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.units import whole
 from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
+from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.table import MessageTable
-from ranksight.model.messages.times import MOST_RANKS, Choice, times_of_tables
+from ranksight.model.messages.table import MessageTable, typical_row
+from ranksight.model.messages.times import MOST_RANKS, times_of_tables
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
 from ranksight.model.series.computation import THREADS
@@ -47,9 +49,14 @@ if TYPE_CHECKING:
 
     from ranksight.comm.costs.fabric import Fabric
 
-Price = Callable[[str, Array, Array], Array]
-"""Seconds of one call of an operation at ranks and bytes a call."""
-
+Ends = tuple[MessageTable, ...]
+"""Tables of a configuration's messages: as predicted, and for both ends of the interval."""
+VOLUMES = ("bytes", "low", "high")
+"""The volume of a row that each of them takes."""
+SENT = ("messages", "bytes_sent")
+"""Series of the functions: calls and bytes."""
+Price = Callable[..., list[list[dict[tuple[str, str], float]]]]
+"""Seconds of message tables: :func:`ranksight.model.messages.times.times_of_tables`, or fitted forms."""
 
 EXCHANGED = ("configuration", "communication", "network", "factor", "lower", "upper", "method", "meaning")
 """Columns of BF_comm over configurations: seconds in the program, seconds on the network, BF_comm with its interval."""
@@ -107,13 +114,14 @@ def message_series(experiment: Experiment) -> Series | None:
 
 @dataclass(frozen=True)
 class Sent:
-    """What is sent at k configurations.
+    """What is sent at k configurations by the o operations."""
 
-    `counts`: calls and bytes of each operation, means over ranks. `tables`: who sends what to whom, where it is known.
-    """
-
-    counts: Forecast
-    tables: tuple[MessageTable | None, ...]
+    counts: Forecast  # calls and bytes of each operation, means over ranks
+    tables: tuple[Ends, ...]  # (k): who sends what to whom where that is known, otherwise of a typical rank
+    by_rank: Mask  # (o, k): whether every rank's messages are known
+    beyond: Mapping[int, tuple[Ends, Ends]]
+    """By number of the configuration, where ranks are too many to look at each: the typical rank there, and at the
+    number of ranks that the table is of."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,8 @@ class Exchanged:
     times: Forecast  # seconds of each operation, (o, k)
     factor: Forecast  # BF_comm of all together, one row
     measured: Mask  # (k,): where BF_comm was measured
+    crossings: tuple[tuple[str, ...], ...] = ()
+    """At each configuration, thresholds of the MPI library between the runs and it, in words."""
     assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
 
     @property
@@ -157,6 +167,7 @@ class Communication(Stored):
     messages: Messages | None = None  # who sends what to whom
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
+    points: Array | None = None  # (n, m): configurations traced
 
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
@@ -167,57 +178,107 @@ class Communication(Stored):
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         return self._times(points, self._sent(points, level), fabric, choice)
 
-    def _sent(self, points: Array, level: float) -> Sent:
-        """What is sent at each configuration; without a table where not every rank is looked at."""
+    def _sent(self, points: Array, level: float = 0.9, each: bool = True) -> Sent:
+        """What is sent at each configuration.
+
+        Of every rank where that is known and `each` is to be looked at; beyond :data:`MOST_RANKS` ranks as the typical
+        rank there has it, in proportion to that many ranks. Elsewhere of a rank with the mean of all ranks.
+        """
         counts = self.functions.predict(points, level)
-        if self.messages is None:
-            return Sent(counts, (None,) * len(points))
+        by_rank = np.zeros((len(self.names), len(points)), dtype=bool)
+        typical = self._typical(points, counts)
+        if self.messages is None or not each:
+            return Sent(counts, typical, by_rank, {})
+        at = self.functions.fitted.parameters.index("ranks")
+        near, far = points.copy(), np.flatnonzero(points[:, at] > MOST_RANKS)
+        near[far, at] = MOST_RANKS
+        there = self._typical(near[far], self.functions.predict(near[far], level)) if len(far) else ()
+        standing = {**dict(enumerate(typical)), **dict(zip(far.tolist(), there, strict=True))}
+        beyond: dict[int, tuple[Ends, Ends]] = {}
+        ends = list(typical)
+        for k, table in enumerate(self._of_ranks(near, level)):
+            if table is None:
+                continue
+            doubted = {row.key for row in table.rows if row.reason}
+            by_rank[:, k] = [key not in doubted for key in self._keys]
+            known = tuple(row for row in table.rows if row.key not in doubted)
+            ends[k] = tuple(
+                replace(table, rows=known + tuple(row.of_ranks(table.ranks) for row in one.rows if row.key in doubted))
+                for one in standing[k]
+            )
+            if standing[k] is not typical[k]:
+                beyond[k] = typical[k], standing[k]
+        return Sent(counts, tuple(ends), by_rank, beyond)
+
+    def _of_ranks(self, points: Array, level: float) -> list[MessageTable | None]:
+        """Table of every rank at `points` (k, m); None where no such number of ranks is, or its links are too many."""
+        assert self.messages is not None
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
-        few = (ranks >= 1) & (ranks <= MOST_RANKS) & (ranks == np.floor(ranks))
-        tables = iter(self.messages.tables(points[few], level))
-        return Sent(counts, tuple(next(tables) if yes else None for yes in few))
+        found: list[MessageTable | None] = []
+        for point, countable in zip(points, (ranks >= 1) & (ranks == np.floor(ranks)), strict=True):
+            try:
+                found.append(self.messages.predict(point, level) if countable else None)
+            except InputError:
+                found.append(None)
+        return found
+
+    def _typical(self, points: Array, counts: Forecast) -> tuple[Ends, ...]:
+        """Tables of one rank with the mean of all ranks' messages, whose communicators hold all ranks.
+
+        `points` (k, m). `counts`: calls and bytes there, of :attr:`functions`.
+        """
+        rows, parameters = self.functions.rows, self.functions.fitted.parameters
+        ranks = np.maximum(np.round(points[:, parameters.index("ranks")]), 1).astype(np.int64).tolist()
+        ends = np.maximum(np.nan_to_num(np.stack([counts.value, counts.lower, counts.upper])), 0.0)
+        calls, volumes = (ends[:, [rows[name, metric] for name in self.names]] for metric in SENT)
+
+        def table(point: Array, p: int, count: Array, volume: Array) -> MessageTable:
+            each = zip(self._keys, count.tolist(), volume.tolist(), strict=True)
+            of_rank = tuple(typical_row(*key, p, number, size) for key, number, size in each)
+            return MessageTable(dict(zip(parameters, point.tolist(), strict=True)), p, of_rank)
+
+        return tuple(
+            tuple(table(point, p, *both) for both in zip(calls[..., k], volumes[..., k], strict=True))
+            for k, (point, p) in enumerate(zip(points, ranks, strict=True))
+        )
 
     def _times(self, points: Array, sent: Sent, fabric: Fabric, choice: Choice, kind: str = "") -> Forecast:
         """:meth:`times` of the operations of one kind, or of all; ranks of several threads are fewer on a node."""
         names = self.functions.fitted.parameters
-        if THREADS not in names:
-            return self._on(points, sent, fabric, choice, kind)
-        teams = np.maximum(points[:, names.index(THREADS)], 1.0)
+        teams = np.maximum(points[:, names.index(THREADS)], 1.0) if THREADS in names else np.ones(len(points))
         found: Forecast | None = None
         for team in np.unique(teams):
             placed = replace(fabric, ranks_per_node=max(1, int(fabric.ranks_per_node // team)))
-            said = self._on(points, sent, placed, choice, kind)
+            said = self._priced(sent, partial(times_of_tables, fabric=placed, choice=choice), kind)
             mine = np.broadcast_to(teams == team, said.value.shape)
             found = said if found is None else choose(found, said, np.arange(len(mine)), mine)
         assert found is not None
         return found
 
-    def _on(self, points: Array, sent: Sent, fabric: Fabric, choice: Choice, kind: str) -> Forecast:
-        """:meth:`_times` with as many ranks on every node."""
+    def _priced(self, sent: Sent, price: Price, kind: str = "") -> Forecast:
+        """Times of the operations of one kind, or of all, as `price` has them."""
+        rows, shape = self.functions.rows, sent.by_rank.shape
 
-        def price(operation: str, ranks: Array, size: Array) -> Array:
-            return cost(operation, ranks, size, fabric, choice)
+        def seconds(tables: Sequence[Ends]) -> Array:
+            """Values and ends of the interval, (3, o, tables)."""
+            of_ends = zip(zip(*tables, strict=True), VOLUMES, strict=True)
+            each = [price([_of_kind(table, kind) for table in end], volumes=(volume,)) for end, volume in of_ends]
+            return np.array([[[of.get(key, 0.0) for (of,) in end] for key in self._keys] for end in each])
 
-        mean = self._of_means(points, sent.counts, price, kind)
-        arrays: dict[str, Any] = {
-            name: np.array(getattr(mean, name)) for name in ("value", "lower", "upper", "status", "reason")
-        }
-        keys = [(name.rpartition(BETWEEN)[0], name.rpartition(BETWEEN)[2]) for name in self.names]
-        held = {k: table for k, table in enumerate(sent.tables) if table is not None}
-        asked = [
-            replace(table, rows=tuple(row for row in table.rows if not kind or kind_of(row.operation) == kind))
-            for table in held.values()
-        ]
-        times = times_of_tables(asked, fabric, choice, ("bytes", "low", "high"))
-        for (k, table), ends in zip(held.items(), times, strict=True):
-            doubted = {(row.kernel, row.operation) for row in table.rows if row.reason}
-            for i, key in enumerate(keys):
-                if key in doubted:
-                    continue
-                value, low, high = (found.get(key, 0.0) for found in ends)
-                arrays["value"][i, k], arrays["lower"][i, k], arrays["upper"][i, k] = value, low, max(high, value)
-                arrays["status"][i, k], arrays["reason"][i, k] = forecast.OK, ""
-        return replace(mean, **arrays)
+        found = seconds(sent.tables)
+        if sent.beyond:
+            here, there = (seconds(tables) for tables in zip(*sent.beyond.values(), strict=True))
+            found[..., list(sent.beyond)] *= ratio(here, there, 1.0)
+        value, lower, upper = found
+        counts = sent.counts
+        status, reason = np.full(shape, forecast.OK, dtype=np.intp), np.full(shape, "", dtype=object)
+        indices = [[rows[name, metric] for name in self.names] for metric in SENT]
+        width = ratio(counts.upper - counts.lower, counts.value, 0.0) ** 2
+        form = forecast.form_of(*((width[index], counts.form[index]) for index in indices))
+        for index in indices:
+            bad = (counts.status[index] != forecast.OK) & (status == forecast.OK) & ~sent.by_rank
+            status, reason = np.where(bad, counts.status[index], status), np.where(bad, counts.reason[index], reason)
+        return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, counts.level)
 
     def priced(self, network: Network | None) -> bool:
         """Whether messages have a time: on `network`, or by fitted forms without one."""
@@ -228,9 +289,9 @@ class Communication(Stored):
         forms without one."""
         kinds = dict.fromkeys(self.kinds.tolist())
         if network is None:
-            said = self._of_means(points, self.functions.predict(points), self._form)
+            said = self._priced(self._sent(points, each=False), self._forms)
             return {(kind, STATED): np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
-        sent, fabric, found = self._sent(points, 0.9), network.fabric(), {}
+        sent, fabric, found = self._sent(points), network.fabric(), {}
         for kind in kinds:
             for way in network.ways(kind):
                 said = self._times(points, sent, fabric, network.choice(kind, way), kind)
@@ -243,20 +304,24 @@ class Communication(Stored):
         if held is None:
             return self
         cost = self.by_kind(held.taken.points, network)
-        return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways))
+        return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways, network.node))
 
-    def _form(self, operation: str, ranks: Array, size: Array) -> Array:
+    @property
+    def _forms(self) -> Price:
         assert self.forms is not None
-        return self.forms(operation, ranks, size)
+        return self.forms.times_of_tables
 
     def exchanged(self, points: Array, network: Network | None, level: float = 0.9) -> Exchanged:
         """What the operations take in the program at `points` (k, m): BF_comm times their time on `network`, or by the
         fitted forms without one."""
+        sent = self._sent(points, level, each=network is not None)
+        crossings: tuple[tuple[str, ...], ...] = ()
         if network is None:
-            alone = self._of_means(points, self.functions.predict(points, level), self._form)
+            alone = self._priced(sent, self._forms)
         else:
-            sent, fabric = self._sent(points, level), network.fabric()
+            fabric = network.fabric()
             alone = self._times(points, sent, fabric, network.choice())
+            alone, crossings = self._crossing(alone, sent, network)
         own = log(alone.value)
         reach = float(special.ndtri((1 + level) / 2))
         middle, scaled, down, up = own.copy(), own.copy(), *np.full((2, *own.shape), reach * COMMUNICATION_UNKNOWN)
@@ -280,40 +345,37 @@ class Communication(Stored):
                 spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
                 every, exact[mine] = logs + factor[rows][:, None], known[rows].all(axis=0)
                 middle[mine], down[mine], up[mine] = _mixed(weights, every, spread, exact[mine], reach)
-        return replace(_exchanged(alone, middle, scaled, down, up, exact), assumed=held is None)
+        found = _exchanged(alone, middle, scaled, down, up, exact)
+        return replace(found, crossings=crossings, assumed=held is None)
 
-    def _of_means(self, points: Array, said: Forecast, price: Price, kind: str = "") -> Forecast:
-        """Times of a rank with the mean of all ranks' messages; communicators are taken to hold all ranks.
+    def calls(self, points: Array, network: Network) -> list[dict[Key, Call]]:
+        """A call of each operation at `points` (k, m), with the way that it goes."""
+        fabric, choice = network.fabric(), network.choice()
+        return [calls(value, fabric, choice) for value, *_ in self._sent(points).tables]
 
-        `points` (k, m). `said`: counts and bytes there, of :attr:`functions`. `kind`: the operations to be timed; all
-        where empty.
+    def _crossing(
+        self, alone: Forecast, sent: Sent, network: Network
+    ) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
+        """Times on the network with what the library's thresholds leave open in their intervals, and these in words.
+
+        Where the algorithm of a collective is open, its hypotheses hold that already.
         """
-        rows = self.functions.rows
-        ranks = points[:, self.functions.fitted.parameters.index("ranks")]
-        shape = (len(self.names), len(points))
-        value, lower, upper = (np.zeros(shape) for _ in range(3))
-        status = np.full(shape, forecast.OK, dtype=np.intp)
-        reason = np.full(shape, "", dtype=object)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            width = np.where(said.value > 0, (said.upper - said.lower) / said.value, 0.0) ** 2
-        form = np.zeros(shape)
-        operations: dict[str, list[int]] = {}
-        for at, name in enumerate(self.names):
-            if not kind or self.kinds[at] == kind:
-                operations.setdefault(name.rpartition(BETWEEN)[2], []).append(at)
-        ends = np.stack([said.value, said.lower, said.upper])
-        for operation, places in operations.items():  # priced once for all kernels that call it
-            counted = [[rows[self.names[at], what] for at in places] for what in ("messages", "bytes_sent")]
-            calls, size = (np.maximum(np.nan_to_num(ends[:, index]), 0.0) for index in counted)
-            each = ratio(size, calls, 0.0)
-            everywhere = np.broadcast_to(np.maximum(ranks, 1), each.shape)
-            value[places], lower[places], upper[places] = calls * price(operation, everywhere, each)
-            form[places] = forecast.form_of(*((width[index], said.form[index]) for index in counted))
-            for index in counted:
-                bad = (said.status[index] != forecast.OK) & (status[places] == forecast.OK)
-                status[places] = np.where(bad, said.status[index], status[places])
-                reason[places] = np.where(bad, said.reason[index], reason[places])
-        return Forecast(value, np.minimum(lower, value), np.maximum(upper, value), status, reason, form, said.level)
+        if self.points is None:
+            return alone, ()
+        ranks = self.functions.fitted.parameters.index("ranks")
+        runs = self.calls(self.points[np.argsort(self.points[:, ranks], kind="stable")], network)
+        fabric, choice = network.fabric(), network.choice()
+        lower, upper, texts = alone.lower.copy(), alone.upper.copy(), []
+        places = {key: at for at, key in enumerate(self._keys)}
+        for k, (table, *_) in enumerate(sent.tables):
+            found = crossed(runs, calls(table, fabric, choice), fabric)
+            texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in found.items()))
+            for key, one in found.items():
+                if len(network.ways(kind_of(key[1]))) == 1 and key in places:
+                    other = alone.value[places[key], k] * one.ratio
+                    lower[places[key], k] = min(lower[places[key], k], other)
+                    upper[places[key], k] = max(upper[places[key], k], other)
+        return replace(alone, lower=lower, upper=upper), tuple(texts)
 
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.
@@ -332,6 +394,11 @@ class Communication(Stored):
         return tuple(dict.fromkeys(self.functions.fitted.kernels))
 
     @cached_property
+    def _keys(self) -> list[tuple[str, str]]:
+        """Kernel and operation of each row of :meth:`times`, apart."""
+        return [(name.rpartition(BETWEEN)[0], name.rpartition(BETWEEN)[2]) for name in self.names]
+
+    @cached_property
     def kinds(self) -> NDArray[np.str_]:
         """The kind of each row of :meth:`times`; see :func:`ranksight.model.application.comm_blocking.kind_of`."""
         return np.array([kind_of(name.rpartition(BETWEEN)[2]) for name in self.names])
@@ -340,6 +407,11 @@ class Communication(Stored):
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
         return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
+
+
+def _of_kind(table: MessageTable, kind: str) -> MessageTable:
+    """The table with operations of one kind alone, or all where `kind` is empty."""
+    return replace(table, rows=tuple(row for row in table.rows if not kind or kind_of(row.operation) == kind))
 
 
 def _mixed(weights: Array, centres: Array, spread: Array, exact: Mask, reach: float) -> tuple[Array, Array, Array]:

@@ -13,6 +13,7 @@ from ranksight.model.application.communication import Communication, message_ser
 from ranksight.model.application.held_out import KernelLaws
 from ranksight.model.application.imbalances import fit_imbalances
 from ranksight.model.application.network import Network
+from ranksight.model.application.node import Node
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.resource.equation import Machine
@@ -63,7 +64,7 @@ def fit_application(
         functions = structured(
             experiment, messages, fitted, lambda run: message_table(experiment, run), stated, **settings
         )
-        communication = Communication(functions, fit_messages(experiment, stated, **each))
+        communication = Communication(functions, fit_messages(experiment, stated, **each), points=messages.points)
         if platform is not None and platform.network:
             # Where only messages inside a node are described, all ranks are taken to share one.
             most = platform.cores if domains is None else domains.ranks_per_node
@@ -71,6 +72,8 @@ def fit_application(
     # The largest of all ranks' times holds the imbalance already.
     balance, imbalance = fit_balance(experiment, units, **each) if means else (None, 1.0)
     found = replace(kernel_laws.fit(), weights=kernel_laws.weights())
+    if platform is not None and domains is not None:
+        found = replace(found, node=Node.of(platform, domains.ranks_per_node, series.points, series.parameters))
     return replace(
         found, communication=communication, network=network, imbalance=imbalance, balance=balance, imbalances=imbalances
     )

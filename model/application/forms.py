@@ -10,17 +10,17 @@ in calls and bytes: what holds for sums over kernels holds for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ranksight.comm.costs.fitted import FittedCost, fit_identifiable
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError, InsufficientError
 from ranksight.model.application.comm_blocking import kind_of
+from ranksight.model.messages.table import MessageTable
 from ranksight.model.plaindata import reading
 
 
@@ -30,10 +30,21 @@ class Forms:
 
     costs: Mapping[str, FittedCost]
 
-    def __call__(self, operation: str, ranks: ArrayLike, size: ArrayLike) -> Array:
-        """Seconds of one call of an operation at the broadcast `ranks` and `size` (B); 0 where it has no form."""
-        found = self.costs.get(kind_of(operation))
-        return np.zeros(np.broadcast(ranks, size).shape) if found is None else found(ranks, size)
+    def times_of_tables(
+        self, tables: Sequence[MessageTable], volumes: Sequence[str]
+    ) -> list[list[dict[tuple[str, str], float]]]:
+        """Seconds of every kernel's operation, the mean over ranks, as
+        :func:`ranksight.model.messages.times.times_of_tables` has them of the slowest; 0 where it has no form."""
+        return [[self._times(table, volume) for volume in volumes] for table in tables]
+
+    def _times(self, table: MessageTable, volume: str) -> dict[tuple[str, str], float]:
+        found: dict[tuple[str, str], float] = {}
+        for row in table.rows:
+            form = self.costs.get(kind_of(row.operation))
+            if form is not None:
+                each = row.count * form(table.ranks, ratio(getattr(row, volume), row.count, 0.0))
+                found[row.key] = found.get(row.key, 0.0) + float(each.mean())
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""

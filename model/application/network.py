@@ -43,6 +43,11 @@ class Network(Stored):
         alone = "inter" in links and "intra" not in links
         return Fabric(links.get("intra"), links.get("inter"), 1 if alone else self.ranks_per_node, self.distribution)
 
+    @property
+    def node(self) -> float:
+        """Ranks that fill a node; 0 where messages between nodes are not described apart."""
+        return float(self.ranks_per_node) if "inter" in self.table else 0.0
+
     def placed(self, ranks_per_node: int | None, distribution: str | None) -> Network:
         """The same network with ranks placed in another way; as it is where no messages between nodes are described."""
         if "inter" not in self.table:

@@ -12,20 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
+from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED
 from ranksight.model.search.terms import Factor, Hypotheses
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.mixture import quantiles
 
 LAUNCH: Mapping[Factor, float] = {
     (1.0, 0.0, 0.0): 0.0,
@@ -40,8 +42,69 @@ TIMERS = 0.001
 """Share of the program's time that differences of timers miss by, without repetitions."""
 EXCEEDS, OVERLAP = 1.05, 1.1
 """Part of the program's time from which on a kernel exceeds it, and all of them hold each other."""
+SIGNIFICANT = 2.0
+"""Standard errors from which on a difference is one."""
+RIDGE = 1e-9
+"""What is added to scaled normal equations, so that terms that repeat each other have an answer."""
+NORMAL = 1e6
+"""Degrees of freedom at which Student's law is the normal one."""
 COMPLETE = 0.98
 """Share of a configuration's kernels' time that has to be measured."""
+
+
+@dataclass(frozen=True)
+class DoubtfulSum(Stored):
+    """T_others where the noise of the program's time exceeds it in some runs: sums of terms by least squares.
+
+    h sums of at most q terms, with coefficients that are not negative, and normal errors of n differences that may be
+    below zero; each sum has the weight of its likelihood.
+    """
+
+    terms: Array  # (t, m, 3): exponents of all terms
+    members: Index  # (h, q): terms of each sum, -1 where it has fewer
+    prior: Array  # (h,): logarithms of the odds of the sums
+    points: Array  # (n, m)
+    measured: Array  # (n,): seconds
+    error: Array  # (n,): their standard errors
+    freedom: float  # repetitions beyond the first, which these were learned from
+
+    @cached_property
+    def _fitted(self) -> tuple[Array, Array, Array]:
+        """Weights (h,), coefficients (h, q) and their covariances (h, q, q)."""
+        design = values_of(self.terms, self.members, self.points)
+        real = (self.members >= 0) & design.any(axis=2)
+        scale = np.where(real, np.abs(design).max(axis=2), 1.0)
+        scaled = design / scale[..., None] / self.error
+        padded = np.eye(real.shape[1]) * (~real)[..., None]
+        normal = scaled @ scaled.swapaxes(1, 2) + padded + RIDGE * np.eye(real.shape[1])
+        covariance = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+        held = (covariance @ (scaled @ (self.measured / self.error))[..., None])[..., 0]
+        mask = real[:, :, None] & real[:, None, :]
+        held, covariance, chance = (each[0, 0] for each in cut_off(held[None, None], (covariance * mask)[None, None]))
+        held = np.maximum(held, 0.0) * real
+        misfit = ((self.measured / self.error - np.einsum("hq,hqn->hn", held, scaled)) ** 2).sum(axis=1)
+        score = self.prior - misfit / 2 + chance
+        weight = np.exp(score - score.max())
+        return weight / weight.sum(), held / scale, covariance / (scale[:, :, None] * scale[:, None, :])
+
+    def at(self, points: Array, level: float) -> Forecast:
+        """T_others at `points` (k, m), one row."""
+        weight, held, covariance = self._fitted
+        new = values_of(self.terms, self.members, points)
+        centre = np.einsum("hq,hqk->hk", held, new)
+        spread = np.sqrt(np.maximum(np.einsum("hqk,hqr,hrk->hk", new, covariance, new), 0.0) + (REPEATED * centre) ** 2)
+        tail = (1 - level) / 2
+        weights = np.broadcast_to(weight[:, None], centre.shape)
+        freedom = np.full(centre.shape, self.freedom)
+        low, value, high = quantiles((tail, 0.5, 1 - tail), weights, centre, spread, freedom)
+        value, low, high = (np.maximum(each, 0.0)[None] for each in (value, low, high))
+        return Forecast.settled(value, low, high, level, form=1.0)
+
+    def _fits(self) -> bool:
+        n = (len(self.points),)
+        good = self.measured.shape == self.error.shape == n and bool((self.error > 0).all()) and self.freedom > 0
+        good = good and self.terms.ndim == 3 and self.members.ndim == 2 and self.prior.shape == (len(self.members),)
+        return good and self.members.min() >= -1 and self.members.max() < len(self.terms)
 
 
 @dataclass(frozen=True)
@@ -54,9 +117,12 @@ class Others(Stored):
 
     times: Sums | None
     scatter: float
+    doubtful: DoubtfulSum | None = None  # its function where noise exceeds it at some configurations
 
     def at(self, points: Array, total: Array, level: float) -> Forecast:
         """T_others at `points` (k, m), one row, where everything else takes `total` (k,)."""
+        if self.doubtful is not None:
+            return self.doubtful.at(points, level)
         if self.times is None:
             mean = np.zeros((1, len(points)))
             deviation = self.scatter * np.nan_to_num(total)[None]
@@ -97,16 +163,26 @@ def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
     middle, whole = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
     middle[known], whole[known] = np.nanmedian(rest[known], axis=1), np.nanmedian(wall[known], axis=1)
     share = middle[known] / whole[known]
-    if (share < -KERNELS_EXCESS).any():
+    error = _errors(rest, np.nan_to_num(whole), np.maximum(np.nan_to_num(middle), 0.0))
+    noise = SIGNIFICANT * error[known] / whole[known]
+    if (share < -np.maximum(KERNELS_EXCESS, noise)).any():
         return None
-    scatter = float(np.sqrt(np.mean(share**2)))
-    if (np.abs(share) <= OTHERS_NEGLIGIBLE).all() or np.median(share) <= 0:
-        return Others(None, min(scatter, 0.5))
+    scatter = min(float(np.sqrt(np.mean(share**2))), 0.5)
+    if (np.abs(share) <= np.maximum(OTHERS_NEGLIGIBLE, noise)).all() or (share <= np.maximum(0.0, noise)).all():
+        return Others(None, scatter)
     if not (series.points > 0).all():
         return None
-    error = _errors(rest, np.nan_to_num(whole), np.maximum(np.nan_to_num(middle), 0.0))
     space = _hypotheses(series.parameters, series.points)
-    return Others(fit_sums(space, series.points, middle[None], error[None]), min(scatter, 0.5))
+    if (share > noise).all():
+        return Others(fit_sums(space, series.points, middle[None], error[None]), scatter)
+    # Noise hides whether there is a constant besides a term: each sum stands without it as well.
+    alone = space.members.copy()
+    alone[:, 0] = -1
+    alone, odds = alone[several := (alone >= 0).any(axis=1)], space.prior[several]
+    members, prior = np.concatenate([space.members, alone]), np.concatenate([space.prior, odds])
+    freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
+    sums = DoubtfulSum(space.terms, members, prior, series.points[known], middle[known], error[known], freedom)
+    return Others(None, scatter, sums)
 
 
 def overlap(series: Series) -> str:

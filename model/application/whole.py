@@ -74,7 +74,8 @@ def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: float) -> Forec
     """Sum the forecasts of `rows`; one row.
 
     Distances from the value to the ends are added as correlated standard deviations, each side for itself. A part that
-    has no value makes the sum insufficient when parts like it held more than a twentieth of the measured total. Whether
+    has no value takes between nothing and several times what it took in the largest runs, and makes the sum
+    insufficient when parts like it held more than a twentieth of the total there. Whether
     the interval is too wide is decided by :func:`judged`, when all that the sum holds has been added. `weight_of_row`
     (len(rows),): share of each part in the measured total. `rho`: correlation of the parts' noise.
     """
@@ -82,15 +83,20 @@ def add(parts: Forecast, rows: Index, weight_of_row: Array, rho: float) -> Forec
     status = parts.status[rows]
     usable = np.isfinite(value) & ~np.isin(status, (forecast.NO_DATA, forecast.DOMAIN, forecast.UNVARIED))
     known = np.where(usable, value, 0.0)
+    # What has no answer takes what it took in the largest runs, or nothing, or several times as much.
+    weights = np.where(usable, 0.0, weight_of_row[:, None])
+    missing = weights / np.maximum(1 - weights.sum(axis=0), 1 / forecast.WIDEST) * known.sum(axis=0)
+    known = known + missing
+    lower, upper = np.where(usable, lower, 0.0), np.where(usable, upper, forecast.WIDEST * missing)
     total = known.sum(axis=0)
 
     share = share_of_form(parts.form[rows])
-    down, up = (apart(np.where(usable, distance, 0.0), share, rho) for distance in (value - lower, upper - value))
+    down, up = (apart(distance, share, rho) for distance in (known - lower, upper - known))
     low, high = total - np.hypot(*down), total + np.hypot(*up)
     noise, unknown = (fall**2 + rise**2 for fall, rise in zip(down, up, strict=True))
     form = forecast.form_of((noise, np.zeros_like(noise)), (unknown, np.ones_like(unknown)))
     # What is positive in every part is positive in sum, and no smaller than the sum of the parts' lower ends.
-    low = np.maximum(low, np.where(usable, lower, 0.0).sum(axis=0))
+    low = np.maximum(low, lower.sum(axis=0))
     # Parts of too few points are added to the sum, but count as insufficient data.
     insufficient = ~usable | (status == forecast.FEW_POINTS)
     lost = np.where(insufficient, weight_of_row[:, None], 0.0).sum(axis=0)

@@ -197,7 +197,7 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     spread = np.linalg.inv(normal) / typical
     left = goal - (held[..., None, :] @ slope)[..., 0, :]
     misfit = ((left @ inverse) * left).sum(axis=3)
-    held, spread, chance = _cut_off(held, spread * (real[..., :, None] & real[..., None, :]))
+    held, spread, chance = cut_off(held, spread * (real[..., :, None] & real[..., None, :]))
     usable = usable & (held >= -SINGULAR).all(axis=3)
     simplest = np.arange(sizes.shape[2]) == sizes.argmin(axis=2)[..., None]
     usable |= simplest & ~usable.any(axis=2, keepdims=True)
@@ -213,7 +213,7 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
     return _Fit(at_sum, inverse, -np.log(fitted), held / scale, spread, weight)
 
 
-def _cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
+def cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
     """Estimates (K, s, h, q) and covariances with the most doubtful coefficient of each kept above zero, and ln of the
     probability that it is; moments of the truncated normal distribution."""
     variance = np.maximum(np.einsum("Kshqq->Kshq", covariance), 1e-300)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,9 +51,27 @@ class Row:
     tags: str = ""  # tags of the messages, where they distinguish patterns of the operation; otherwise empty
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Kernel and operation."""
+        return self.kernel, self.operation
+
+    def of_ranks(self, ranks: int) -> Row:
+        """A typical rank's messages (:func:`typical_row`) as those of each of `ranks`."""
+        count, volume, low, high = (np.repeat(each, ranks) for each in (self.count, self.bytes, self.low, self.high))
+        return replace(self, comm_size=ranks, count=count, bytes=volume, low=low, high=high)
+
+    @property
     def peers(self) -> Ints:
         """Partners of every rank, (ranks,); 0 where they are not known by rules."""
         return np.bincount(self.links // len(self.count), minlength=len(self.count))
+
+
+def typical_row(kernel: str, operation: str, ranks: int, count: float, volume: float) -> Row:
+    """Messages of one rank among `ranks` that has the mean of all, `count` calls and `volume` bytes, whose partners are
+    not known."""
+    calls, size, none = np.array([count]), np.array([volume if count > 0 else 0.0]), np.zeros(0)
+    links = none.astype(np.int64)
+    return Row(kernel, operation, ranks, 0, calls, size, size, size, links, none, none, 0.0, "", "")
 
 
 def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:

@@ -15,19 +15,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranksight.comm.costs.collective import OPERATIONS, block, operation_name
-from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.cost import Choice, cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
-from ranksight.comm.costs.selection import Selector
 from ranksight.core.arrays import Array, Index, Ints, Mask, ratio
 from ranksight.model.messages.table import MessageTable, Row
 
-Choice = str | Selector | Mapping[str, str]
 TOGETHER = ("waitall", "testall", "waitsome")
 """Completions that end several messages at once."""
 NONBLOCKING = ("isend", "issend", "ibsend", "irsend")
@@ -44,6 +43,7 @@ def times_of_tables(
     `choice`: of collective algorithms; see :func:`ranksight.comm.costs.cost.cost`. `volumes` ("bytes", "low", "high"):
     which of a row's volumes.
     """
+    tables = [_scatters_joined(table) for table in tables]
     collectives = iter(_collectives(tables, fabric, choice, volumes))
     return [[_times(table, fabric, volume, next(collectives)) for volume in volumes] for table in tables]
 
@@ -52,7 +52,8 @@ def _times(
     table: MessageTable, fabric: Fabric, volume: str, collectives: Mapping[int, Array]
 ) -> dict[tuple[str, str], float]:
     """:func:`times_of_tables` of a table, given the seconds (ranks,) of those of its rows that are collectives."""
-    together, found = (defaultdict[Any, Array](lambda: np.zeros(table.ranks)) for _ in range(2))
+    members = len(table.rows[0].count) if table.rows else 0
+    together, found = (defaultdict[Any, Array](lambda: np.zeros(members)) for _ in range(2))
     trains = defaultdict[tuple[str, str], list[tuple[Array, Array, Array]]](list)
     for row in table.rows:
         if operation_name(row.operation) in TOGETHER:
@@ -90,7 +91,7 @@ def _collectives(
         for volume in volumes:
             found.append({})
             for at, row, name in rows:
-                sizes, back = np.unique(_handed_over(row, name, table.ranks, volume), return_inverse=True)
+                sizes, back = np.unique(ratio(getattr(row, volume), row.count, 0.0), return_inverse=True)
                 size = row.comm_size or table.ranks
                 asked.setdefault(name, []).append((found[-1], at, row, size, sizes, back.reshape(-1)))
     for name, each in asked.items():
@@ -103,13 +104,36 @@ def _collectives(
     return found
 
 
-def _handed_over(row: Row, name: str, ranks: int, volume: str) -> Array:
-    """Bytes (ranks,) that a call of a rank hands over."""
-    mean = ratio(getattr(row, volume), row.count, 0.0)
-    if name in ("scatter", "scatterv"):
-        # The root's volume is all blocks; every other rank's is one.
-        mean = np.full(ranks, float(np.median(mean[row.count > 0])) if (row.count > 0).any() else 0.0)
-    return np.asarray(mean)
+def calls_of(table: MessageTable) -> dict[tuple[str, str], tuple[int, float]]:
+    """Ranks of the communicator and bytes of a call of each kernel's operation, as costs take them; where calls differ,
+    of those that move most."""
+    found: dict[tuple[str, str], tuple[float, int, float]] = {}
+    for row in _scatters_joined(table).rows:
+        count, volume, ranks = float(row.count.sum()), float(row.bytes.sum()), row.comm_size or table.ranks
+        if count > 0 and volume >= found.get(row.key, (-1.0,))[0]:
+            found[row.key] = volume, ranks, float(block(row.operation, ranks, volume / count))
+    return {key: (ranks, size) for key, (_, ranks, size) in found.items()}
+
+
+def _scatters_joined(table: MessageTable) -> MessageTable:
+    """The table with all sizes of a scatter in one row, in which every rank hands over a block a call.
+
+    The root hands over the blocks of all `p`, and every other rank is counted with its own: (2 p - 1) / p blocks in the
+    mean over ranks.
+    """
+    each = defaultdict[tuple[tuple[str, str], int], list[Row]](list)
+    others: list[Row] = []
+    for row in table.rows:
+        scatter = operation_name(row.operation) in ("scatter", "scatterv")
+        (each[row.key, row.comm_size] if scatter else others).append(row)
+    for (_, size), rows in each.items():
+        p, count = size or table.ranks, np.sum([row.count for row in rows], axis=0)
+        share = p / (2 * p - 1) * ratio(count, count.sum(), 0.0)
+        volume, low, high = (
+            share * sum(float(getattr(row, name).sum()) for row in rows) for name in ("bytes", "low", "high")
+        )
+        others.append(replace(rows[0], count=count, bytes=volume, low=low, high=high))
+    return replace(table, rows=tuple(others)) if each else table
 
 
 def _train(parts: list[tuple[Array, Array, Array]], rounds: Array) -> Array:
@@ -127,15 +151,17 @@ def _train(parts: list[tuple[Array, Array, Array]], rounds: Array) -> Array:
 
 def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[Array, Array, Array]]:
     """Messages of every rank, and sums of their spacings and of their transfers; inside and between nodes apart."""
+    if ranks < 2:  # what a rank sends to itself goes over no network
+        return [(row.count, 0.0 * row.count, 0.0 * row.count)]
     if not len(row.links):
         size = ratio(getattr(row, volume), row.count, 0.0)
-        link = fabric.far if fabric.inter is not None and ranks > fabric.ranks_per_node else fabric.near
+        link = fabric.far if ranks > fabric.ranks_per_node else fabric.near
         return [(row.count, row.count * link.spacing(size), row.count * link.transfer_time(size))]
     source, target = row.links // ranks, row.links % ranks
     scale = ratio(getattr(row, volume), row.bytes, 1.0)
     size = ratio(row.link_bytes, row.link_count, 0.0) * scale[source]
     here, there = fabric.node_of(source, ranks), fabric.node_of(target, ranks)
-    crossing = (here != there) if fabric.inter is not None else np.zeros(len(source), dtype=bool)
+    crossing = here != there
     pairs = np.ones(len(source))
     if crossing.any():
         moved = (size * row.link_count)[crossing]
@@ -144,7 +170,7 @@ def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[A
     for way in (crossing, ~crossing):
         if not way.any():
             continue
-        link = fabric.far if way is crossing or fabric.intra is None else fabric.near
+        link = fabric.far if way is crossing else fabric.near
         weights = row.link_count[way]
 
         def total(each: Array, way: Mask = way, weights: Array = weights) -> Array:

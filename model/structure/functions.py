@@ -19,6 +19,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.late import Late
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.neighbours import Neighbours
 from ranksight.model.structure.ranklaws import RankLaws
@@ -52,6 +53,7 @@ class Functions(Stored):
     stated: Stated | None = None  # how volumes of messages go on beyond what was measured, as the user knows it
     unserved: Unserved | None = None  # levels that served nothing, which larger working sets may outgrow others into
     laws: RankLaws | None = None  # of the volumes of messages that are sums of terms of the ranks
+    late: Late | None = None  # of the times that are zero up to a boundary
 
     @property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -87,6 +89,10 @@ class Functions(Stored):
             if law is not None:
                 given = law.predict(points, level)
                 answer = choose(answer, given, np.array([self.rows[key] for key in law.keys]), given.status != unknown)
+        if self.late is not None:
+            rows = np.array([self.rows[key] for key in self.late.keys])
+            given = self.late.predict(points, level)
+            answer = choose(answer, given, rows, np.ones(given.value.shape, dtype=bool))
         answer = self._limited(self._varied(answer, points), points)
         if self.unserved is None:
             return answer
@@ -145,7 +151,7 @@ class Functions(Stored):
 
     def formula(self, i: int) -> str:
         """What is known of series `i`, as people read it."""
-        for law in (self.laws, self.neighbours):
+        for law in (self.late, self.laws, self.neighbours):
             if law is not None and self.fitted.keys[i] in law.rows:
                 return law.formula(law.rows[self.fitted.keys[i]])
         return self.fitted.formula(i) if self.levels is None else self.levels.formula(i)
@@ -170,7 +176,7 @@ class Functions(Stored):
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
         }
-        for name, law in (("neighbours", self.neighbours), ("laws", self.laws)):
+        for name, law in (("neighbours", self.neighbours), ("laws", self.laws), ("late", self.late)):
             fits[name] = law is None or (law.parameters == own[0] and set(law.keys) <= rows)
         for name, well in fits.items():
             if not well:

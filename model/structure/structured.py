@@ -11,6 +11,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import SENT
+from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import fit_levels
 from ranksight.model.structure.neighbourfit import Tables, fit_neighbours
 from ranksight.model.structure.ranklaws import fit_rank_laws
@@ -42,4 +43,5 @@ def structured(
     sent = {key for key in names - (set() if law is None else law.exact) if key[1] in SENT}
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    return Functions(fitted, fit_levels(series, **each), law, minor, stated, find_unserved(series), laws)
+    unserved, late = find_unserved(series), fit_late(series)
+    return Functions(fitted, fit_levels(series, **each), law, minor, stated, unserved, laws, late)

@@ -32,3 +32,26 @@ def test_a_launch_that_hardly_grows_in_the_runs_is_inside_and_above_zero(slope: 
         widths.append(high / low)
     assert np.mean(inside) >= 0.8
     assert np.median(widths) < 2
+
+
+@pytest.mark.parametrize(("name", "truth"), [("line", (0.002, 3e-4)), ("constant", (0.02, 0.0))])
+def test_noise_of_the_program_leaves_growth_its_doubt(name: str, truth: tuple[float, float]) -> None:
+    """Program and kernels measured apart: at few ranks their noise is many times what is between them."""
+    constant, slope = truth
+    ranks, far = 2.0 ** np.arange(1, 7), np.array([[256.0], [1024.0]])
+    expected = constant + slope * far[:, 0]
+    inside = answered = 0
+    for seed in range(40):
+        noise = np.random.default_rng(seed).lognormal(0, 0.05, (2, len(ranks), 3))
+        kernels = 5 / ranks[:, None]
+        wall = kernels + constant + slope * ranks[:, None]
+        series = Series(("ranks",), ranks[:, None], np.stack([wall, kernels]) * noise, (WHOLE, "k"), ("time", "time"))
+        others = fit_others(series, np.ones(len(ranks)), np.zeros(len(ranks)))
+        if others is None:  # noise puts the kernels above the program
+            continue
+        answered += 2
+        said = others.at(far, 5 / far[:, 0], 0.9)
+        inside += int(((said.lower[0] <= expected) & (expected <= said.upper[0])).sum())
+        assert said.value[0] == pytest.approx(others.from_dict(others.to_dict()).at(far, far[:, 0], 0.9).value[0])
+    assert answered >= 70, name
+    assert inside >= 0.75 * answered, name

@@ -14,7 +14,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
     lines = ["ranks,kernel,seconds,count"]
     for p in (2, 4, 8, 16, 32):
-        lines += [f"{p},work,{8 / p},{800 / p}", f"{p},tree,0.25,100", *(f"{p},small{i},1e-6,1" for i in range(9))]
+        lines += [f"{p},work,{8 / p},{800 / p}", f"{p},tree,0.25,100", *(f"{p},small{i},1e-6,0.1" for i in range(9))]
     (folder / "t.csv").write_text("\n".join(lines) + "\n")
     given = [str(folder / "t.csv"), "--parameter", "ranks", "--kernel", "kernel"]
     named = ["--metric", "time=seconds", "--metric", "instructions=count"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from ranksight.model.application.communication import MEANINGS
 from ranksight.model.structure.stated import BETWEEN
+from ranksight.reports.diagnosis import changed
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import Figure, draw
 from ranksight.reports.html.writing import value
@@ -45,6 +46,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "timed": timed,
         "waits": waits,
         "blocking": [] if diagnosis is None else _blocking(diagnosis.blocking()),
+        "algorithms": [] if diagnosis is None else _algorithms(diagnosis.algorithms()),
         "fitted": [] if diagnosis is None else _fitted(diagnosis.fitted_costs()),
         "target": context.sweep.places()[-1],
         "given": bool(context.experiments),
@@ -125,6 +127,19 @@ def _blocking(table: Any) -> list[dict[str, Any]]:
             "interval": f"{row['lower']:.3g} to {row['upper']:.3g}",
             "method": row["method"],
             "meaning": MEANINGS[row["meaning"]],
+        }
+        for row in table.head(MOST).to_dict("records")
+    ]
+
+
+def _algorithms(table: Any) -> list[dict[str, Any]]:
+    """Algorithms of collectives, and what the fastest others take."""
+    return [
+        {
+            **row,
+            "bytes_text": value(row["bytes"], "bytes_sent"),
+            "way": changed(row),
+            "seconds_text": value(row["seconds"], "time"),
         }
         for row in table.head(MOST).to_dict("records")
     ]

@@ -1,0 +1,103 @@
+"""Kernels' times at the configurations that were measured: the posterior that has the measurement in it.
+
+A law and n runs of the same configuration are two measurements of ln T, with the deviation s of the law and the
+standard error e of the runs. A law that misses the runs by more than both allow is wrong there, by as much as it
+misses them, so that s^2 is at least gap^2 - e^2. The posterior has the weight s^2 / (s^2 + e^2) on the runs; a further
+run scatters around it as one of them did. Where nothing was repeated, runs are taken to scatter as the law says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array
+from ranksight.model.kernel_time.learn_counted import located
+from ranksight.model.plaindata import Stored
+from ranksight.model.priors import REPEATED
+from ranksight.model.resource.spread import Spread
+from ranksight.model.series.reducing import Series
+from ranksight.model.structure.functions import ARRAYS
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+SAME = 1e-9
+"""Relative difference up to which configurations are the same."""
+
+
+@dataclass(frozen=True)
+class Runs(Stored):
+    """Times of K kernels at n configurations."""
+
+    kernels: tuple[str, ...]
+    points: Array  # (n, m)
+    logs: Array  # (K, n): of the median over repetitions; NaN where there is none
+    errors: Array  # (K, n): their standard errors; NaN where nothing was repeated
+    scatter: Array  # (K, n): standard deviations of one run; NaN where nothing was repeated
+
+    @classmethod
+    def of(cls, series: Series) -> Runs | None:
+        """The times of `series`; None where there is none."""
+        rows = [row for row, (kernel, name) in enumerate(series.keys) if name == "time"]
+        if not rows:
+            return None
+        part = series.select(np.array(rows, dtype=np.intp))
+        middle, error = located(part)
+        repeated = (np.isfinite(part.values).sum(axis=2) > 1).any(axis=1)[:, None]
+        count = np.maximum(np.isfinite(part.values).sum(axis=2), 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(middle > 0, np.log(middle), np.nan)
+        known = repeated & np.isfinite(logs)
+        errors = np.where(known, np.maximum(error, REPEATED / np.sqrt(count)), np.nan)
+        return cls(part.kernels, series.points, logs, errors, errors * np.sqrt(count))
+
+    def met(self, said: Forecast, points: Array, rows: Mapping[str, int], pace: float = 0.0) -> Forecast:
+        """The forecast with the times of kernels in `rows` at those of `points` (k, m) that were measured.
+
+        `pace`: standard deviation of the logarithm of what all times of a run have in common, and repetitions of one
+        job do not show.
+        """
+        scale = np.maximum(np.abs(self.points), 1.0)
+        same = np.asarray((np.abs(points[:, None] - self.points[None]) <= SAME * scale).all(axis=2))
+        asked = np.flatnonzero(same.any(axis=1))
+        kernels = [at for at, kernel in enumerate(self.kernels) if kernel in rows]
+        if not len(asked) or not kernels:
+            return said
+        index = np.array([rows[self.kernels[at]] for at in kernels], dtype=np.intp)
+        run = same[asked].argmax(axis=1)
+        logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
+        place = np.ix_(index, asked)
+        law = Spread.of(replace(said, **{name: getattr(said, name)[place] for name in ARRAYS}))
+        centre, deviation = _posterior(law, logs, errors, scatter, pace)
+        half = float(special.ndtri((1 + said.level) / 2)) * deviation
+        status, reason = forecast.judged_by_width(
+            np.exp(2 * half), np.full(half.shape, forecast.OK), np.full(half.shape, "", dtype=object)
+        )
+        ends = np.exp(centre), np.exp(centre - half), np.exp(centre + half)
+        arrays: dict[str, Any] = {}
+        for name, values in zip(ARRAYS, (*ends, status, reason, np.zeros(half.shape)), strict=True):
+            arrays[name] = np.array(getattr(said, name), dtype=object if name == "reason" else None)
+            arrays[name][place] = np.where(np.isfinite(logs), values, arrays[name][place])
+        return replace(said, **arrays)
+
+    def _fits(self) -> bool:
+        shape = (len(self.kernels), len(self.points))
+        return self.points.ndim == 2 and self.logs.shape == self.errors.shape == self.scatter.shape == shape
+
+
+def _posterior(law: Spread, logs: Array, errors: Array, scatter: Array, pace: float) -> tuple[Array, Array]:
+    """Logarithms of times, and standard deviations of a further run, (K, a); what has no law is what was measured."""
+    deviation = np.maximum((law.down + law.up) / 2, REPEATED)
+    repeated = np.isfinite(errors)
+    errors = np.where(repeated, errors, deviation)
+    gap = logs - law.centre
+    own = np.maximum(deviation**2, gap**2 - errors**2)
+    weight = own / (own + errors**2)
+    again = np.where(repeated, np.hypot(scatter, pace), deviation)
+    alone = ~np.isfinite(gap)
+    spread = np.where(repeated & ~alone, np.sqrt(weight * errors**2 + again**2), again)
+    return np.where(alone, logs, law.centre + weight * gap), spread
