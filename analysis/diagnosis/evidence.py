@@ -73,6 +73,7 @@ class Evidence:
     together: float = 1.0
     """Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of
     kernels."""
+    ratio: Array | None = None  # (K, k): work of the busiest rank of a kernel over the mean of all; NaN of even kernels
     samples: Array | None = None  # (K, k)
     """The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
     infinite where nothing of it was sampled, None where nothing of any kernel was."""
@@ -204,7 +205,7 @@ def gather(
         points=points,
         broken=replace(broken, each=each),
         computing=computing,
-        imbalance=np.maximum(each["imbalance"] - computing * (1 - having), 0.0),
+        imbalance=each["imbalance"] - computing * (1 - having),
         communication=each["communication"],
         having=having,
         shared=_shared(equation, kernels, each),
@@ -226,6 +227,7 @@ def gather(
         ceilings=ceilings,
         memory=_memory(said, model.functions.rows),
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
+        ratio=np.full(shape, np.nan) if imbalances is None else imbalances.over_mean(kernels, points),
         **terms,
     )
     return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)

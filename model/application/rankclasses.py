@@ -1,0 +1,143 @@
+"""What each class of ranks does in a kernel: the first rank, the last one, and the others.
+
+Programs give some ranks work of their own: the first gathers, reads and writes, the last has what a division leaves
+over, one rank of a node sends for it, those inside of a grid have more neighbours than those at its edge. Each of these
+is a law of its own: what the first rank does alone stays or grows with the ranks where all others do less. So every
+kernel has one function for the first rank, one for the last, and one for the busiest of the others, each over the
+mean. Of the others the rank that has most in all kernels together represents its class: the program waits for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.core.arrays import Array
+from ranksight.core.metrics import metric
+from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.plaindata import Stored
+from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty import forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLASSES = ("first rank", "last rank", "other ranks")
+"""The classes; the others are represented by their busiest rank."""
+WORKS = ("mean", *CLASSES, "most of the others")
+"""Work of a kernel that has a function: of the mean rank, of each class, and the most of any of the others in it."""
+OPEN = (forecast.WIDE, forecast.DISAGREE, forecast.TURN)
+"""Status of values that are not sure."""
+
+EXACT = 1e-6
+"""Leave-one-out error of counts that a function meets to rounding."""
+
+
+@dataclass(frozen=True)
+class RankClasses(Stored):
+    """Work of each class of ranks in K kernels, over that of the mean rank."""
+
+    fitted: Fitted  # :data:`WORKS` of the kernels, one block of K rows after the other
+    points: Array  # (n, m): configurations measured, by rising ranks
+    measured: Array  # (4, K, n): ratios there, of each class and the most of the others; NaN where not measured
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernels."""
+        return self.fitted.kernels[: self.measured.shape[1]]
+
+    @property
+    def latest(self) -> Array:
+        """The ratios at the most ranks at which each was measured, (4, K); 0 without any."""
+        found = np.zeros(self.measured.shape[:2])
+        for each in np.moveaxis(self.measured, 2, 0):
+            found = np.where(np.isfinite(each), each, found)
+        return found
+
+    def ratios(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
+        """Work of each class, then the most of any of the others, over the mean at `points` (k, m), (4, K, k), with the
+        ends of its interval.
+
+        Where it was measured, that is the answer. A ratio without a prediction stays as it was at the most ranks; that
+        of the others to the busiest of the first and last rank, which have one value a run and not one of many. No rank
+        does more than all together. The interval is that of counts: what scatters in a rank's time scatters in the mean
+        as well.
+        """
+        said = self.fitted.predict(points, level)
+        shape = (len(WORKS), *self.measured.shape[1:2], len(points))
+        value, lower, upper, status = (end.reshape(shape) for end in (said.value, said.lower, said.upper, said.status))
+        exact = (self.fitted.press < EXACT).reshape(shape[:2])[1:, :, None] & (status[1:] != forecast.TURN)
+        sure = (status == forecast.OK) & np.isfinite(value)
+        openly = np.isin(status, OPEN) & np.isfinite(value)
+        counted = np.array([metric(name).kind == "requirement" for name in self.fitted.metrics[: shape[1]]])[:, None]
+        # What leaves two times open, as memory domains that fill, divides out of their ratio.
+        known = (sure[1:] | (openly[1:] & (exact | (openly[:1] & ~counted)))) & (sure | openly)[:1] & (value[:1] > 0)
+        mean = np.where(known, value[:1], 1.0)
+        latest = np.broadcast_to(self.latest[:, :, None], known.shape)
+        one = np.where(known, value[1:] / mean, latest)
+        low, high = (np.where(known & counted, end[1:] / mean, one) for end in (lower, upper))
+        first, before = one[:2].max(axis=0), np.maximum(latest[:2].max(axis=0), 1e-300)
+        like = latest[2:] * np.where(latest[:2].max(axis=0) > 0, first / before, 1.0)
+        one[2:] = np.where(known[2:], one[2:], like)
+        low, high = np.fmin(low, one), np.fmax(high, one)
+        ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
+        one, low, high = (np.where(ranks > 1, np.clip(end, 0.0, ranks), 1.0) for end in (one, low, high))
+        at, place = np.nonzero((points[:, None] == self.points[None]).all(axis=2))
+        there = self.measured[:, :, place]
+        for end in (one, low, high):
+            end[:, :, at] = np.where(np.isfinite(there), there, end[:, :, at])
+        return one, low, high
+
+    def _fits(self) -> bool:
+        rows, columns, count = self.measured.shape if self.measured.ndim == 3 else (0, 0, 0)
+        fitted = self.fitted
+        return (
+            rows == len(WORKS) - 1
+            and "ranks" in fitted.parameters
+            and self.points.shape == (count, len(fitted.parameters))
+            and fitted.kernels == len(WORKS) * fitted.kernels[:columns]
+            and not bool((self.measured < 0).any() or np.isinf(self.measured).any())
+        )
+
+
+def works(table: pd.DataFrame, ranks: int, weights: Array, every: bool) -> Array:
+    """:data:`WORKS` (5, K) of a run; NaN where there is no last rank besides the first, and where there are no others.
+
+    `table`: work by rank (rows) and kernel (columns), NaN where a rank does not have a kernel. `ranks`: of the run.
+    `weights` (K,): seconds of the mean rank in each kernel, by which the busiest of the others is found. `every`:
+    whether the mean is over all ranks, and not over those that have the kernel.
+    """
+    labels = table.index.to_numpy()
+    if ((labels < 0) | (labels >= ranks)).any():  # a tool's own numbers, in the order of the ranks
+        labels = np.arange(len(labels))
+    work = np.zeros((max(ranks, len(labels)), table.shape[1]))
+    work[labels] = np.nan_to_num(table.to_numpy(dtype=np.float64))
+    having = np.full(table.shape[1], len(work)) if every else table.count().to_numpy()
+    mean = work.sum(axis=0) / np.maximum(having, 1)
+    found = np.full((len(WORKS), table.shape[1]), np.nan)
+    found[0], found[1] = mean, work[0]
+    if len(work) > 1:
+        found[2] = work[-1]
+    if len(others := work[1:-1]):
+        worth = np.divide(weights, mean, out=np.zeros_like(mean), where=mean > 0)
+        found[3], found[4] = others[int((others @ worth).argmax())], others.max(axis=0)
+    return found
+
+
+def fit_classes(
+    parameters: tuple[str, ...], points: Array, values: Array, names: tuple[tuple[str, str], ...], **settings: Any
+) -> RankClasses:
+    """Learn the laws of the classes from what they did.
+
+    `values` (5, K, n): :data:`WORKS` of K kernels at n configurations `points` (n, m); NaN where not measured. `names`:
+    kernel and metric of each. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    """
+    order = np.argsort(points[:, parameters.index("ranks")], kind="stable")
+    nothing = ~(np.nan_to_num(values) > 0).any(axis=2, keepdims=True)
+    kernels, metrics = zip(*names, strict=True)
+    rows = np.where(nothing, np.nan, values).reshape(-1, len(points))[:, :, None]
+    series = Series(parameters, points, rows, len(WORKS) * kernels, len(WORKS) * metrics)
+    return RankClasses(fit_varied(series, **settings), points[order], (values[1:] / values[:1])[:, :, order])
