@@ -34,7 +34,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import working
 from ranksight.model import priors
-from ranksight.model.application.rankclasses import CLASSES, WORKS, RankClasses, fit_classes, works
+from ranksight.model.application.rankclasses import CLASSES, WORKS, RankClasses, by_rank, fit_classes, works
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -221,7 +221,7 @@ def fit_imbalances(
             point, ranks = run.point(experiment.parameters), int(run.configuration["ranks"])
             kernels = tuple(map(str, table.columns))
             weight = np.array([weights.get(point, {}).get(kernel, 0.0) for kernel in kernels])
-            each = works(table, ranks, weight, every or held)
+            each = works(by_rank(table, ranks), weight, None if every or held else table.count().to_numpy())
             if ranks > 1:
                 shares.append(_together(each, weight, held))
             for kernel, cells in zip(kernels, each.T, strict=True):

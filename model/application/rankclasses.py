@@ -103,21 +103,24 @@ class RankClasses(Stored):
         )
 
 
-def works(table: pd.DataFrame, ranks: int, weights: Array, every: bool) -> Array:
-    """:data:`WORKS` (5, K) of a run; NaN where there is no last rank besides the first, and where there are no others.
-
-    `table`: work by rank (rows) and kernel (columns), NaN where a rank does not have a kernel. `ranks`: of the run.
-    `weights` (K,): seconds of the mean rank in each kernel, by which the busiest of the others is found. `every`:
-    whether the mean is over all ranks, and not over those that have the kernel.
-    """
+def by_rank(table: pd.DataFrame, ranks: int) -> Array:
+    """Work (P, K) of all `ranks` in each kernel, of a table by rank (rows) and kernel (columns); 0 without a row."""
     labels = table.index.to_numpy()
     if ((labels < 0) | (labels >= ranks)).any():  # a tool's own numbers, in the order of the ranks
         labels = np.arange(len(labels))
     work = np.zeros((max(ranks, len(labels)), table.shape[1]))
     work[labels] = np.nan_to_num(table.to_numpy(dtype=np.float64))
-    having = np.full(table.shape[1], len(work)) if every else table.count().to_numpy()
-    mean = work.sum(axis=0) / np.maximum(having, 1)
-    found = np.full((len(WORKS), table.shape[1]), np.nan)
+    return work
+
+
+def works(work: Array, weights: Array, having: Array | None = None) -> Array:
+    """:data:`WORKS` (5, K) of a run; NaN where there is no last rank besides the first, and where there are no others.
+
+    `work` (P, K): of each rank in each kernel. `weights` (K,): seconds of the mean rank in each kernel, by which the
+    busiest of the others is found. `having` (K,): ranks that the mean is over; all when not given.
+    """
+    mean = work.sum(axis=0) / np.maximum(len(work) if having is None else having, 1)
+    found = np.full((len(WORKS), work.shape[1]), np.nan)
     found[0], found[1] = mean, work[0]
     if len(work) > 1:
         found[2] = work[-1]
