@@ -74,6 +74,7 @@ class Evidence:
     """Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of
     kernels."""
     ratio: Array | None = None  # (K, k): work of the busiest rank of a kernel over the mean of all; NaN of even kernels
+    imputed: Mask | None = None  # (K, k): whether no sample fell on a kernel, so that its time is assumed
     samples: Array | None = None  # (K, k)
     """The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
     infinite where nothing of it was sampled, None where nothing of any kernel was."""
@@ -211,6 +212,7 @@ def gather(
         shared=_shared(equation, kernels, each),
         low=computing * np.minimum(down, 1.0),
         high=computing * np.maximum(up, 1.0),
+        imputed=status == IMPUTED,
         ok=np.isin(status, (OK, IMPUTED)),  # what is known within its interval alone still ranks among the others
         reason=np.where(status == OK, "", answers.end("time", "reason")).astype(object),
         sufficient=~np.isin(status, INSUFFICIENT) | measured[None],
