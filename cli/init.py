@@ -119,7 +119,8 @@ def _expectations(grid: Mapping[str, Sequence[float]]) -> str:
     most = [f"{name} = {in_full(max(values))}" for name, values in grid.items() if name != "ranks"]
     lines = [
         "# What 'ranksight check' expects of how functions scale; docs/expectations.md explains the file.",
-        "# At a fixed workload the instructions of a rank grow no faster than the logarithm of the ranks.",
+        "# At a fixed workload the instructions of a rank grow no faster than the logarithm of the ranks,",
+        "# neither those of the mean rank nor those of the busiest one.",
         "# Add [expect.time] where the nodes are idle, and lines for functions that may grow otherwise.",
         "[expect.instructions]",
         '"*" = "O(log p)"',
