@@ -78,7 +78,12 @@ def run(chosen: argparse.Namespace) -> int:
         measured[name] = _list(name, chosen.given.get(name) or ask(f"values of {name}", usual))
     targets = dict(_pair(text) for text in chosen.target)
     for name, text in measured.items():
-        most = max(values(text)) * (FARTHER if name == "ranks" else 1)
+        most = max(values(text))
+        if name == "ranks":
+            from ranksight.core.valuerules import next_value
+
+            farther = next_value(values(text), FARTHER * most)
+            most = farther if farther > most else FARTHER * most
         targets.setdefault(name, f"{most:g}" if most >= 1e6 else f"{most:.12g}")
     if unknown := sorted(set(targets) - set(measured)):
         raise UsageError(
