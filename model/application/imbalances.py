@@ -17,8 +17,8 @@ waits less: the program takes less than the sum of S_k. Of a kernel that n_k of 
 is T_k n_k / P; the number of ranks that have a kernel is a line over the ranks: one (what the root does), all, or all
 but one (workers). So one count determines both, and no kernel is uneven in a balanced program.
 
-A kernel whose ranks differ by less than a twentieth everywhere is even; the most uneven one is kept all the same, so
-that an even program is known as one.
+A kernel whose ranks differ little everywhere is even, by less than a twentieth in their times; the most uneven one is
+kept all the same, so that an even program is known as one.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import working
+from ranksight.core.metrics import metric
 from ranksight.model import priors
 from ranksight.model.application.rankclasses import CLASSES, WORKS, RankClasses, by_rank, fit_classes, works
 from ranksight.model.plaindata import Stored
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
 Tables = Mapping[str, "list[tuple[Run, pd.DataFrame]]"]
 
 UNEVEN = 1.05
-"""Largest over mean from which a kernel is uneven."""
+"""Largest over mean from which a kernel is uneven by its times."""
+UNEVEN_COUNTS = 1.005
+"""The same by its instructions, which do not scatter: a part that one rank does alone is small where it is found."""
 FEWEST = 3
 """Configurations of two ranks or more needed to extrapolate an imbalance."""
 COVERED = 0.9
@@ -287,8 +290,9 @@ def _uneven_ones(
             times = weights.get(point, {})
             if held and times.get(key[0], 0.0) * (1 - 1 / max(ratio, 1.0)) > SLIGHT * sum(times.values()):
                 heavy.add(key)
-    least = min(UNEVEN, max(ratios.values()))
-    return [key for key, ratio in ratios.items() if ratio >= least or key in heavy or key[0] in having]
+    most = max(ratios.values())
+    least = {key: min(UNEVEN_COUNTS if metric(key[1]).kind == "requirement" else UNEVEN, most) for key in ratios}
+    return [key for key, ratio in ratios.items() if ratio >= least[key] or key in heavy or key[0] in having]
 
 
 def _together(works_of: Array, weights: Array, held: bool) -> float:

@@ -9,7 +9,7 @@ mean. Of the others the rank that has most in all kernels together represents it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,10 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
+from ranksight.model.structure.functions import choose
+from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +46,7 @@ class RankClasses(Stored):
     fitted: Fitted  # :data:`WORKS` of the kernels, one block of K rows after the other
     points: Array  # (n, m): configurations measured, by rising ranks
     measured: Array  # (4, K, n): ratios there, of each class and the most of the others; NaN where not measured
+    laws: RankLaws | None = None  # sums of terms of the ranks that meet counts exactly, named with the class
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -66,7 +70,7 @@ class RankClasses(Stored):
         does more than all together. The interval is that of counts: what scatters in a rank's time scatters in the mean
         as well.
         """
-        said = self.fitted.predict(points, level)
+        said = self._predict(points, level)
         shape = (len(WORKS), *self.measured.shape[1:2], len(points))
         value, lower, upper, status = (end.reshape(shape) for end in (said.value, said.lower, said.upper, said.status))
         exact = (self.fitted.press < EXACT).reshape(shape[:2])[1:, :, None] & (status[1:] != forecast.TURN)
@@ -91,6 +95,16 @@ class RankClasses(Stored):
             end[:, :, at] = np.where(np.isfinite(there), there, end[:, :, at])
         return one, low, high
 
+    def _predict(self, points: Array, level: float) -> Forecast:
+        """Work of all rows at `points`, by the sum of terms that meets the counts where one does."""
+        said = self.fitted.predict(points, level)
+        if self.laws is None:
+            return said
+        place = {key: row for row, key in enumerate(_named(self.fitted))}
+        index = np.array([place[key] for key in self.laws.keys], dtype=np.intp)
+        found = self.laws.predict(points, level)
+        return choose(said, found, index, found.status == forecast.OK)
+
     def _fits(self) -> bool:
         rows, columns, count = self.measured.shape if self.measured.ndim == 3 else (0, 0, 0)
         fitted = self.fitted
@@ -99,6 +113,7 @@ class RankClasses(Stored):
             and "ranks" in fitted.parameters
             and self.points.shape == (count, len(fitted.parameters))
             and fitted.kernels == len(WORKS) * fitted.kernels[:columns]
+            and (self.laws is None or set(self.laws.keys) <= set(_named(fitted)))
             and not bool((self.measured < 0).any() or np.isinf(self.measured).any())
         )
 
@@ -143,4 +158,29 @@ def fit_classes(
     kernels, metrics = zip(*names, strict=True)
     rows = np.where(nothing, np.nan, values).reshape(-1, len(points))[:, :, None]
     series = Series(parameters, points, rows, len(WORKS) * kernels, len(WORKS) * metrics)
-    return RankClasses(fit_varied(series, **settings), points[order], (values[1:] / values[:1])[:, :, order])
+    fitted = fit_varied(series, **settings)
+    labels, _ = zip(*_named(fitted), strict=True)
+    loose = ~(fitted.press < EXACT) & np.array([metric(name).kind == "requirement" for name in series.metrics])
+    laws = _exact_laws(replace(series, kernels=labels).select(loose), **settings)
+    return RankClasses(fitted, points[order], (values[1:] / values[:1])[:, :, order], laws)
+
+
+def _exact_laws(counts: Series, **settings: Any) -> RankLaws | None:
+    """Sums of terms of the ranks that meet `counts` to rounding at all numbers of ranks above one; None without any."""
+    found = fit_rank_laws(counts, set(counts.keys), **settings) if len(counts) else None
+    if found is None:
+        return None
+    several = counts.points[:, counts.parameters.index("ranks")] > 1
+    said = found.predict(counts.points[several]).value
+    rows = counts.rows
+    measured = counts.values[[rows[key] for key in found.keys]][:, several, 0]
+    missed = np.nan_to_num(np.abs(said - measured)) > EXACT * np.nan_to_num(measured)
+    met = {key for key, bad in zip(found.keys, missed.any(axis=1), strict=True) if not bad}
+    return found if len(met) == len(found.keys) else fit_rank_laws(counts, met, **settings) if met else None
+
+
+def _named(fitted: Fitted) -> list[tuple[str, str]]:
+    """Kernel, named with its class, and metric of each row of :data:`WORKS`."""
+    each = len(fitted.kernels) // len(WORKS)
+    names = zip(fitted.kernels, fitted.metrics, strict=True)
+    return [(f"{WORKS[row // each]}: {kernel}", name) for row, (kernel, name) in enumerate(names)]

@@ -110,3 +110,24 @@ def test_ratios_at_measured_ranks_are_those_measured(tmp_path: Path) -> None:
         work = [kernels(p, "last", "logarithm")[name] for p in RANKS]
         expected = [each.max() / each.mean() for each in work]
         assert imbalances.of((name,), points)[0] == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("given", ["time", "means", "slowest"])
+@pytest.mark.parametrize("who", ["first", "last"])
+def test_a_small_part_inside_of_a_large_kernel_is_followed(tmp_path: Path, who: str, given: str) -> None:
+    """Less than a hundredth of the kernel at 16 ranks, where it was measured last, and half of it at 1,024."""
+
+    def work(p: int) -> np.ndarray:
+        return np.round(4e10 / p + np.where(WHO[who](np.arange(p), p), 2e7, 0.0))
+
+    made = Experiment.create(tmp_path / "e", "small", ["ranks"])
+    for p in (1, 2, 4, 8, 16):
+        table = pd.DataFrame({"kernel": "k", "rank": np.arange(p), "instructions": work(p)})
+        if given == "time":
+            made.add(Run({"ranks": p}), table.assign(time=work(p) * PACE).drop(columns="instructions"))
+            continue
+        made.add(Run({"ranks": p}, collector="counts"), table)
+        reduced = work(p).max() if given == "slowest" else work(p).mean()
+        made.add(Run({"ranks": p}, collector="clock"), pd.DataFrame({"kernel": ["k"], "rank": -1, "time": reduced * PACE}))
+    total = fit(made, platform=None).breakdown(np.array([[1024.0]])).total
+    assert total.value[0] == pytest.approx(PACE * work(1024).max(), rel=0.02)
