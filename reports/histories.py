@@ -92,7 +92,7 @@ def _curves(found: History, top: int) -> list[Block]:
 def _curves_of(found: History, name: str, top: int) -> list[Block]:
     """A metric of the kernels that have most of it, those that changed first where it is no time."""
     rows = [row for row, key in enumerate(found.keys) if key[1] == name]
-    changed = found.begins[:, -1].any(axis=1) & (name != found.timer)
+    changed = [name != found.timer and bool(found.begins[row, -1].any()) for row in range(len(found.keys))]
     with np.errstate(all="ignore"):
         size = {row: float(np.nan_to_num(found.value[row, -1]).max()) for row in rows}
     rows = sorted(rows, key=lambda row: (found.keys[row][0] != WHOLE, not changed[row], -size[row], found.keys[row][0]))

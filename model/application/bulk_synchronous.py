@@ -301,8 +301,8 @@ class Application(Stored):
         if self.imbalances is not None:
             # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
             own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
-            ends = self.imbalances.program(tuple(timed), own, points, refined.said.level)
-            value, low, high = (end * uneven for end in ends)
+            found = self.imbalances.program(tuple(timed), own, points, refined.said.level)
+            value, low, high = (end * uneven for end in found)
             return value, low, high
         ends = (self.imbalance,) * 3 if self.balance is None else self.balance.imbalance(points, refined.said.level)
         # No rank does more than all together.

@@ -224,7 +224,8 @@ def fit_imbalances(
             point, ranks = run.point(experiment.parameters), int(run.configuration["ranks"])
             kernels = tuple(map(str, table.columns))
             weight = np.array([weights.get(point, {}).get(kernel, 0.0) for kernel in kernels])
-            each = works(by_rank(table, ranks), weight, None if every or held else table.count().to_numpy())
+            having = None if every or held else np.asarray(table.count(), dtype=np.float64)
+            each = works(by_rank(table, ranks), weight, having)
             if ranks > 1:
                 shares.append(_together(each, weight, held))
             for kernel, cells in zip(kernels, each.T, strict=True):
@@ -241,18 +242,18 @@ def fit_imbalances(
     mean = {kernel: sum(each.get(kernel, 0.0) for each in weights.values()) for kernel in _names(weights)}
     if not held and sum(mean.get(kernel, 0.0) for kernel, _ in measured) < COVERED * sum(mean.values()):
         return None
-    having = {} if every else _having(tables)
-    chosen = _uneven_ones(measured, weights, having, held)
-    points = sorted({point for key in chosen for point in measured[key]})
+    alone = {} if every else _having(tables)
+    chosen = _uneven_ones(measured, weights, alone, held)
+    places = sorted({point for key in chosen for point in measured[key]})
     none = np.full(len(WORKS), np.nan)
-    values = np.array([[measured[key].get(point, none) for point in points] for key in chosen])
+    values = np.array([[measured[key].get(point, none) for point in places] for key in chosen])
     values = np.moveaxis(values, 2, 0)
-    ratio = np.fmax.reduce(values[1:], axis=0) / np.where(np.array(points)[:, at] > 1, values[0], np.nan)
+    ratio = np.fmax.reduce(values[1:], axis=0) / np.where(np.array(places)[:, at] > 1, values[0], np.nan)
     seen = np.maximum(np.stack([np.nanmin(ratio, axis=1), np.nanmax(ratio, axis=1)], axis=1), 1.0)
-    classes = fit_classes(experiment.parameters, np.array(points), values, tuple(chosen), **settings)
+    classes = fit_classes(experiment.parameters, np.array(places), values, tuple(chosen), **settings)
     known = [share for share in shares if share == share]
     together = float(np.clip(np.median(known), 0.0, 1.0)) if known else 1.0
-    return Imbalances(classes, seen, held, together, having)
+    return Imbalances(classes, seen, held, together, alone)
 
 
 def _weights(series: Series) -> dict[tuple[float, ...], dict[str, float]]:

@@ -175,7 +175,7 @@ def _exact_laws(counts: Series, **settings: Any) -> RankLaws | None:
     rows = counts.rows
     measured = counts.values[[rows[key] for key in found.keys]][:, several, 0]
     missed = np.nan_to_num(np.abs(said - measured)) > EXACT * np.nan_to_num(measured)
-    met = {key for key, bad in zip(found.keys, missed.any(axis=1), strict=True) if not bad}
+    met = {key for row, key in enumerate(found.keys) if not missed[row].any()}
     return found if len(met) == len(found.keys) else fit_rank_laws(counts, met, **settings) if met else None
 
 
