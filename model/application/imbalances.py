@@ -54,6 +54,8 @@ FEWEST = 3
 """Configurations of two ranks or more needed to extrapolate an imbalance."""
 COVERED = 0.9
 """Part of the program's time that kernels counted rank by rank must have for their imbalance to be the program's."""
+HEAVY = 0.01
+"""Part of the program's time from which on :data:`UNEVEN_COUNTS` holds for a kernel."""
 SLIGHT = 0.005
 """Part of the program's time by which a slowest rank has to exceed the mean to be followed."""
 APART = 0.9
@@ -279,21 +281,23 @@ def _uneven_ones(
 ) -> list[tuple[str, str]]:
     """Kernels, each with its metric, that are uneven, or that not all ranks have; the most uneven one at least.
 
-    Where times are those of slowest ranks they are a program's time only less what they are apart, so that those count
-    too which are less uneven and take much.
+    Of kernels that take :data:`HEAVY` of the time counts are followed that differ by less than times have to. Where
+    times are those of slowest ranks they are a program's time only less what they are apart, so that those count too
+    which are less uneven and take much.
     """
     ratios: dict[tuple[str, str], float] = {}
-    heavy: set[tuple[str, str]] = set()
+    followed: set[tuple[str, str]] = set()
     for key, cells in measured.items():
+        counted = metric(key[1]).kind == "requirement"
         for point, each in cells.items():
-            ratio = float(np.nanmax(each[1:]) / each[0])
+            ratio = max(float(np.nanmax(each[1:]) / each[0]), 1.0)
             ratios[key] = max(ratio, ratios.get(key, 1.0))
             times = weights.get(point, {})
-            if held and times.get(key[0], 0.0) * (1 - 1 / max(ratio, 1.0)) > SLIGHT * sum(times.values()):
-                heavy.add(key)
-    most = max(ratios.values())
-    least = {key: min(UNEVEN_COUNTS if metric(key[1]).kind == "requirement" else UNEVEN, most) for key in ratios}
-    return [key for key, ratio in ratios.items() if ratio >= least[key] or key in heavy or key[0] in having]
+            share = times.get(key[0], 0.0) / (sum(times.values()) or 1.0)
+            if (held and share * (1 - 1 / ratio) > SLIGHT) or (counted and ratio >= UNEVEN_COUNTS and share >= HEAVY):
+                followed.add(key)
+    least = min(UNEVEN, max(ratios.values()))
+    return [key for key, ratio in ratios.items() if ratio >= least or key in followed or key[0] in having]
 
 
 def _together(works_of: Array, weights: Array, held: bool) -> float:

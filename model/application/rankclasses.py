@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
@@ -77,8 +77,11 @@ class RankClasses(Stored):
         sure = (status == forecast.OK) & np.isfinite(value)
         openly = np.isin(status, OPEN) & np.isfinite(value)
         counted = np.array([metric(name).kind == "requirement" for name in self.fitted.metrics[: shape[1]]])[:, None]
-        # What leaves two times open, as memory domains that fill, divides out of their ratio.
-        known = (sure[1:] | (openly[1:] & (exact | (openly[:1] & ~counted)))) & (sure | openly)[:1] & (value[:1] > 0)
+        # What leaves two times open, as memory domains that fill, divides out of their ratio. Counts of the first and
+        # the last rank are of one rank each, so that functions that disagree still hold how they go on.
+        one_rank = np.arange(len(WORKS) - 1)[:, None, None] < 2
+        usable = exact | (counted & one_rank) | (openly[:1] & ~counted)
+        known = (sure[1:] | (openly[1:] & usable)) & (sure | openly)[:1] & (value[:1] > 0)
         mean = np.where(known, value[:1], 1.0)
         latest = np.broadcast_to(self.latest[:, :, None], known.shape)
         one = np.where(known, value[1:] / mean, latest)
@@ -153,7 +156,9 @@ def fit_classes(
     `values` (5, K, n): :data:`WORKS` of K kernels at n configurations `points` (n, m); NaN where not measured. `names`:
     kernel and metric of each. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
-    order = np.argsort(points[:, parameters.index("ranks")], kind="stable")
+    ranks = points[:, parameters.index("ranks")]
+    order = np.argsort(ranks, kind="stable")
+    values = _single(values, ranks, order)
     nothing = ~(np.nan_to_num(values) > 0).any(axis=2, keepdims=True)
     kernels, metrics = zip(*names, strict=True)
     rows = np.where(nothing, np.nan, values).reshape(-1, len(points))[:, :, None]
@@ -163,6 +168,18 @@ def fit_classes(
     loose = ~(fitted.press < EXACT) & np.array([metric(name).kind == "requirement" for name in series.metrics])
     laws = _exact_laws(replace(series, kernels=labels).select(loose), **settings)
     return RankClasses(fitted, points[order], (values[1:] / values[:1])[:, :, order], laws)
+
+
+def _single(values: Array, ranks: Array, order: Index) -> Array:
+    """The works with those of runs of one rank, the first and the last at once, as of the one that does more of a
+    kernel at the most ranks: it is the one with work of its own."""
+    several = order[ranks[order] > 1]
+    most = values[1:3][:, :, several[-1:]]
+    last = (most[1] > most[0])[:, 0] if most.shape[2] else np.zeros(values.shape[1], dtype=bool)
+    found = values.copy()
+    found[2] = np.where(last[:, None] & (ranks == 1), values[1], values[2])
+    found[1] = np.where(last[:, None] & (ranks == 1), np.nan, values[1])
+    return found
 
 
 def _exact_laws(counts: Series, **settings: Any) -> RankLaws | None:
