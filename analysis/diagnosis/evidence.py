@@ -74,6 +74,7 @@ class Evidence:
     """Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of
     kernels."""
     ratio: Array | None = None  # (K, k): work of the busiest rank of a kernel over the mean of all; NaN of even kernels
+    slowest: tuple[str, ...] = ()  # the class of ranks that the program waits for, (k,); empty where it is not known
     imputed: Mask | None = None  # (K, k): whether no sample fell on a kernel, so that its time is assumed
     samples: Array | None = None  # (K, k)
     """The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
@@ -229,6 +230,7 @@ def gather(
         ceilings=ceilings,
         memory=_memory(said, model.functions.rows),
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
+        slowest=() if imbalances is None else imbalances.slowest_class(kernels, np.nan_to_num(time), points),
         ratio=np.full(shape, np.nan) if imbalances is None else imbalances.over_mean(kernels, points),
         **terms,
     )
