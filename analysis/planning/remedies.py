@@ -61,7 +61,7 @@ def remedies(
     sampled, form = _sampled(experiment), np.concatenate([source.form for source in goal.sources])
     more = f"--reps {LONGER * repetitions}"
     few = doubt.gain(_halved_samples(model, goal, sampled), form)
-    found = [
+    proposed = [
         Remedy(SAMPLES, f"run {LONGER} times as long (more steps), or {more}", few, (LONGER - 1) * again),
         Remedy(NETWORK, NETWORK_TEXT, doubt.without(_of_messages(model, goal)), 2 * CALIBRATING),
     ]
@@ -71,10 +71,10 @@ def remedies(
     crowded = sorted({int(run.configuration["ranks"]) for run in experiment.runs if run.crowded} if experiment else ())
     if crowded:
         text = f"use an idle node: ranks shared cores in the runs of {', '.join(map(in_full, crowded))} ranks"
-        found.append(Remedy(BUSY, text, gain, again))
+        proposed.append(Remedy(BUSY, text, gain, again))
     else:
-        found.append(Remedy(SCATTER, f"repeat: {more}", gain, (LONGER - 1) * again))
-    return tuple(sorted((each for each in found if each.gain >= GAIN), key=lambda each: -each.gain))
+        proposed.append(Remedy(SCATTER, f"repeat: {more}", gain, (LONGER - 1) * again))
+    return tuple(sorted((each for each in proposed if each.gain >= GAIN), key=lambda each: -each.gain))
 
 
 ESTIMATED = "estimate"
@@ -98,12 +98,12 @@ class _Doubt:
     @classmethod
     def of(cls, goal: Goal) -> _Doubt | None:
         """None where the interval has no width."""
-        alone = replace(goal, rest=np.zeros_like(goal.rest))
-        series = float(alone.width().mean())
+        of_series = replace(goal, rest=np.zeros_like(goal.rest))
+        series = float(of_series.width().mean())
         with np.errstate(all="ignore"):
             half = np.log(goal.now.upper[0] / goal.now.lower[0]) / 2
         whole = max(series, float(np.mean(np.where(np.isfinite(half), half, 0.0))))
-        return cls(alone, series, whole) if np.isfinite(whole) and whole > 0 else None
+        return cls(of_series, series, whole) if np.isfinite(whole) and whole > 0 else None
 
     def gain(self, ratio: Array, form: Array) -> float:
         """Part of the interval that goes where each series' has `ratio` (g, t) of its own, and `form` (g, t) then."""
@@ -118,12 +118,12 @@ class _Doubt:
 
 def _timed(goal: Goal, sampled: Mapping[str, float]) -> Mask:
     """Which of the goal's series (g,) are measured times of kernels that were not sampled."""
-    found = []
+    timed = []
     for number, source in enumerate(goal.sources):
         for row in source.rows:
             counted = metric(source.fitted.metrics[row]).kind == "requirement"
-            found.append(not number and not counted and source.fitted.kernels[row] not in sampled)
-    return np.array(found, dtype=bool)
+            timed.append(not number and not counted and source.fitted.kernels[row] not in sampled)
+    return np.array(timed, dtype=bool)
 
 
 def _sampled(experiment: Experiment | None) -> Mapping[str, float]:
@@ -133,8 +133,8 @@ def _sampled(experiment: Experiment | None) -> Mapping[str, float]:
         table = sampling_of(experiment, run) if experiment is not None else None
         if table is None or table.empty:
             continue
-        mine = table[table["metric"].astype(str) == "time"].groupby("kernel", observed=True)["samples"].sum()
-        for kernel, count in mine.items():
+        counts_of = table[table["metric"].astype(str) == "time"].groupby("kernel", observed=True)["samples"].sum()
+        for kernel, count in counts_of.items():
             counts.setdefault(str(kernel), []).append(float(count))
     return {kernel: float(np.median(several)) for kernel, several in counts.items() if kernel != WHOLE}
 
@@ -142,7 +142,7 @@ def _sampled(experiment: Experiment | None) -> Mapping[str, float]:
 def _halved_samples(model: Model, goal: Goal, sampled: Mapping[str, float]) -> Array:
     """Width of each series (g, t) in the present one, where the error of its samples is half as large."""
     status = model.forecast(goal.targets, goal.now.level).status
-    found = []
+    ratios = []
     for number, source in enumerate(goal.sources):
         half = source.ends.mean(axis=0)
         for at, row in enumerate(source.rows):
@@ -152,8 +152,8 @@ def _halved_samples(model: Model, goal: Goal, sampled: Mapping[str, float]) -> A
             count = 0.0 if unknown else sampled.get(kernel, np.inf) if number == 0 else np.inf
             error = TAIL / np.sqrt(max(count, 1.0))
             part = np.minimum(np.divide(error, half[at], out=np.ones_like(half[at]), where=half[at] > 0), 1.0) ** 2
-            found.append(np.sqrt(1 - part * (1 - 1 / LONGER)))
-    return np.array(found)
+            ratios.append(np.sqrt(1 - part * (1 - 1 / LONGER)))
+    return np.array(ratios)
 
 
 def _of_messages(model: Model, goal: Goal) -> float:
