@@ -3,6 +3,7 @@
   ranksight compare before.exp after.exp
   ranksight compare gcc.exp icx.exp --ranks 64,1024 --size 96
   ranksight compare main.exp branch.exp --threshold 5
+  ranksight compare main.exp branch.exp --threshold 5 --metric instructions
   ranksight compare main.exp branch.exp --output compare.html
 
 Two experiments are compared at the configurations that both measured; at others, and for models, what they predict is
@@ -10,8 +11,9 @@ compared. A difference within the noise (repetitions, scatter between jobs, widt
 of a time is divided among instructions, cycles per instruction, loads of each level and wait time where these were
 counted, or among messages where those were.
 
-With --threshold the exit code is 3 when a kernel or the program became slower by more, beyond the noise; otherwise it
-is 4 when the data are insufficient to compare the program's time.
+With --threshold the exit code is 3 when the time of a kernel or of the program, or a count that follows from the
+program alone (instructions, messages), grew by more, beyond the noise; --metric names the metrics that count. Otherwise
+it is 4 when the data are insufficient to compare the program's time.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     for kernel in args.kernel:
         if not any(each == kernel for each, _ in found.changes.keys):
             raise InputError(f"neither has a kernel {kernel!r}", "the kernels are those of 'ranksight fit'")
-    slower = [] if args.threshold is None else found.slower(args.threshold, args.share / 100)
+    found.gated(args.metric)
+    slower = [] if args.threshold is None else found.grown(args.threshold, args.share / 100, args.metric)
     if args.output is not None:
         from ranksight.reports.html.comparison import render
         from ranksight.reports.html.page import write
@@ -77,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
     if slower:
         return 3
     row = found.changes.rows.get((WHOLE, found.timer))
+    if args.threshold is not None and args.metric and found.timer not in args.metric:
+        return 0
     return 4 if not found.timer or (row is not None and (found.changes.verdict[row] == UNSURE).all()) else 0
 
 
@@ -134,7 +139,7 @@ def _apart(subject: Subject, path: Path) -> Subject:
     return replace(subject, name=str(path))
 
 
-def _print(found: Comparison, slower: list[tuple[str, int, float]], args: argparse.Namespace) -> None:
+def _print(found: Comparison, slower: list[tuple[str, str, int, float]], args: argparse.Namespace) -> None:
     from ranksight.reports.comparisons import COLUMNS, because, blocks, hints, one_sided, origins, rows, scales, to_dict
     from ranksight.reports.pasted import pasted
     from ranksight.reports.terminal import Text, next_step, show
@@ -168,10 +173,11 @@ def _print(found: Comparison, slower: list[tuple[str, int, float]], args: argpar
         show(*scales(found), *one_sided(found), *hints(found))
     if args.threshold is not None:
         if not args.quiet:
-            show("", f"slower by more than {args.threshold:g} %: {len(slower)}")
-        for kernel, at, growth in slower:
+            show("", f"grew by more than {args.threshold:g} %: {len(slower)}")
+        for kernel, name, at, growth in slower:
             place = in_words(dict(zip(found.parameters, found.points[at], strict=True)))
-            show(Text(f"{kernel}: {growth:+.3g} % at {place}", 2, 2, "red"))
+            what = "" if name == found.timer else f"{name} "
+            show(Text(f"{kernel}: {what}{growth:+.3g} % at {place}", 2, 2, "red"))
     if not args.quiet:
         show("", next_step(_next(found, args)))
 

@@ -20,6 +20,7 @@ from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
 from ranksight.core.files import check_output, with_name
 from ranksight.core.units import counted, parse_frequency
+from ranksight.core.valuerules import next_value
 from ranksight.reports.terminal import Text, next_step, show
 
 if TYPE_CHECKING:
@@ -196,7 +197,11 @@ def _print(
     show(*blocks(model, checked))
     # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
     varied = [len(np.unique(column)) > 2 for column in model.training.T]
-    ahead = model.training.max(axis=0)[None] * np.where(varied, 2, 1)
+    ahead = model.training.max(axis=0)[None] * np.where(varied, 2.0, 1.0)
+    if "ranks" in model.parameters:
+        at = model.parameters.index("ranks")
+        further = next_value(model.training[:, at], ahead[0, at])
+        ahead[0, at] = further if np.isfinite(further) else ahead[0, at]
     ahead = model.along_ties(ahead)
     asked = options(dict(zip(model.parameters, ahead[0], strict=True)))
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"

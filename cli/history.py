@@ -10,8 +10,8 @@ marked where a series steps from one level to another by more than the noise, wh
 experiment to the next show. Experiments are put in the order of their first runs. Parameters with a value ask each
 experiment's model for the program's time there.
 
-With --threshold the exit code is 3 when the latest change of a time is one to more than that many percent above the
-level before it.
+With --threshold the exit code is 3 when the latest change of a time, or of a metric of --metric, is one to more than
+that many percent above the level before it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     predict = None if target is None else _predictor(target, args.platform)
     found = history(opened, scatter=args.scatter / 100, level=args.level, predict=predict, target=target)
     found = _chosen(found, args)
-    slower = [] if args.threshold is None else found.slower(args.threshold, args.share / 100)
+    slower = [] if args.threshold is None else found.slower(args.threshold, args.share / 100, args.metric)
     if args.output is not None:
         from ranksight.reports.html.history import render
         from ranksight.reports.html.page import write

@@ -9,8 +9,11 @@ parameter may take in a run follow a rule: --NAME-rule with a list (8,27,64), a 
 powers-of-two, or a formula in n (6*n^2, 2^n); without one it is the rule that the values measured follow. --min-NAME
 and --max-NAME limit them. Runs with more ranks than the machine of the experiment has cores are left out unless
 --max-ranks names more. A run costs its predicted time x ranks, of the program without collectors, whose factor is
-stated; the budget is in core-hours. Runs that are expected to narrow the interval by less than 10 % are left out, but
-for a few cheap ones that explore.
+stated; the budget is in core-hours. Nothing is proposed that is expected to narrow the interval by less than 10 %, but
+for a few cheap runs that vary a parameter which never varied.
+
+What makes the interval wide is named with what mends it: too few samples by longer runs, scatter by repetitions, ranks
+that shared cores by an idle node, a network that was not measured by 'ranksight calibrate', scale by the runs listed.
 
 The functions that still fit the measurements predict different outcomes of a run. The plan estimates how far each
 outcome would narrow the interval at the target. Given the experiment's folder, the lines to measure are ready to use.
@@ -78,10 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is not None and not 0 < args.budget < float("inf"):
         raise UsageError(f"--budget {args.budget:g} is not a number of core-hours", "give a positive number")
 
-    from ranksight.analysis.planning.candidates import candidates, cores_of
-    from ranksight.analysis.planning.choice import choose_runs
-    from ranksight.analysis.planning.cost import cost_of
-    from ranksight.analysis.planning.goal import goal
+    from ranksight.analysis.planning.choice import plan
     from ranksight.analysis.planning.values import Rule
     from ranksight.cli._continuing import measure_lines, template_of, work_options
 
@@ -90,18 +90,15 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--kernel names no kernel", "leave it out to plan for the whole program")
     targets = model.combinations({name: list(dict.fromkeys(values)) for name, values in args.asked.items()})
     rules = {name: Rule(text) for name, text in args.rules.items()}
-    offered = candidates(
-        model.parameters,
-        model.training,
+    choice = plan(
+        model,
+        experiment,
         targets,
-        rules,
-        {name: (a, b) for name, (a, b) in args.limits.items()},
-        None if experiment is None else cores_of(experiment),
-    )
-    choice = choose_runs(
-        goal(model, targets, args.metric, args.kernel, args.level),
-        offered,
-        cost_of(model, experiment),
+        metric=args.metric,
+        kernel=args.kernel,
+        level=args.level,
+        rules=rules,
+        limits={name: (a, b) for name, (a, b) in args.limits.items()},
         budget=args.budget,
         most=args.runs,
         repetitions=args.reps or _repetitions(model, experiment),

@@ -30,6 +30,7 @@ COLUMNS = (
     "status",
     "reason",
     "litmus",
+    "ranks",
 )
 """Columns of the rows, and keys of each function in the object."""
 SHOWN = 60  # functions that a table shows; those that matter come first
@@ -113,7 +114,8 @@ def said(each: Finding, short: Mapping[str, str]) -> str:
         return ""
     speed = "faster" if each.match.faster else "slower"
     within = "within" if each.match.rank == "approximate" else "outside"
-    parts = [f"grows {speed} than expected, {within} the limit {_written(each.match.limit, short)}"]
+    who = f"the {each.ranks} " if each.ranks else ""
+    parts = [f"{who}grows {speed} than expected, {within} the limit {_written(each.match.limit, short)}"]
     if each.match.faster:
         parts += _prices(each)
     if each.litmus:
@@ -209,6 +211,7 @@ def _row(each: Finding) -> dict[str, Any]:
         "status": "violated" if each.violated else "slower" if each.verdict == "slower" else each.status,
         "reason": each.reason,
         "litmus": each.litmus,
+        "ranks": each.ranks,
     }
 
 

@@ -258,7 +258,7 @@ def rows(comparison: Comparison) -> list[dict[str, Any]]:
     return listed
 
 
-def to_dict(comparison: Comparison, slower: list[tuple[str, int, float]]) -> dict[str, Any]:
+def to_dict(comparison: Comparison, slower: list[tuple[str, str, int, float]]) -> dict[str, Any]:
     """The comparison as plain data."""
     return {
         "schema_version": 1,
@@ -293,8 +293,8 @@ def to_dict(comparison: Comparison, slower: list[tuple[str, int, float]]) -> dic
         ],
         "perhaps_renamed": [{"before": old, "after": new} for old, new in comparison.renamed],
         "slower_than_threshold": [
-            {"kernel": None if kernel == WHOLE else kernel, "configuration": k, "percent": growth}
-            for kernel, k, growth in slower
+            {"kernel": None if kernel == WHOLE else kernel, "metric": name, "configuration": k, "percent": growth}
+            for kernel, name, k, growth in slower
         ],
     }
 

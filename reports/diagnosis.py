@@ -136,6 +136,8 @@ def _heavy(table: pd.DataFrame) -> pd.DataFrame:
 
 def _short(row: Mapping[Any, Any]) -> str:
     """Why a kernel is undecided, in a few words; the table of verdicts has them all."""
+    if row["reason"] == REASONS[IMPUTED]:
+        return "0 samples: run longer"
     if row["unknown"] > 0.5:
         return "its parts are not known"
     if REST_UNKNOWN in row["reason"]:

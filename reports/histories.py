@@ -85,14 +85,17 @@ def blocks(found: History, top: int) -> list[Block]:
 
 
 def _curves(found: History, top: int) -> list[Block]:
-    """The time of the largest kernels at the largest configuration, as bars from zero to the largest value."""
-    name = found.timer or (found.keys[0][1] if found.keys else None)
+    """The metrics that are shown, at the largest configuration, as bars from zero to the largest value."""
+    return [block for name in found.drawn for block in _curves_of(found, name, top)]
+
+
+def _curves_of(found: History, name: str, top: int) -> list[Block]:
+    """A metric of the kernels that have most of it, those that changed first where it is no time."""
     rows = [row for row, key in enumerate(found.keys) if key[1] == name]
-    if name is None or not rows:
-        return []
+    changed = [name != found.timer and bool(found.begins[row, -1].any()) for row in range(len(found.keys))]
     with np.errstate(all="ignore"):
         size = {row: float(np.nan_to_num(found.value[row, -1]).max()) for row in rows}
-    rows = sorted(rows, key=lambda row: (found.keys[row][0] != WHOLE, -size[row], found.keys[row][0]))
+    rows = sorted(rows, key=lambda row: (found.keys[row][0] != WHOLE, not changed[row], -size[row], found.keys[row][0]))
     lines: list[list[str | Cell]] = []
     for row in rows[: top + 1]:
         values = found.value[row, -1]
@@ -133,11 +136,12 @@ def _predicted(found: History) -> list[Block]:
 
 def slower_lines(found: History, slower: Sequence[Step], threshold: float, headed: bool) -> list[Block]:
     """What passed the threshold."""
-    said: list[Block] = ["", f"slower by more than {threshold:g} %: {len(slower)}"] if headed else []
+    said: list[Block] = ["", f"grew by more than {threshold:g} %: {len(slower)}"] if headed else []
     for step in slower:
         where = found.place(step.point)
         since = found.entries[step.at].name
-        said.append(Text(f"{title(step.kernel)}: {percent(step.ratio)} at {where} since {since}", 2, 2, "red"))
+        what = "" if step.metric == found.timer else f"{step.metric} "
+        said.append(Text(f"{title(step.kernel)}: {what}{percent(step.ratio)} at {where} since {since}", 2, 2, "red"))
     return said
 
 

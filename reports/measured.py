@@ -60,7 +60,8 @@ class Measured:
             return np.full(len(self.points), np.nan), WHOLLY
         if (imbalances := model.equation.imbalances) is not None:
             kernels = tuple(model.fitted.kernels[row] for row in index)
-            some = some * imbalances.part(kernels, self.points) - imbalances.left(kernels, some, self.points)
+            mean = imbalances.means(kernels, some, self.points)
+            some = mean + imbalances.parts(kernels, np.nan_to_num(some), self.points) if imbalances.held else mean
         held = np.isfinite(some).any(axis=0)
         sent = model.equation.communication
         apart = sent is not None and sent.priced(model.equation.network)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
-from ranksight.analysis.planning.cost import Cost
+from ranksight.analysis.planning.cost import HOUR, Cost
 from ranksight.analysis.planning.designs import GAIN
 from ranksight.core.metrics import Metric, metric
 from ranksight.core.units import counted, finite, format_factor, in_full, in_words, whole
@@ -43,7 +43,7 @@ SHARED = (
     "the machine measured on has fewer cores than some of these runs have ranks: there their counts are true, their "
     "times are not; --max-ranks leaves them out"
 )
-COSTS_MORE = "running the {target} instead costs less than these runs, {hours} core-hours{advice}"
+COSTS_MORE = "running the {target} instead costs less than these runs, {hours}{advice}"
 ADVICE = ": measure {it}, the answer is then no prediction"
 BARRED = ", were it not for {what}"
 CROWDED = ", on a machine with more cores than the one measured on"
@@ -54,9 +54,40 @@ def percent(factor: float) -> str:
     return f"{100 * (factor - 1):.2g} %" if factor < 1.995 else f"x {format_factor(factor, 2)}"
 
 
+LEAST_HOURS = 0.1
+"""Core-hours below which costs are counted in core-seconds."""
+
+
 def hours(value: float) -> str:
     """Core-hours with three digits, small ones too."""
     return f"{value:.3g}" if value >= 0.001 or value == 0 else f"{value:.1e}"
+
+
+def unit_of(core_hours: float) -> tuple[str, float]:
+    """The unit that costs of this size are counted in, and how many of it are a core-hour."""
+    return ("core-seconds", HOUR) if core_hours < LEAST_HOURS else ("core-hours", 1.0)
+
+
+def spent(core_hours: float, largest: float | None = None) -> str:
+    """A cost with its unit, that of the `largest` of several; ``unknown`` where it is not known."""
+    if not np.isfinite(core_hours):
+        return "unknown"
+    unit, factor = unit_of(core_hours if largest is None else largest)
+    return f"{hours(factor * core_hours)} {unit}"
+
+
+def remedy_rows(choice: Choice) -> list[dict[str, str]]:
+    """What mends each cause of a wide interval, that which helps most first: cause, what to do, by how much it narrows
+    the interval, and the cost."""
+    return [
+        {
+            "cause": each.cause,
+            "text": each.text,
+            "gain": f"{each.gain:.0%}",
+            "cost": spent(each.core_seconds / HOUR),
+        }
+        for each in choice.remedies
+    ]
 
 
 def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list[Block]:
@@ -72,14 +103,17 @@ def blocks(choice: Choice, crowded: bool = False, sharing: bool = False) -> list
         for name, rule in choice.candidates.rules.items()
     ]
     said.append(Text(f"considered: {', '.join([counted(count, 'configuration'), *rules])}", 0, 12))
-    target_cost, budget = hours(choice.target_cost), hours(choice.budget)
+    target_cost, budget = (spent(each, choice.budget) for each in (choice.target_cost, choice.budget))
     targets = f"target{'s' if len(goal.targets) > 1 else ''}"
-    instead = f"running the {targets} instead {target_cost} core-hours"
+    instead = f"running the {targets} instead {target_cost}"
     said.append(Text(f"cost: from {choice.cost.basis}; {instead}, budget {budget}", 0, 6))
     if choice.cost.factor > CHEAP:
         said.append(Text(_collecting(choice.cost), 6, 0))
     if choice.candidates.held is not None:
         said.append(Text(HELD.format(ranks=in_full(choice.candidates.held)), 0, 2))
+    if choice.remedies:
+        rows = [list(row.values()) for row in remedy_rows(choice)]
+        said += ["", Table(["cause:name", "what to do:text", "narrows by/1", "cost:word/2"], rows)]
     if not choice.runs:
         return [*said, "", _ending(choice)]
     said += ["", _runs(choice), _ending(choice)]
@@ -129,12 +163,13 @@ def _runs(choice: Choice) -> Table:
     names = list(choice.candidates.rules)
     lines = []
     total = 0.0
+    unit, factor = unit_of(choice.budget)
     for run in choice.runs:
         total += run.core_hours
         place = [in_full(run.configuration[name]) for name in names]
-        cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(run.core_hours), hours(total)]
+        cost = [f"{run.repetitions}", f"{run.seconds:.3g}", hours(factor * run.core_hours), hours(factor * total)]
         lines.append([*place, *cost, _promised(choice, run), run.why, run.helps])
-    costs = ["reps/3", "seconds/4", "core-hours", "so far/2", "interval", "why:word/1", "mostly for:text/5"]
+    costs = ["reps/3", "seconds/4", unit, "so far/2", "interval", "why:word/1", "mostly for:text/5"]
     return Table([*map(Column, names), *costs], lines)
 
 
@@ -148,22 +183,23 @@ def _promised(choice: Choice, run: PlannedRun) -> str:
 
 def _ending(choice: Choice) -> Text:
     """What is spent, and why no more is planned."""
-    left = choice.budget - choice.core_hours
-    upper = sum(run.upper for run in choice.runs)
-    spent = f"{hours(choice.core_hours)} of {hours(choice.budget)} core-hours, up to {hours(upper)}; "
+    unit, factor = unit_of(choice.budget)
+    planned, most = choice.core_hours, sum(run.upper for run in choice.runs)
+    left = f"{hours(factor * (choice.budget - planned))} {unit}"
+    made = f"{hours(factor * planned)} of {hours(factor * choice.budget)} {unit}, up to {hours(factor * most)}; "
     if not choice.runs:
-        spent = ""
+        made = ""
     if choice.ended == WORTHLESS:
         if not choice.runs:
             reason = f"no run within the budget is expected to narrow the interval by {GAIN:.0%}"
             return Text(reason, 0, 2)
-        return Text(f"{spent}{hours(left)} are left: no other run is worth its cost before these are made", 0, 2)
+        return Text(f"{made}{left} are left: no other run is worth its cost before these are made", 0, 2)
     reasons = {
-        RUNS: f"more with --runs, {hours(left)} are left",
-        BUDGET: f"the {hours(left)} left pay for no other run",
+        RUNS: f"more with --runs, {left} are left",
+        BUDGET: f"the {left} left pay for no other run",
         NOTHING: "no other configuration is left under the rules",
     }
-    return Text(spent + reasons[choice.ended], 0, 2)
+    return Text(made + reasons[choice.ended], 0, 2)
 
 
 def _collecting(cost: Cost) -> str:
@@ -246,6 +282,15 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
         "core_hours_of_the_targets": finite(choice.target_cost),
         "costs_more_than_target": choice.costs_more,
         "targets_barred_by": choice.candidates.barred,
+        "remedies": [
+            {
+                "cause": each.cause,
+                "text": each.text,
+                "narrowing": each.gain,
+                "core_seconds": finite(each.core_seconds),
+            }
+            for each in choice.remedies
+        ],
         "runs": [
             {"configuration": {name: whole(x) for name, x in run.configuration.items()}, **_figures(run)}
             for run in choice.runs

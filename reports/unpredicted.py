@@ -8,8 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranksight.core.experiment import WHOLE
+from ranksight.core.valuerules import infer, next_value
 from ranksight.model.uncertainty import forecast
-from ranksight.reports.sweep import Sweep, place
+from ranksight.reports.sweep import RANKS, Sweep, place
+
+FEW = 3
+"""Values that are named to be measured as well."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,10 @@ def remedy(sweep: Sweep, status: int, row: int | None = None) -> str:
         return f"repeat every run {needed:.0f} times" if np.isfinite(needed) else "repeat every run more often"
     if status == forecast.FEW_POINTS:
         low, high = sweep.trained
-        return f"measure more values of {sweep.along} between {low:g} and {2 * high:g}"
+        column = model.training[:, model.parameters.index(sweep.along)]
+        more = np.setdiff1d(infer(column, sweep.along == RANKS).values(low, 4 * high, sweep.along == RANKS), column)
+        few = ", ".join(f"{value:g}" for value in more[:FEW])
+        return f"measure {sweep.along} {few} as well" if few else f"measure more values of {sweep.along}"
     if status == forecast.UNVARIED:
         fixed = [
             name
@@ -68,10 +75,16 @@ def remedy(sweep: Sweep, status: int, row: int | None = None) -> str:
 
 
 def next_run(sweep: Sweep) -> str:
-    """The target where it is near, else twice what was measured: a run that people can do, and that moves the bound."""
+    """The target where it is near, else about twice what was measured, of ranks a number that follows the rule of those
+    measured: a run that people can do, and that moves the bound."""
     asked: Mapping[str, float] = sweep.target
     words = []
     for at, name in enumerate(sweep.model.parameters):
-        high = float(sweep.model.training[:, at].max())
-        words.append(place(name, min(asked[name], 2 * high) if asked[name] > high else asked[name]))
+        column = sweep.model.training[:, at]
+        high = float(column.max())
+        value = min(asked[name], 2 * high) if asked[name] > high else asked[name]
+        if name == RANKS and high < value < asked[name]:
+            ruled = next_value(column, value, asked[name])
+            value = ruled if np.isfinite(ruled) else value
+        words.append(place(name, value))
     return ", ".join(words)

@@ -101,6 +101,57 @@ class Comparison:
         return sorted(found, key=lambda each: -each[2])
 
 
+    def gated(self, metrics: Sequence[str] = ()) -> tuple[str, ...]:
+        """Metrics that a threshold is for: `metrics`, or the time and all counts that follow from the program alone.
+
+        Raises InputError for a metric that one side lacks.
+        """
+        each = [{name for _, name in side.rows} for side in (self.before, self.after)]
+        for name in metrics:
+            for side, present in zip((self.before, self.after), each, strict=True):
+                if name not in present:
+                    common = ", ".join(sorted(each[0] & each[1])) or "none"
+                    raise InputError(f"{side.name} has no metric {name!r}", f"both have {common}")
+        both = [name for name in dict.fromkeys(name for _, name in self.changes.keys) if name in each[0] & each[1]]
+        return tuple(metrics) or tuple(name for name in both if name == self.timer or is_work(name))
+
+    def grown(
+        self, percent: float, least: float = 0.01, metrics: Sequence[str] = ()
+    ) -> list[tuple[str, str, int, float]]:
+        """Kernels of which a metric grew by more than `percent`, beyond the noise: kernel, metric, configuration,
+        growth in percent; the largest first.
+
+        `least`: share of the program's time, and of all kernels' counts, that a kernel must have on one side.
+        `metrics`: as of :meth:`gated`.
+        """
+        gated = self.gated(metrics)
+        found = [
+            (kernel, self.timer, k, growth)
+            for kernel, k, growth in (self.slower(percent, least) if self.timer in gated else ())
+        ]
+        rows = self.changes.rows
+        whole = np.fmax(self.before.of(WHOLE, self.timer), self.after.of(WHOLE, self.timer))
+        for name in (name for name in gated if name != self.timer):
+            mine = [row for (kernel, other), row in rows.items() if other == name and kernel != WHOLE]
+            sums = [np.nansum(side[mine], axis=0) for side in (self.changes.before, self.changes.after)]
+            for kernel, row in ((kernel, row) for (kernel, other), row in rows.items() if other == name):
+                timed = rows.get((kernel, self.timer))
+                with np.errstate(all="ignore"):
+                    growth = 100 * (self.changes.ratio[row] - 1)
+                    part = np.fmax(self.changes.before[row] / sums[0], self.changes.after[row] / sums[1])
+                    if timed is not None:
+                        share = np.fmax(self.changes.before[timed], self.changes.after[timed]) / whole
+                        part = np.where(share < least, 0.0, part)
+                hit = (self.changes.verdict[row] == CHANGED) & (growth > percent) & ~(part < least)
+                found += [(kernel, name, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
+        return sorted(found, key=lambda each: (each[1] != self.timer, -each[3]))
+
+
+def is_work(name: str) -> bool:
+    """Whether a metric is a count that follows from the program alone, as instructions and messages do."""
+    return metric(name).kind == "requirement" and metric(name).steady and metric(name).additive
+
+
 def nothing_in_common(before: str, after: str, parameters: Sequence[str]) -> InputError:
     """What to raise where two subjects share no configuration, and none is asked for."""
     return InputError(

@@ -13,6 +13,7 @@ from ranksight.analysis.diagnosis.evidence import Evidence
 from ranksight.analysis.diagnosis.verdicts import CHANGED, CHANGES, savings
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import format_factor, format_si
+from ranksight.model.application.rankclasses import CLASSES
 
 COLUMNS = ["kind", "kernel", "saves", "text"]
 DOUBLED = 2.0
@@ -50,7 +51,7 @@ def table(
     total, ranks = float(evidence.total[-1]), int(evidence.ranks[-1])
     rows = growing(scaling, ranks)
     rows += undivided(evidence, scaling[~scaling["kernel"].isin(balance.loc[balance["named"], "kernel"])])
-    rows += uneven(balance, ranks)
+    rows += uneven(balance, ranks, evidence.slowest[-1] if evidence.slowest else "")
     rows += uneven_teams(teams)
     rows += late_or_in_turn(waits, busiest)
     for row in saturation.to_dict("records"):
@@ -81,8 +82,11 @@ def times_as_long(row: Mapping[Any, Any]) -> str:
     return f"{'at least ' if row['bound'] else ''}{format_factor(row['growth'])} times as long"
 
 
-def uneven(balance: pd.DataFrame, ranks: int) -> list[Row]:
-    """One row a kernel that one rank alone runs, or some rank has more of than the mean."""
+def uneven(balance: pd.DataFrame, ranks: int, slowest: str = "") -> list[Row]:
+    """One row a kernel that one rank alone runs, or some rank has more of than the mean.
+
+    `slowest`: the class of ranks that the program waits for at `ranks`.
+    """
     rows = []
     for row in balance[balance["named"]].to_dict("records"):
         if row["having"] == 1:
@@ -92,6 +96,8 @@ def uneven(balance: pd.DataFrame, ranks: int) -> list[Row]:
         text = f"rank {row['busiest']} does {row['ratio']:.2f} times the mean ({row['metric']}, {row['ranks']} ranks)"
         if row["ahead"] == row["ahead"] and ranks != row["ranks"]:
             text += f", the busiest rank {row['ahead']:.2f} times at {ranks}"
+            if slowest in CLASSES[:2]:
+                text += f", where all wait for the {slowest}"
         rows.append(("imbalance", str(row["kernel"]), row["lost"], text))
     return rows
 

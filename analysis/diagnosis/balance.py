@@ -145,11 +145,11 @@ def _predicted(evidence: Evidence, at: int | None, measured: float, total: float
     """
     if at is None:
         return float("nan"), 0.0
-    mean, waiting = float(evidence.mean[at, -1]), float(evidence.lost[at, -1])
-    if mean > 0 and waiting > 0 and evidence.together > 0:
-        # What the others wait for it inside of kernels is lost as well.
-        waiting /= evidence.together
-        return 1 + waiting / mean, waiting / total
+    mean = float(evidence.mean[at, -1])
+    ratio = float("nan") if evidence.ratio is None else float(evidence.ratio[at, -1])
+    if mean > 0 and ratio > 1:
+        # What the others wait for it inside of kernels is lost as well, and so is what waits for another kernel's.
+        return ratio, (ratio - 1) * mean / total
     lost = (measured - 1) * mean / total
     return float("nan"), lost / (1 + lost)
 

@@ -70,12 +70,15 @@ def causes_of(evidence: Evidence) -> Causes:
 
     Where the data are insufficient for a kernel's time, a verdict stands only if both ends of its interval give it too,
     and none stands where the interval is no more than the value of other configurations;
-    where counts or times were sampled, only if it is sure over all that their samples may mean.
+    where counts or times were sampled, only if it is sure over all that their samples may mean; none where a kernel has
+    no sample, so that its time is assumed.
     """
     found = _judge(evidence)
     if evidence.drawn:
         found = pooled(found, [_judge(each) for each in evidence.drawn])
     beyond = over_the_roof(evidence, found) | too_long(evidence, found)
+    if evidence.imputed is not None:
+        beyond |= evidence.imputed
     found = replace(
         found, verdict=np.where(beyond, UNDECIDED, found.verdict), chance=np.where(beyond, np.nan, found.chance)
     )

@@ -73,6 +73,9 @@ class Evidence:
     together: float = 1.0
     """Part of what slowest ranks take beyond the mean that is in `imbalance`; the rest others wait inside of
     kernels."""
+    ratio: Array | None = None  # (K, k): work of the busiest rank of a kernel over the mean of all; NaN of even kernels
+    slowest: tuple[str, ...] = ()  # the class of ranks that the program waits for, (k,); empty where it is not known
+    imputed: Mask | None = None  # (K, k): whether no sample fell on a kernel, so that its time is assumed
     samples: Array | None = None  # (K, k)
     """The fewest samples behind the kernel's time and counts, those of the level that it waits for most among them;
     infinite where nothing of it was sampled, None where nothing of any kernel was."""
@@ -204,12 +207,13 @@ def gather(
         points=points,
         broken=replace(broken, each=each),
         computing=computing,
-        imbalance=np.maximum(each["imbalance"] - computing * (1 - having), 0.0),
+        imbalance=each["imbalance"] - computing * (1 - having),
         communication=each["communication"],
         having=having,
         shared=_shared(equation, kernels, each),
         low=computing * np.minimum(down, 1.0),
         high=computing * np.maximum(up, 1.0),
+        imputed=status == IMPUTED,
         ok=np.isin(status, (OK, IMPUTED)),  # what is known within its interval alone still ranks among the others
         reason=np.where(status == OK, "", answers.end("time", "reason")).astype(object),
         sufficient=~np.isin(status, INSUFFICIENT) | measured[None],
@@ -226,6 +230,8 @@ def gather(
         ceilings=ceilings,
         memory=_memory(said, model.functions.rows),
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
+        slowest=() if imbalances is None else imbalances.slowest_class(kernels, np.nan_to_num(time), points),
+        ratio=np.full(shape, np.nan) if imbalances is None else imbalances.over_mean(kernels, points),
         **terms,
     )
     return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)

@@ -146,7 +146,8 @@ def _rounds(ranks: Array, node: int) -> Array:
 def _proven(line: Evidence, start: Index) -> Mask:
     """Whether what was counted grows faster than the logarithm from `start` on; or messages take the time."""
     here = np.minimum(start, len(line.ranks) - 1)
-    grown = log_ratio(line.instructions[:, -1], np.take_along_axis(line.instructions, here[:, None], 1)[:, 0])
+    work = _busiest(line)
+    grown = log_ratio(work[:, -1], np.take_along_axis(work, here[:, None], 1)[:, 0])
     logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[here]))
     computed = line.computing[:, -1] + line.imbalance[:, -1] >= line.communication[:, -1]
     return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~computed)
@@ -160,7 +161,7 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     """
     times = line.whole.copy()
     use = ~line.ok[:, -1] & line.counted_ok.all(axis=1) & (line.computing[:, -1] > 0)
-    work = np.nan_to_num(line.instructions)
+    work = np.nan_to_num(_busiest(line))
     use &= (work > 0).any(axis=1)
     # The first rank count at which both are known; the first at all where the time nowhere is.
     both = (times > 0) & (work > 0)
@@ -171,6 +172,11 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     each = ratio(base, counts, 0.0)
     by = np.where(use, COUNTED, "time").astype(object)
     return np.where(use[:, None], np.maximum(each * work, 0.0), times), line.ranks, by
+
+
+def _busiest(line: Evidence) -> Array:
+    """Instructions of the busiest rank of each kernel, (K, k): a program waits for it, whatever the mean does."""
+    return line.instructions * np.maximum(ratio(line.computing + line.imbalance, line.computing, 1.0), 1.0)
 
 
 def _trailing(holds: Mask) -> Index:

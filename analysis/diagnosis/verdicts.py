@@ -118,6 +118,8 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.o
     """Why a kernel is undecided: the largest cause and the next, or what was not counted."""
     reason = np.where(evidence.ok | (verdict == UNDECIDED), evidence.reason, "").astype(object)
     open_ = (verdict == UNDECIDED) & evidence.ok
+    if evidence.imputed is not None:
+        open_ &= ~evidence.imputed
     bare = open_ & (causes.share[6] > 0.5)
     without = "no machine is described" if evidence.ceilings is None else "loads by level and stalls were not counted"
     reason = np.where(bare, without, reason)

@@ -15,8 +15,8 @@ import numpy as np
 from ranksight.analysis.expectations.baseline import status_quo, status_quo_rulers
 from ranksight.analysis.expectations.deviation import costs, doubled, fit_expected, forecasts, usual_targets
 from ranksight.analysis.expectations.document import Expectation, Study, nearest
-from ranksight.analysis.expectations.judging import Finding, judge
-from ranksight.analysis.expectations.measured import check_functions, measured, resolve
+from ranksight.analysis.expectations.judging import BUSIEST, Finding, judge
+from ranksight.analysis.expectations.measured import check_functions, measured, resolve, uneven_metrics
 from ranksight.analysis.expectations.models import Key, Model, fit_models
 from ranksight.analysis.expectations.rules import RuleFinding, check_rule
 from ranksight.core.arrays import Array
@@ -68,6 +68,9 @@ def check(
 ) -> Result:
     """Check an experiment.
 
+    Where the study does not say how ranks are reduced, the busiest rank is held against each expectation as well: a
+    loop of one rank over all ranks is a constant in the mean.
+
     Raises InputError for unknown functions, metrics or parameters, and contradictions.
 
     `study`: see :mod:`ranksight.analysis.expectations.document`; with a baseline it may state nothing. `targets`:
@@ -78,7 +81,27 @@ def check(
     if "p" not in (*study.symbols, *experiment.parameters) and "ranks" in experiment.parameters:
         study = study.with_symbol("p", "ranks")
     wanted = _only(study, metrics)
-    series = measured(experiment, wanted, _metrics(wanted, experiment, baseline, metrics))
+    read = _metrics(wanted, experiment, baseline, metrics)
+    found = _checked(wanted, experiment, read, targets, baseline)
+    uneven = () if wanted.over_ranks is not None else uneven_metrics(experiment, read)
+    if not uneven:
+        return found
+    busiest = replace(_only(wanted, uneven), over_ranks="max", rules=(), litmus={})
+    other = _checked(busiest, experiment, list(uneven), targets, baseline)
+    worse = {(each.function, each.metric): replace(each, ranks=BUSIEST) for each in other.findings if each.violated}
+    kept = (each if each.violated else worse.get((each.function, each.metric), each) for each in found.findings)
+    return replace(found, findings=tuple(kept))
+
+
+def _checked(
+    wanted: Study,
+    experiment: Experiment,
+    metrics: Sequence[str],
+    targets: Mapping[str, Sequence[float]] | None,
+    baseline: Experiment | None,
+) -> Result:
+    """What comes of a study with one way to reduce ranks."""
+    series = measured(experiment, wanted, metrics)
     expected = resolve(wanted, series)
     missing: dict[Key, str] = {}
     of_baseline: dict[Key, Expectation] = {}

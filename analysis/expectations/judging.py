@@ -26,6 +26,9 @@ Status = Literal["ok", "insufficient"]
 AGREEMENT = 0.8
 """Weight of the hypotheses on the verdict's side of the deviation limit."""
 
+BUSIEST = "busiest rank"
+"""What a finding is of that the mean over ranks does not show."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -45,6 +48,7 @@ class Finding:
     widened: bool = False  # the best term was the upper boundary of the generated space, which was widened
     costs: tuple[Cost, ...] = ()  # what the deviation costs at larger scales
     doubled: Cost | None = None  # where the function takes twice the expected value, if that is known
+    ranks: str = ""  # of which ranks the values are: empty as the study or the metric reduces them, or :data:`BUSIEST`
     litmus: str = ""  # what the reference implementation says of a deviation
 
     @property

@@ -9,8 +9,8 @@ import numpy as np
 
 from ranksight.analysis.expectations.document import Expectation, Rule, Study, nearest
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import Experiment
-from ranksight.core.metrics import REDUCTIONS, Reduction
+from ranksight.core.experiment import ALL_RANKS, Experiment
+from ranksight.core.metrics import REDUCTIONS, Reduction, metric
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import NAMES
 
@@ -52,6 +52,27 @@ def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None
             f"hold it: [hold] {idle[0]} = {values[-1]:g}",
         )
     return series
+
+
+def uneven_metrics(experiment: Experiment, metrics: Sequence[str]) -> tuple[str, ...]:
+    """Those of some metrics of whose values, other than the largest over ranks, ranks have different ones."""
+    wanted = [name for name in metrics if metric(name).over_ranks != "max" and metric(name).kind == "requirement"]
+    found: set[str] = set()
+    for run in experiment.runs:
+        table = experiment.arrays(run) if set(wanted) - found else None
+        if table is None:
+            continue
+        one = table.rank != ALL_RANKS
+        order = np.argsort(table.code[one], kind="stable")
+        starts = np.flatnonzero(np.diff(table.code[one][order], prepend=-1))
+        for name in wanted:
+            if name in found or name not in table.values or not len(starts) or run.sampled(name):
+                continue
+            values = table.values[name][one][order]
+            most, least = np.fmax.reduceat(values, starts), np.fmin.reduceat(values, starts)
+            if (most > least).any():
+                found.add(name)
+    return tuple(name for name in wanted if name in found)
 
 
 def _metrics(study: Study) -> Iterable[str]:

@@ -17,7 +17,7 @@ from ranksight.model.search.terms import values as values_of
 from ranksight.model.series.noise import locate
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.spaces.rulers import Ruler, offer, terms, wider
+from ranksight.model.spaces.rulers import Ruler, offer, ruler, terms, wider
 from ranksight.model.uncertainty.forecast import FEW_POINTS, NO_DATA
 
 Key = tuple[str, str]
@@ -187,13 +187,13 @@ def fit_models(
         found |= _fit(series, keys, growth, space, study.how, False, ahead)
         for exponential in (False, True):
             # Next to what falls, growth explains so little of the values that its absence is not seen in that.
-            short = [key for key in keys if along or found[key].widened or _short(found[key], rulers)]
+            short = [key for key in keys if along or found[key].widened or _short(found[key], growth, rulers)]
             known = set(series.parameters) <= set(rulers)
             if not short or known or (exponential and not _countable(series)):
                 break
             space = wider(growth, series.parameters, rulers, study.depth, exponential, along)
             tried = _fit(series, short, growth, space, study.how, True, ahead)
-            found |= {key: model for key, model in tried.items() if _better(model, found[key], rulers)}
+            found |= {key: model for key, model in tried.items() if _better(model, found[key], growth, rulers)}
     return found
 
 
@@ -211,20 +211,21 @@ def _falls(series: Series, over_repetitions: str) -> Mask:
     return np.asarray(slope[:, 1:, 0] < FALLS)
 
 
-def _short(model: Model, rulers: Mapping[str, Ruler]) -> bool:
+def _short(model: Model, around: Growth, rulers: Mapping[str, Ruler]) -> bool:
     """Whether the space seems too narrow: its boundary is the best of it, or nothing in it explains much."""
-    return not model.empty and (_bounded(model, rulers) or model.adjusted_r2 < LITTLE)
+    return not model.empty and (_bounded(model, around, rulers) or model.adjusted_r2 < LITTLE)
 
 
-def _bounded(model: Model, rulers: Mapping[str, Ruler]) -> bool:
+def _bounded(model: Model, around: Growth, rulers: Mapping[str, Ruler]) -> bool:
+    """Whether the best is at the upper boundary of the ruler around an expectation along a parameter, or beyond."""
     best = model.growth()
-    highest = {name: max(term[name] for term in model.space) for name in model.fitted.parameters}
-    return any(best[name] == highest[name] for name in model.fitted.parameters if name not in rulers)
+    names = (name for name in model.fitted.parameters if name not in rulers)
+    return any(best[name] > NONE and best[name] >= ruler(around[name])[-1] for name in names)
 
 
-def _better(wide: Model, narrow: Model, rulers: Mapping[str, Ruler]) -> bool:
+def _better(wide: Model, narrow: Model, around: Growth, rulers: Mapping[str, Ruler]) -> bool:
     """Whether a wider space is believed: it finds what the narrower one has not, and that predicts better."""
-    share = 1.0 if _bounded(narrow, rulers) else HALF
+    share = 1.0 if _bounded(narrow, around, rulers) else HALF
     return wide.growth() not in narrow.space and wide.out_of_sample < share * narrow.out_of_sample
 
 

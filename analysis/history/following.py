@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ranksight.analysis.comparison.comparing import is_work
 from ranksight.analysis.comparison.sides import Key, Side, measured_side, time_metric
 from ranksight.analysis.history.changepoints import changepoints, levels, noise
 from ranksight.core.arrays import Array, Mask, log
@@ -123,14 +124,29 @@ class History:
                     found[at] = np.where(np.isfinite(part).any(axis=1), np.nanmax(np.nan_to_num(part), axis=1), np.nan)
         return found
 
-    def slower(self, percent: float, share: float = 0.0) -> list[Step]:
-        """Latest changes by which a time grew by more than `percent`, of kernels with at least `share` of the time."""
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """Metrics whose course is shown: the time, and where it did not change, the metric that did by most."""
+        present = list(dict.fromkeys(name for _, name in self.keys))
+        timed = [name for name in present if name == self.timer]
+        most: dict[str, float] = {}
+        for step in self.steps():
+            most[step.metric] = max(most.get(step.metric, 0.0), abs(float(np.log(step.ratio))))
+        if not present or (timed and (timed[0] in most or not most)):
+            return tuple(timed)
+        # What follows from the program alone is changed by it; what scatters may have by chance.
+        order = sorted(most or present, key=lambda name: (not is_work(name), -most.get(name, 0.0)))
+        return (*timed, order[0])
+
+    def slower(self, percent: float, share: float = 0.0, metrics: Sequence[str] = ()) -> list[Step]:
+        """Latest changes by which the time, or one of `metrics`, grew by more than `percent`, of kernels with at least
+        `share` of the time."""
         shares, rows = self.shares(), self.rows
         return [
             step
             for step in self.steps()
             if step.last
-            and step.metric == self.timer
+            and step.metric in (metrics or (self.timer,))
             and step.ratio > 1 + percent / 100
             and (step.kernel == WHOLE or not shares[rows[step.kernel, step.metric], step.point] < share)
         ]

@@ -8,16 +8,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksight.analysis.planning.candidates import Candidates
-from ranksight.analysis.planning.cost import Cost
+from ranksight.analysis.planning.candidates import Candidates, candidates, cores_of
+from ranksight.analysis.planning.cost import Cost, cost_of
 from ranksight.analysis.planning.designs import GAIN, ROUNDING, Means, best
-from ranksight.analysis.planning.goal import REACH, Goal
+from ranksight.analysis.planning.goal import REACH, Goal, goal
 from ranksight.analysis.planning.prospect import Prospect
+from ranksight.analysis.planning.remedies import Remedy, remedies, scale
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
+from ranksight.core.experiment import Experiment
+from ranksight.core.units import in_full
+from ranksight.core.valuerules import Rule
+from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK, WIDE, Forecast
 
 WORLDS = 48
+MOST = 5
+"""Runs of a plan, where nobody says how many."""
 SETTLED = 0.02
 """Part of the interval that a plan must be expected to remove, for its runs to be called helpful."""
 
@@ -41,7 +48,7 @@ class PlannedRun:
     helps: str  # kernel that gains most, with its metric where that is not the goal's
     why: str = ""
     """What it does that the runs before it do not, such as ``farther in ranks`` (:func:`_why`); ``explores, ...`` where
-    it is planned for being cheap, and the interval is not expected to narrow by :data:`.designs.GAIN`."""
+    it varies what never varied, and the interval is not expected to narrow by :data:`.designs.GAIN`."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,8 @@ class Choice:
     after: Forecast  # what the goal's answer is expected to look like then, one row
     ended: str  # why no more runs are planned: :data:`RUNS`, :data:`BUDGET`, :data:`WORTHLESS` or :data:`NOTHING`
     narrowing: float  # part of the interval's width that all runs together are expected to take away
+    remedies: tuple[Remedy, ...] = ()
+    """What else narrows the interval, and these runs, that which helps most first; nothing that hardly helps."""
 
     @property
     def settled(self) -> bool:
@@ -72,6 +81,37 @@ class Choice:
     def costs_more(self) -> bool:
         """Whether the runs cost more than running the targets themselves."""
         return self.core_hours > self.target_cost * ROUNDING
+
+
+def plan(
+    model: Model,
+    experiment: Experiment | None,
+    targets: Array,
+    *,
+    metric: str | None = None,
+    kernel: str | None = None,
+    level: float = 0.9,
+    rules: Mapping[str, Rule] | None = None,
+    limits: Mapping[str, tuple[float | None, float | None]] | None = None,
+    budget: float | None = None,
+    most: int = MOST,
+    repetitions: int = 1,
+) -> Choice:
+    """What to measure next for an answer at `targets` (t, m): the same for every reader.
+
+    `experiment`: that the model was made of, where it is at hand. Others: of :func:`goal`, :func:`candidates` and
+    :func:`choose_runs`.
+    """
+    held = None if experiment is None else cores_of(experiment)
+    offered = candidates(model.parameters, model.training, targets, rules, limits, held)
+    asked, price = goal(model, targets, metric, kernel, level), cost_of(model, experiment)
+    found = choose_runs(asked, offered, price, budget=budget, most=most, repetitions=repetitions)
+    mended = remedies(model, experiment, asked, price, repetitions)
+    if found.runs and found.narrowing >= GAIN:
+        ranks = [run.configuration.get("ranks", 0.0) for run in found.runs]
+        where = f" of {', '.join(in_full(each) for each in sorted(set(ranks)))} ranks" if all(ranks) else ""
+        mended = (*mended, scale(f"make the runs below{where}", found.narrowing, found.core_hours))
+    return replace(found, remedies=tuple(sorted(mended, key=lambda each: -each.gain)))
 
 
 def choose_runs(

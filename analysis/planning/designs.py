@@ -14,8 +14,8 @@ A design's loss is ``width / width now + WORTH * cost / budget``: runs for the w
 :data:`WORTH` of the interval away. Runs whose leaving lowers the loss are left out, and so are runs without which the
 interval would be hardly wider (:data:`GAIN`).
 
-All begin with some of the cheapest runs, whatever they promise: what is expected is expected under the hypotheses that
-fit so far, and cheap runs show what none of them has.
+Where a parameter never varied, all begin with some of the cheapest runs that vary it, whatever they promise: what is
+expected is expected under the hypotheses that fit so far, and none of them has that parameter.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ smaller part, in proportion."""
 LEAST = 0.001
 """Least part that any run must be expected to take away: less is the chance of the outcomes drawn."""
 GAIN = 0.1
-"""Least part of the interval that a run, unless it explores, is expected to take away, given the others."""
+"""Least part of the interval that a run is expected to take away, given the others, unless it varies what never was."""
 EXPLORED = 0.3
-"""Part of the budget for the cheapest runs, whatever they promise. At most half of the runs of a plan explore."""
+"""Part of the budget for the cheapest runs that vary what never varied. At most half of a plan's runs do."""
 SHORTLIST = 64
 """Candidates that are weighed again after every choice."""
 ROUNDING = 1 + 1e-9
@@ -81,12 +81,11 @@ def loss(prospect: Prospect, means: Means) -> float:
 
 
 def _explored(now: Prospect, means: Means) -> tuple[int, ...]:
-    """The cheapest candidates, of those that vary what never varied if anything never did."""
+    """The cheapest candidates that vary what never varied; none where everything did."""
     training = now.goal.training
     never = np.ptp(training, axis=0) == 0
     offered = means.left(())
-    new = (now.points[offered][:, never] != training[0, never]).any(axis=1)
-    some = offered[new] if never.any() else offered
+    some = offered[(now.points[offered][:, never] != training[0, never]).any(axis=1)]
     few = some[np.cumsum(means.price[some]) <= EXPLORED * means.budget]
     return tuple(few[: means.most // 2].tolist())
 

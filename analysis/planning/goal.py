@@ -113,6 +113,8 @@ def goal(
         chosen = [key for key in rows if key[1] == name and key[0] != WHOLE]
     size = np.where(np.isfinite(value[0]) & (value[0] != 0), np.abs(value[0]), np.nan)
     found = _own(said, [rows[key] for key in chosen], size)
+    if name == "time" and kernel is None:
+        found = _with_imbalance(model, targets, level, found, size)
     if name == "time":
         found = _by_equation(model, said, targets, level, found, size)
     sources = [_heaviest(model.fitted, said, found)]
@@ -155,6 +157,20 @@ def _own(said: Forecast, rows: list[int], value: Array) -> Found:
             share = np.abs(said.value[row]) / value
         found[row] = np.where(np.isfinite(share), share, 1.0 / len(rows)), _ends(said, row)
     return found
+
+
+def _with_imbalance(model: Model, targets: Array, level: float, found: Found, value: Array) -> Found:
+    """Kernels' times with what waiting for their busiest rank adds: it is in proportion to them."""
+    if model.equation.imbalances is None:
+        return found
+    broken = model.breakdown(targets, level)
+    seconds = dict(zip(broken.kernels, broken.by_kernel - broken.each["communication"], strict=True))
+    kernels = model.fitted.kernels
+    with np.errstate(all="ignore"):
+        return {
+            row: (np.nan_to_num(np.abs(seconds[kernels[row]]) / value) if kernels[row] in seconds else share, ends)
+            for row, (share, ends) in found.items()
+        }
 
 
 def _by_equation(model: Model, said: Forecast, targets: Array, level: float, found: Found, value: Array) -> Found:

@@ -17,12 +17,15 @@ import numpy as np
 from ranksight.comm.patterns.rule import FAMILIES, EdgeSet, Links, Rule
 from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Ints
+from ranksight.core.valuerules import infer
 
 MOST_EXPLANATIONS = 12
 """Explanations that are kept at most."""
 FACES = 6
 ASKED = (*range(2, 33), 36, 48, 49, 54, 60, 64, 72, 96, 100, 120, 128)
-"""Numbers of ranks that are tried for a run that distinguishes explanations."""
+"""Numbers of ranks at which explanations that agree are one."""
+TRIED = 512.0
+"""Ranks up to which runs are tried that may decide, of those up to the ranks asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +179,15 @@ def disagree(explanations: Sequence[Explanation], ranks: int) -> bool:
 def distinguishing_ranks(explanations: Sequence[Explanation], measured: Iterable[int], asked: int) -> int | None:
     """Number of ranks whose run would decide which explanation holds at `asked`; None where none tried does.
 
-    The smallest at which explanations that differ at `asked` differ as well, or at least some of them.
+    The smallest at which explanations that differ at `asked` differ as well, or at least some of them. It follows the
+    rule of the ranks measured, as the program may refuse others.
     """
     groups: dict[bytes, Explanation] = {}
     for one in explanations:
         groups.setdefault(one.codes(asked).tobytes(), one)
     known, best, most = set(measured), None, 1
-    for ranks in ASKED:
+    ruled = infer(np.array(sorted(known), dtype=np.float64)).values(2.0, min(TRIED, float(asked)))
+    for ranks in map(int, ruled):
         distinct = len({one.codes(ranks).tobytes() for one in groups.values()})
         if ranks not in known and distinct > most:
             best, most = ranks, distinct

@@ -1,8 +1,9 @@
 """The load imbalance of a program whose kernels' imbalances are not known one by one: busiest rank over the mean.
 
 The work is processor time between MPI calls where it was measured, otherwise instructions or time. The imbalance is a
-function of the parameters, and never less than 1. Where the same end of the ranks is busiest in all runs, such as a
-root that reads and writes, it is named.
+function of the parameters, and never less than 1. Where the same end of the ranks is busiest at the most ranks, such as
+a root that reads and writes, it is named, and each class of ranks has its own function
+(:mod:`ranksight.model.application.rankclasses`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.sampled import sampling_of
+from ranksight.model.application.rankclasses import RankClasses, fit_classes, works
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.plaindata import Stored
@@ -42,19 +44,24 @@ FEWEST = 3
 class Balance(Stored):
     """How unevenly ranks work."""
 
-    fitted: Fitted  # the imbalance, in the row :data:`KEY`
+    fitted: Fitted  # the imbalance as measured, in the row :data:`KEY`
     seen: tuple[float, float]  # smallest and largest imbalance measured
-    busiest: str = ""  # the rank that was busiest in all runs, the first or the last one
+    classes: RankClasses  # work of each class of ranks over the mean
+    busiest: str = ""  # the rank that was busiest in all runs at the most ranks, the first or the last one
 
     def imbalance(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
-        """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,)."""
+        """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,).
+
+        Where the busiest rank is the first or the last one, each class of ranks has its own law, and the busiest is
+        taken last; times of ranks that scatter about their mean have none. The interval holds what the ratio itself
+        becomes by its own function.
+        """
         said, row = self.fitted.predict(points, level), self.fitted.rows[KEY]
         (least, most), lower, upper = self.seen, said.lower[row], said.upper[row]
-        # A ratio without a prediction stays as it was seen. A predicted one changes by at most the change that was
-        # seen, or by as much more as even the interval's nearer end says.
-        bottom, top = np.fmin(least**2 / most, upper), np.fmax(most**2 / least, lower)
         known = said.status[row] == forecast.OK
-        value = np.where(known, np.clip(said.value[row], bottom, top), most)
+        value = np.where(known, said.value[row], most)
+        if self.busiest and most >= TELLING:
+            value = self.classes.ratios(points, level)[0].max(axis=0)[0]
         low, high = np.where(known, lower, least), np.where(known, upper, most)
         value = np.maximum(np.nan_to_num(value, nan=1.0), 1.0)
         return value, np.clip(np.nan_to_num(low, nan=1.0), 1.0, value), np.fmax(high, value)
@@ -86,7 +93,8 @@ def fit_balance(
     metric = next((name for name in (WORK, "instructions", "time") if name in present), "")
     ratios: dict[tuple[float, ...], list[float]] = {}
     last: dict[float, list[float]] = {}
-    busiest: set[str] = set()
+    done: dict[tuple[float, ...], list[Array]] = {}
+    busiest: dict[float, set[str]] = {}
     for run in experiment.runs if metric else ():
         work = _work(experiment, run, metric)
         if work is None:
@@ -94,9 +102,11 @@ def fit_balance(
         point = run.point(experiment.parameters)
         uneven = 1.0 if units is None else float(units.unevenness(np.array([point]), experiment.parameters)[0])
         ratio = max(1.0, float(work.max() / work.mean()) / uneven)
+        done.setdefault(point, []).append(works(work[:, None], np.ones(1)) / uneven)
         ratios.setdefault(point, []).append(ratio)
         last.setdefault(float(len(work)), []).append(ratio)
-        busiest.add({0: FIRST, len(work) - 1: LAST}.get(int(work.argmax()), ""))
+        name = {0: FIRST, len(work) - 1: LAST}.get(int(work.argmax()), "")
+        busiest.setdefault(float(len(work)), set()).add(name)
     at_most = float(np.median(last[max(last)])) if metric == WORK and last else 1.0
     if "ranks" not in experiment.parameters or len(ratios) < FEWEST:
         return None, at_most
@@ -106,7 +116,13 @@ def fit_balance(
     values = np.array([np.median(cell) for cell in cells])
     series = Series(experiment.parameters, np.array(list(ratios)), values[None, :, None], KEY[:1], KEY[1:])
     seen = float(values.min()), float(values.max())
-    return Balance(fit_varied(series, **settings), seen, busiest.pop() if len(busiest) == 1 else ""), at_most
+    each = np.stack([np.median(several, axis=0) for several in done.values()], axis=2)
+    each[1:] *= np.array([held.get(point, 1.0) for point in done])
+    classes = fit_classes(experiment.parameters, series.points, each, ((KEY[0], metric),), **settings)
+    # The same end of the ranks is not the busiest twice by chance.
+    late = set().union(*(busiest[count] for count in sorted(busiest)[-2:]))
+    one = late.pop() if len(late) == 1 else ""
+    return Balance(fit_varied(series, **settings), seen, classes, one), at_most
 
 
 def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:

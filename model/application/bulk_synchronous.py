@@ -310,7 +310,9 @@ class Application(Stored):
         if self.imbalances is not None:
             # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
             own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
-            return (self.imbalances.program(tuple(timed), own, points) * uneven,) * 3
+            found = self.imbalances.program(tuple(timed), own, points, refined.said.level)
+            value, low, high = (end * uneven for end in found)
+            return value, low, high
         ends = (self.imbalance,) * 3 if self.balance is None else self.balance.imbalance(points, refined.said.level)
         # No rank does more than all together.
         value, low, high = (np.minimum(end, most) * uneven for end in ends)
@@ -332,12 +334,10 @@ class Application(Stored):
             # Times of slowest ranks hold the imbalance, as do times of the ranks that have a kernel; they give it up
             # to the kernels that are uneven, or that few ranks have.
             kernels = tuple(timed)
-            waiting, having = self.imbalances.parts(kernels, own, points), self.imbalances.part(kernels, points)
-            held = waiting + self.imbalances.left(kernels, own, points)
-            left = 1 - held / np.where(own > 0, own, 1.0) if self.imbalances.held else having
+            mean = self.imbalances.means(kernels, own, points)
             for name in PARTS:
-                each[name][: len(kernels)] *= left
-            each["imbalance"][: len(kernels)] = waiting + (1 - having) * own
+                each[name][: len(kernels)] *= mean / np.where(own > 0, own, 1.0)
+            each["imbalance"][: len(kernels)] = self.imbalances.parts(kernels, own, points)
         return each
 
     def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:

@@ -14,6 +14,7 @@ from ranksight.model.application.held_out import KernelLaws
 from ranksight.model.application.imbalances import fit_imbalances
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
+from ranksight.model.application.totals import MEAN, MEAN_OF_ALL, values_of_totals
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.resource.equation import Machine
@@ -46,12 +47,13 @@ def fit_application(
     one of :data:`ranksight.model.resource.equation.EQUATIONS`. `over_ranks`, `cycles_over_ranks`: how times and cycles
     were reduced over ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
-    means = over_ranks == "mean"
+    whose = values_of_totals(experiment, sampled.series) if over_ranks == "max" else ""
+    means = over_ranks == "mean" or whose in (MEAN, MEAN_OF_ALL)
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     units, series = None if steps is None else steps.units, sampled.series
     # What whole units make uneven is another at every number of ranks, and known already.
     by_rank = over_ranks in ("mean", "max") and units is None
-    imbalances = fit_imbalances(experiment, not means, series, **each) if by_rank else None
+    imbalances = fit_imbalances(experiment, not means, series, whose == MEAN_OF_ALL, **each) if by_rank else None
     communication = network = None
     slowest = None
     if machine is not None and imbalances is not None and imbalances.held and cycles_over_ranks == "mean":

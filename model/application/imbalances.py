@@ -2,24 +2,23 @@
 
     r_k = max over ranks T_k / mean over ranks T_k
 
-The program's busiest rank is the busiest of every kernel, of some, or of none: what falls together on one rank,
+The program waits for its slowest rank, which need not be the slowest in any kernel. Each class of ranks has a law of
+its own in every kernel (:mod:`ranksight.model.application.rankclasses`), and the slowest is taken last:
 
-    c = max over ranks sum_k T_k (w_kr / mean w_k - 1) / sum_k T_k (r_k - 1),
+    program's = max over classes c of sum_k m_k rho_kc,    rho_kc = w_kc / mean w_k,
 
-w_kr the work of rank r in kernel k and T_k the mean, is taken from the measurements, and
+w_kc the work of class c in kernel k, and m_k the mean time of all ranks in it. So Amdahl's law of a part that rank 0
+does alone is its own function, whatever the others do. The imbalance, the program's time less sum_k m_k (the inverse of
+POP's load balance), belongs to those kernels in which the slowest class does more than the mean, in proportion.
 
-    imbalance_k = c T_k (r_k - 1),   program's = 1 + c sum_k T_k (r_k - 1) / sum_k T_k
+Where a kernel's time is that of its slowest rank, S_k = r_k m_k, slowest ranks of different kernels are different
+ranks, and where waiting for others is inside of kernels (a halo exchange, an MPI call) what one rank computes longer it
+waits less: the program takes less than the sum of S_k. Of a kernel that n_k of P ranks have alone, T_k their mean, m_k
+is T_k n_k / P; the number of ranks that have a kernel is a line over the ranks: one (what the root does), all, or all
+but one (workers). So one count determines both, and no kernel is uneven in a balanced program.
 
-(the inverse of POP's load balance). Where a kernel's time is that of its slowest rank, S_k = r_k T_k, its mean and its
-imbalance are parts of it; what is left, (1 - c) S_k (1 - 1 / r_k), is no part of the program's time: slowest ranks of
-different kernels are different ranks, and where waiting for others is inside of kernels (a halo exchange, an MPI call)
-what one rank computes longer it waits less, so that c is near 0. Of a kernel that n_k of P ranks have alone, T_k their
-mean, T_k (1 - n_k / P) is lost too; the number of ranks that have a kernel is a line over the ranks: one (what the root
-does), all, or all but one (workers). So one count determines both, and no kernel is uneven in a balanced program.
-
-Both the largest and the mean are functions of their own, as sums of what all ranks do and of what one does besides are
-simpler than their ratio. A kernel whose ranks differ by less than a twentieth everywhere is even; the most uneven one
-is kept all the same, so that an even program is known as one.
+A kernel whose ranks differ little everywhere is even, by less than a twentieth in their times; the most uneven one is
+kept all the same, so that an even program is known as one.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import working
+from ranksight.core.metrics import metric
 from ranksight.model import priors
-from ranksight.model.fitting.fitted import Fitted
-from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.application.rankclasses import CLASSES, WORKS, RankClasses, by_rank, fit_classes, works
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -48,13 +47,19 @@ if TYPE_CHECKING:
 Tables = Mapping[str, "list[tuple[Run, pd.DataFrame]]"]
 
 UNEVEN = 1.05
-"""Largest over mean from which a kernel is uneven."""
+"""Largest over mean from which a kernel is uneven by its times."""
+UNEVEN_COUNTS = 1.005
+"""The same by its instructions, which do not scatter: a part that one rank does alone is small where it is found."""
 FEWEST = 3
 """Configurations of two ranks or more needed to extrapolate an imbalance."""
 COVERED = 0.9
 """Part of the program's time that kernels counted rank by rank must have for their imbalance to be the program's."""
+HEAVY = 0.01
+"""Part of the program's time from which on :data:`UNEVEN_COUNTS` holds for a kernel."""
+SLIGHT = 0.005
+"""Part of the program's time by which a slowest rank has to exceed the mean to be followed."""
 APART = 0.9
-"""c up to which kernels are reported to have slowest ranks of their own."""
+"""Part of the kernels' imbalances that falls on one rank, up to which kernels have slowest ranks of their own."""
 MEASURES = ("instructions", "cycles", "time")
 """Metrics that measure a rank's work in a kernel, the steadiest first."""
 
@@ -63,51 +68,19 @@ MEASURES = ("instructions", "cycles", "time")
 class Imbalances(Stored):
     """Ratios of the uneven kernels."""
 
-    fitted: Fitted  # work of the busiest rank of each of K uneven kernels, then that of the mean rank
+    classes: RankClasses  # of K uneven kernels
     seen: Array  # (K, 2): smallest and largest ratio measured
     held: bool  # whether the kernels' times are those of their slowest ranks, and hold the imbalance
-    together: float = 1.0  # c, the part of the kernels' imbalances that falls on one rank
+    together: float = 1.0
+    """The part of the kernels' imbalances that fell on one rank, the median over runs: near 0 where kernels hold the
+    waiting for others."""
     having: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Ranks that have a kernel which not all have, ``first + slope x ranks``."""
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """The uneven kernels."""
-        return self.fitted.kernels[: len(self.seen)]
-
-    def ratios(self, points: Array) -> Array:
-        """r_k of the uneven kernels at `points` (k, m), (K, k); 1 on one rank.
-
-        A ratio without a prediction stays the largest seen. A predicted one changes by at most the change that was
-        seen, or by as much more as even the interval's nearer end says; no rank does more than all.
-        """
-        said = self.fitted.predict(points)
-        low, high = self.seen[:, :1], self.seen[:, 1:]
-        spare = high / low
-        most, mean = np.split(said.value, 2)
-        # What leaves both open, as domains that fill, divides out: how wide each is says nothing of their ratio.
-        predicted = np.isin(said.status, (forecast.OK, forecast.WIDE, forecast.DISAGREE, forecast.TURN))
-        known = predicted.reshape(2, len(self.seen), -1).all(axis=0) & (mean > 0)
-        ratio = most / np.where(known, mean, 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            (most_low, mean_low), (most_high, mean_high) = np.split(said.lower, 2), np.split(said.upper, 2)
-            bottom, top = np.fmin(low / spare, most_high / mean_low), np.fmax(high * spare, most_low / mean_high)
-        value = np.where(known & np.isfinite(ratio), np.clip(ratio, bottom, top), high)
-        ranks = points[:, self.fitted.parameters.index("ranks")]
-        return np.clip(value, 1.0, np.maximum(ranks, 1.0))
-
-    def parts(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """Seconds of each kernel that are waiting for the busiest rank, (K, k).
-
-        `times` (K, k): their predicted times. `points` (k, m).
-        """
-        return np.asarray(self.together * self._beyond(kernels, times, points))
-
-    def left(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """Seconds of each kernel's slowest rank that are no part of the program's time, (K, k); 0 of means."""
-        if not self.held:
-            return np.zeros_like(times)
-        return np.asarray((1 - self.together) * self._beyond(kernels, times, points))
+        return self.classes.kernels
 
     def remark(self) -> str:
         """What is to be known of kernels whose times are no sum."""
@@ -115,10 +88,52 @@ class Imbalances(Stored):
             return ""
         return "kernels' times are those of their slowest ranks, which differ: the program takes less than their sum"
 
-    def _beyond(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """What the busiest rank of each kernel has over the mean of all, (K, k)."""
-        ratio = self.of(kernels, points)
-        return np.asarray(times * ((1 - 1 / ratio) if self.held else (ratio - 1)))
+    def means(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
+        """Seconds of each kernel on the mean of all ranks, (K, k); `times` (K, k) are the predicted ones."""
+        return np.asarray(times / self.of(kernels, points) if self.held else times * self.among(kernels, points))
+
+    def parts(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
+        """Seconds of each kernel that are waiting for the program's slowest rank, (K, k); see :meth:`means`."""
+        each, mean = self._seconds(kernels, times, points)[0], self.means(kernels, times, points)
+        total = each.sum(axis=1)
+        slowest = np.take_along_axis(each, total.argmax(axis=0)[None, None], axis=0)[0]
+        beyond = np.maximum(slowest - mean, 0.0)
+        positive = beyond.sum(axis=0)
+        left = np.maximum(total.max(axis=0) - mean.sum(axis=0), 0.0)
+        return np.asarray(beyond * np.divide(left, positive, out=np.zeros_like(left), where=positive > 0))
+
+    def program(
+        self, kernels: tuple[str, ...], times: Array, points: Array, level: float
+    ) -> tuple[Array, Array, Array]:
+        """The program's slowest rank over the sum of the kernels' `times`, with the ends of its interval, each (k,)."""
+        total = times.sum(axis=0)
+        mean = self.means(kernels, times, points).sum(axis=0)
+        ends = (np.maximum(each.sum(axis=1).max(axis=0), mean) for each in self._seconds(kernels, times, points, level))
+        value, low, high = (np.where(total > 0, end / np.where(total > 0, total, 1.0), 1.0) for end in ends)
+        return value, low, high
+
+    def slowest_class(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[str, ...]:
+        """The class of ranks that the program waits for at each of k configurations."""
+        total = self._seconds(kernels, times, points)[0].sum(axis=1)
+        return tuple(CLASSES[at] for at in total.argmax(axis=0))
+
+    def _seconds(
+        self, kernels: tuple[str, ...], times: Array, points: Array, level: float = 0.9
+    ) -> tuple[Array, Array, Array]:
+        """Seconds of each class of ranks in each kernel, (C, K, k), with the ends of their interval; 0 without ranks
+        of the class."""
+        here, there = self._uneven(kernels)
+        ranks = np.maximum(points[:, self.classes.fitted.parameters.index("ranks")], 1.0)
+        # Not even two ranks have others than the first and the last.
+        present = (np.arange(1, len(CLASSES) + 1)[:, None] <= ranks)[:, None]
+        ratio = self.of(kernels, points) if self.held else np.ones_like(times)
+        found = []
+        for end in self.classes.ratios(points, level):
+            each = np.repeat(ratio[None], len(CLASSES), axis=0)
+            each[:, here] = end[: len(CLASSES), there]
+            found.append(np.where(present, times / ratio * each, 0.0))
+        value, low, high = found
+        return value, low, high
 
     def part(self, kernels: tuple[str, ...], points: Array) -> Array:
         """The part of all ranks that have each kernel, (K, k); 1 where times hold the imbalance, as they hold this."""
@@ -126,16 +141,9 @@ class Imbalances(Stored):
 
     def among(self, kernels: tuple[str, ...], points: Array) -> Array:
         """The part of all ranks that have each kernel, (K, k), whatever times hold."""
-        ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
+        ranks = np.maximum(points[:, self.classes.fitted.parameters.index("ranks")], 1.0)
         first, slope = np.array([self.having.get(kernel, (0.0, 1.0)) for kernel in kernels]).reshape(-1, 2).T
         return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
-
-    def program(self, kernels: tuple[str, ...], times: Array, points: Array) -> Array:
-        """The program's busiest rank over the sum of the kernels' times, (k,): 1 and more where these are means, 1 and
-        less where they are those of slowest ranks."""
-        total = times.sum(axis=0)
-        more = -self.left(kernels, times, points) if self.held else self.parts(kernels, times, points)
-        return np.asarray(1 + more.sum(axis=0) / np.where(total > 0, total, 1.0))
 
     def reaching(self, kernels: tuple[str, ...], points: Array, level: float) -> tuple[Array, Array]:
         """:meth:`slowest` of any kernels, and how far the logarithm of each may be off, (len(kernels), k) each.
@@ -147,7 +155,8 @@ class Imbalances(Stored):
         whole, z = every[here], float(special.ndtri((1 + level) / 2))
         beyond = np.log(whole / np.clip(whole, *np.moveaxis(self.seen[there], 1, 0)[:, :, None]))
         beyond = np.where(among[here] < 1, 0.0, beyond)  # who has it is no matter of how much
-        ends, x = (np.log(np.maximum(each, 1e-300)) for each in (self.fitted.trained[there], points))
+        trained = self.classes.fitted.trained[there]
+        ends, x = (np.log(np.maximum(each, 1e-300)) for each in (trained, points))
         out = np.maximum(np.maximum(x - ends[:, None, :, 1], ends[:, None, :, 0] - x), 0.0)
         drift = priors.DRIFT * np.sqrt((out**2).sum(axis=2))
         reach = np.zeros_like(every)
@@ -163,12 +172,19 @@ class Imbalances(Stored):
         return np.maximum(ratio * among if self.held else ratio, 1.0)
 
     def of(self, kernels: tuple[str, ...], points: Array) -> Array:
-        """r_k of any kernels, 1 of the even ones, (len(kernels), k)."""
+        """r_k of any kernels, 1 of the even ones, (len(kernels), k): the largest of any class over the mean."""
         ratio = np.ones((len(kernels), len(points)))
         here, there = self._uneven(kernels)
         if len(here):
-            ratio[here] = self.ratios(points)[there]
+            ratio[here] = np.maximum(self.classes.ratios(points)[0].max(axis=0)[there], 1.0)
         return ratio
+
+    def over_mean(self, kernels: tuple[str, ...], points: Array) -> Array:
+        """Work of the busiest rank of any kernels over the mean of all ranks, (len(kernels), k); NaN of even ones."""
+        found = np.full((len(kernels), len(points)), np.nan)
+        here, _ = self._uneven(kernels)
+        found[here] = (self.of(kernels, points) / self.part(kernels, points))[here]
+        return found
 
     def _uneven(self, kernels: tuple[str, ...]) -> tuple[Index, Index]:
         """Which of any kernels are uneven, and their rows here."""
@@ -178,97 +194,124 @@ class Imbalances(Stored):
         return here, there
 
     def _fits(self) -> bool:
-        fitted, seen = self.fitted, self.seen
+        seen = self.seen
         return (
             0 <= self.together <= 1
             and bool(np.isfinite(list(self.having.values())).all())
-            and "ranks" in fitted.parameters
-            and seen.shape == (len(fitted) // 2, 2)
-            and fitted.kernels == 2 * fitted.kernels[: len(seen)]
+            and seen.shape == (len(self.kernels), 2)
             and bool((seen >= 1).all() and (seen < np.inf).all() and (seen[:, 0] <= seen[:, 1]).all())
         )
 
 
-def fit_imbalances(experiment: Experiment, held: bool, times: Series, **settings: Any) -> Imbalances | None:
+def fit_imbalances(
+    experiment: Experiment, held: bool, times: Series, every: bool = False, **settings: Any
+) -> Imbalances | None:
     """Learn the imbalance of each uneven kernel; None where ranks were not measured one by one.
 
     `held`: whether the kernels' times are those of their slowest ranks: these give the imbalance then, as it is a part
-    of them; otherwise the steadiest of :data:`MEASURES` does. `times`: with the kernels' times, by which their
-    imbalances weigh. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    of them, where they are known by rank; otherwise the steadiest of :data:`MEASURES` does. `times`: with the kernels'
+    times, by which their imbalances weigh. `every`: whether means are over all ranks, and not over those that have a
+    kernel. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     if "ranks" not in experiment.parameters:
         return None
-    found: dict[tuple[str, str], dict[tuple[float, ...], list[tuple[float, float]]]] = {}
-    tables = {name: _by_rank(experiment, name) for name in (("time",) if held else MEASURES)}
+    at = experiment.parameters.index("ranks")
+    timed = _by_rank(experiment, "time") if held else []
+    tables = {"time": timed} if timed else {name: _by_rank(experiment, name) for name in MEASURES}
+    weights = _weights(times)
+    found: dict[tuple[str, str], dict[tuple[float, ...], list[Array]]] = {}
+    shares = []
     for name, several in tables.items():
         for run, table in several:
-            point = tuple(float(run.configuration[parameter]) for parameter in experiment.parameters)
-            for kernel, pair in _measured(run, table, every=held).items():
-                found.setdefault((kernel, name), {}).setdefault(point, []).append(pair)
+            point, ranks = run.point(experiment.parameters), int(run.configuration["ranks"])
+            kernels = tuple(map(str, table.columns))
+            weight = np.array([weights.get(point, {}).get(kernel, 0.0) for kernel in kernels])
+            having = None if every or held else np.asarray(table.count(), dtype=np.float64)
+            each = works(by_rank(table, ranks), weight, having)
+            if ranks > 1:
+                shares.append(_together(each, weight, held))
+            for kernel, cells in zip(kernels, each.T, strict=True):
+                if cells[0] > 0:
+                    found.setdefault((kernel, name), {}).setdefault(point, []).append(cells)
     measured: dict[tuple[str, str], dict[tuple[float, ...], Array]] = {}
     for name in MEASURES:
-        for kernel, cells in ((kernel, cells) for (kernel, other), cells in found.items() if other == name):
-            if len(cells) >= FEWEST and kernel not in {key for key, _ in measured}:
-                measured[kernel, name] = {point: np.median(pairs, axis=0) for point, pairs in cells.items()}
+        for kernel, points in ((kernel, points) for (kernel, other), points in found.items() if other == name):
+            several_ranks = sum(point[at] > 1 for point in points)
+            if several_ranks >= FEWEST and kernel not in {key for key, _ in measured}:
+                measured[kernel, name] = {point: np.median(several, axis=0) for point, several in points.items()}
     if not measured:
         return None
-    weights = _weights(times)
-    counted = sum(weights.get(kernel, 0.0) for kernel, _ in measured)
-    if not held and counted < COVERED * sum(weights.values()):
+    mean = {kernel: sum(each.get(kernel, 0.0) for each in weights.values()) for kernel in _names(weights)}
+    if not held and sum(mean.get(kernel, 0.0) for kernel, _ in measured) < COVERED * sum(mean.values()):
         return None
-    ratios = {key: max(most / mean for most, mean in cells.values()) for key, cells in measured.items()}
-    least = min(UNEVEN, max(ratios.values()))
-    measured = {key: cells for key, cells in measured.items() if ratios[key] >= least}
-    points = sorted({point for cells in measured.values() for point in cells})
-    none = np.full(2, np.nan)
-    values = np.array([[cells.get(point, none) for point in points] for cells in measured.values()])
-    ratio = values[..., 0] / values[..., 1]
+    alone = {} if every else _having(tables)
+    chosen = _uneven_ones(measured, weights, alone, held)
+    places = sorted({point for key in chosen for point in measured[key]})
+    none = np.full(len(WORKS), np.nan)
+    values = np.array([[measured[key].get(point, none) for point in places] for key in chosen])
+    values = np.moveaxis(values, 2, 0)
+    ratio = np.fmax.reduce(values[1:], axis=0) / np.where(np.array(places)[:, at] > 1, values[0], np.nan)
     seen = np.maximum(np.stack([np.nanmin(ratio, axis=1), np.nanmax(ratio, axis=1)], axis=1), 1.0)
-    kernels, names = zip(*measured, strict=True)
-    both = np.concatenate([values[..., 0], values[..., 1]])[:, :, None]
-    series = Series(experiment.parameters, np.array(points), both, 2 * kernels, 2 * names)
-    together = _slowest_together(tables["time"], measured) if held else _together(tables, measured, weights)
-    return Imbalances(fit_varied(series, **settings), seen, held, together, _having(tables))
+    classes = fit_classes(experiment.parameters, np.array(places), values, tuple(chosen), **settings)
+    known = [share for share in shares if share == share]
+    together = float(np.clip(np.median(known), 0.0, 1.0)) if known else 1.0
+    return Imbalances(classes, seen, held, together, alone)
 
 
-def _weights(series: Series) -> dict[str, float]:
-    """Mean time of each kernel over the configurations."""
+def _weights(series: Series) -> dict[tuple[float, ...], dict[str, float]]:
+    """Time of each kernel at each configuration."""
     mine = [at for at, (kernel, name) in enumerate(series.keys) if name == "time" and kernel != WHOLE]
-    mean = np.nan_to_num(reduce(series.values[mine], "median", axis=2)).mean(axis=1)
-    return {series.kernels[at]: float(value) for at, value in zip(mine, mean, strict=True)}
+    values = np.nan_to_num(reduce(series.values[mine], "median", axis=2))
+    names = [series.kernels[at] for at in mine]
+    return {
+        tuple(point): dict(zip(names, map(float, times), strict=True))
+        for point, times in zip(series.points.tolist(), values.T, strict=True)
+    }
 
 
-def _together(tables: Tables, measured: Collection[tuple[str, str]], weights: Mapping[str, float]) -> float:
-    """The part of the kernels' imbalances that falls on one rank: c, the median over runs; 1 where no run has all."""
-    import pandas as pd
-
-    by_run: dict[str, list[pd.DataFrame]] = {}
-    for name in dict.fromkeys(name for _, name in measured):
-        for run, table in tables[name]:
-            mine = [kernel for kernel, other in measured if other == name and kernel in table]
-            by_run.setdefault(run.id, []).append(table[mine])
-    found = []
-    for columns in by_run.values():
-        if sum(each.shape[1] for each in columns) < len(measured):
-            continue
-        work = pd.concat(columns, axis=1)
-        beyond = (work / work.mean() - 1).fillna(0.0) * [weights.get(str(kernel), 0.0) for kernel in work]
-        if (most := float(beyond.max().clip(lower=0.0).sum())) > 0:
-            found.append(float(beyond.sum(axis=1).max()) / most)
-    return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
+def _names(weights: Mapping[tuple[float, ...], Mapping[str, float]]) -> list[str]:
+    return list(dict.fromkeys(kernel for each in weights.values() for kernel in each))
 
 
-def _slowest_together(tables: list[tuple[Run, pd.DataFrame]], measured: Collection[tuple[str, str]]) -> float:
-    """c of times of slowest ranks, the median over runs: with it, their sum is the program's busiest rank's time."""
-    uneven = [kernel for kernel, _ in measured]
-    found = []
-    for _, table in tables:
-        times = table.fillna(0.0)
-        beyond = times.max() - times.mean()
-        most = float(beyond[[kernel for kernel in uneven if kernel in times]].sum())
-        if most > 0:
-            found.append(1 - (float(times.max().sum()) - float(times.sum(axis=1).max())) / most)
-    return float(np.clip(np.median(found), 0.0, 1.0)) if found else 1.0
+def _uneven_ones(
+    measured: Mapping[tuple[str, str], Mapping[tuple[float, ...], Array]],
+    weights: Mapping[tuple[float, ...], Mapping[str, float]],
+    having: Collection[str],
+    held: bool,
+) -> list[tuple[str, str]]:
+    """Kernels, each with its metric, that are uneven, or that not all ranks have; the most uneven one at least.
+
+    Of kernels that take :data:`HEAVY` of the time counts are followed that differ by less than times have to. Where
+    times are those of slowest ranks they are a program's time only less what they are apart, so that those count too
+    which are less uneven and take much.
+    """
+    ratios: dict[tuple[str, str], float] = {}
+    followed: set[tuple[str, str]] = set()
+    for key, cells in measured.items():
+        counted = metric(key[1]).kind == "requirement"
+        for point, each in cells.items():
+            ratio = max(float(np.nanmax(each[1:]) / each[0]), 1.0)
+            ratios[key] = max(ratio, ratios.get(key, 1.0))
+            times = weights.get(point, {})
+            share = times.get(key[0], 0.0) / (sum(times.values()) or 1.0)
+            if (held and share * (1 - 1 / ratio) > SLIGHT) or (counted and ratio >= UNEVEN_COUNTS and share >= HEAVY):
+                followed.add(key)
+    least = min(UNEVEN, max(ratios.values()))
+    return [key for key, ratio in ratios.items() if ratio >= least or key in followed or key[0] in having]
+
+
+def _together(works_of: Array, weights: Array, held: bool) -> float:
+    """The part of the kernels' imbalances that falls on one rank in a run; NaN where there is none.
+
+    `works_of` (5, K): :data:`ranksight.model.application.rankclasses.WORKS`. `weights` (K,): the kernels' times.
+    """
+    most = np.fmax.reduce(works_of[1:], axis=0)
+    scale = np.divide(weights, most if held else works_of[0], out=np.zeros_like(most), where=works_of[0] > 0)
+    total = float((np.maximum(most - works_of[0], 0.0) * scale).sum())
+    if not total > 0:
+        return float("nan")
+    beyond = np.nansum((works_of[1 : 1 + len(CLASSES)] - works_of[0]) * scale, axis=1)
+    return float(beyond.max()) / total
 
 
 def _having(tables: Tables) -> dict[str, tuple[float, float]]:
@@ -278,7 +321,7 @@ def _having(tables: Tables) -> dict[str, tuple[float, float]]:
     for several in tables.values():
         mine: set[str] = set()
         for run, table in several:
-            for kernel, count in table.count().items():
+            for kernel, count in table.count().items() if run.configuration["ranks"] > 1 else ():
                 if count and kernel not in seen:
                     ranks, counts = found.setdefault(str(kernel), ([], []))
                     ranks.append(float(run.configuration["ranks"]))
@@ -298,7 +341,8 @@ def _having(tables: Tables) -> dict[str, tuple[float, float]]:
 
 
 def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]]:
-    """A metric by rank (rows) and kernel (columns) of each run of two ranks or more; not of sampled values."""
+    """A metric by rank (rows) and kernel (columns) of each run whose ranks were measured one by one; not of sampled
+    values. Runs of one rank are among them where others have several."""
     found = []
     for run in experiment.runs:
         held = None if run.sampled(name) else experiment.arrays(run)
@@ -308,23 +352,12 @@ def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]
         own &= (held.rank != ALL_RANKS) & ~np.isnan(held.values[name])
         if (rows := working(run, held)) is not None:
             own &= rows
-        if len(np.unique(held.rank[own])) < 2:
+        if len(np.unique(held.rank[own])) < min(2, run.configuration["ranks"]):
             continue
-        import pandas as pd  # which runs of one rank do without
+        import pandas as pd
 
         kernels = pd.Categorical.from_codes(held.code[own], dtype=pd.CategoricalDtype(list(held.kernels)))
         table = pd.DataFrame({"kernel": kernels, "rank": held.rank[own], name: held.values[name][own]})
         pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
         found.append((run, pivot))
-    return found
-
-
-def _measured(run: Run, table: pd.DataFrame, every: bool) -> dict[str, tuple[float, float]]:
-    """Largest and mean of a metric, by kernel, in a run.
-
-    The mean is over all ranks, those without the kernel too, where `every`; else over those that have it.
-    """
-    most, total, count = table.max(), table.sum(), table.count()
-    mean = total / (float(run.configuration["ranks"]) if every else count)
-    pairs = zip(table.columns, most.tolist(), mean.tolist(), strict=True)
-    return {str(kernel): (most, average) for kernel, most, average in pairs if average > 0}
+    return found if any(len(table) > 1 for _, table in found) else []

@@ -16,6 +16,7 @@ What the paper leaves open is settled so:
 - Values that fall where nothing of the kind is expected, as work divided among the ranks does where ``O(log p)`` is the
   most that is allowed, have the ruler of ``1/p`` next to their own: rising terms alone meet them with sums that cancel,
   and seem to grow.
+- A loop over all ranks is the most usual fault: ``p`` and ``p log p`` are in every space, whatever is expected.
 - Several parameters: all products of their terms.
 """
 
@@ -39,6 +40,8 @@ MOST = 5000
 ZERO, UNIT = Fraction(0), Fraction(1)
 DIVIDED = Order(power=-UNIT)
 """Work that is divided."""
+ALWAYS = (Order(power=UNIT), Order(power=UNIT, log=UNIT))
+"""Terms of every generated ruler: a loop over all ranks, and one with a tree in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +141,8 @@ def terms(
 
 
 def _generated(expected: Order, depth: int, falls: bool) -> tuple[Order, ...]:
-    """The terms of a generated ruler, with those of what falls where values do."""
-    return tuple(sorted({*ruler(expected, depth), *(ruler(DIVIDED, depth) if falls else ())}))
+    """The terms of a generated ruler, with those of what falls where values do, and :data:`ALWAYS`."""
+    return tuple(sorted({*ruler(expected, depth), *(ruler(DIVIDED, depth) if falls else ()), *ALWAYS}))
 
 
 def wider(
@@ -178,14 +181,17 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
     """What the engine searches: a constant, every term with a constant and alone, and a constant with two terms.
 
     Pairs are of any two terms of one parameter; of several parameters, of `expectation` and any other, as there are too
-    many. They are rarer than single terms by :data:`priors.FORMS["more"]`.
+    many. They are rarer than single terms by :data:`priors.FORMS["more"]`, and terms of :data:`ALWAYS` that grow faster
+    than the ruler around `expectation` by :data:`priors.RARE_TERM`.
     """
     one: tuple[Factor, ...] = (ONE,) * len(parameters)
-    listed = [growth.factors(parameters) for growth in growths if growth.orders]
+    offered = [growth for growth in growths if growth.orders]
+    listed = [growth.factors(parameters) for growth in offered]
     forms: list[tuple[tuple[Factor, ...], ...]] = [(one,)]
-    for factors in listed:
+    prior = [0.0]
+    for growth, factors in zip(offered, listed, strict=True):
         forms += [(one, factors), (factors,)]
-    prior = [0.0] * len(forms)
+        prior += [priors.RARE_TERM if expectation is not None and _rare(growth, expectation) else 0.0] * 2
     pairs: Iterable[tuple[tuple[Factor, ...], ...]] = ()
     if len(parameters) == 1:
         pairs = itertools.combinations(listed, 2)
@@ -194,6 +200,11 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
         pairs = ((expected, factors) for factors in listed if factors != expected)
     both = [(one, *pair) for pair in pairs]
     return Listed(hypotheses([*forms, *both], [*prior, *[priors.FORMS["more"]] * len(both)]))
+
+
+def _rare(growth: Growth, expectation: Growth) -> bool:
+    """Whether a term is there only because it is always offered."""
+    return any(order in ALWAYS and order > ruler(expectation[name])[-1] for name, order in growth.orders)
 
 
 def stated(growth: Growth, parameters: Sequence[str]) -> Listed:

@@ -27,6 +27,7 @@ from ranksight.comm.patterns.grid import MOST_DIMENSIONS, Cartesian
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.units import some_of
+from ranksight.core.valuerules import infer
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients
@@ -35,8 +36,8 @@ from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
 TERMS = 1 + MOST_DIMENSIONS
-CANDIDATES = (*range(2, 33), 36, 48, 49, 54, 60, 64, 72, 96, 100, 125)
-"""Numbers of ranks that are tried for the run that decides."""
+FARTHEST = 512.0
+"""Ranks up to which runs are tried that may decide."""
 MOST = 0.98
 """Share of what the best run separates from which on a smaller one is named."""
 APART = 1e-2
@@ -195,10 +196,17 @@ class Neighbours(Stored, Keyed):
         return found
 
     def _deciding(self, point: Array, asked: Ints, rows: Index) -> int | None:
-        """The fewest ranks, not measured, whose run separates nearly all of the grids that differ at those asked."""
-        tried = np.array([p for p in CANDIDATES if p not in self.measured], dtype=np.float64)
+        """The fewest ranks, not measured, whose run separates nearly all of the grids that differ at those asked.
+
+        They follow the rule of the ranks measured, as the program may refuse others, up to those asked.
+        """
+        column = self.parameters.index("ranks")
+        ruled = infer(np.array(self.measured)).values(2.0, min(FARTHEST, float(point[:, column].max())))
+        tried = np.setdiff1d(ruled, self.measured)
+        if not len(tried):
+            return None
         points = np.repeat(point, len(tried), axis=0)
-        points[:, self.parameters.index("ranks")] = tried
+        points[:, column] = tried
         shown = self._labels(points)[rows]
         share = np.ones(len(tried))
         for row, labels, weight in zip(asked, shown, self.weight[rows], strict=True):

@@ -26,7 +26,7 @@ REASONS = (
     "no function that fits stays above zero at this configuration",
     "the function has no value at this configuration",
     "{parameter} took one value in the measurements",
-    "0 samples: time assumed from the program's mean CPI; run longer (--reps, more steps)",
+    "0 samples: time assumed from the program's mean CPI; run longer (more steps, --reps)",
     "few samples, {samples} a configuration, and the interval spans a factor of {factor}: measure "
     "longer runs, or sample more often",
     "with a change of slope beyond the runs the interval spans a factor of {factor}, without one {alone}",

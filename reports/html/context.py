@@ -12,15 +12,12 @@ import numpy as np
 
 from ranksight.analysis.expectations.checking import Result, check
 from ranksight.analysis.expectations.document import Study
-from ranksight.analysis.planning.candidates import candidates, cores_of
-from ranksight.analysis.planning.choice import Choice, choose_runs
+from ranksight.analysis.planning.choice import Choice, plan
 from ranksight.analysis.planning.cost import Cost, cost_of
-from ranksight.analysis.planning.goal import goal
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.places import places
 from ranksight.model.fitted_model import Model
-from ranksight.model.uncertainty.forecast import WIDEST
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
 from ranksight.reports.ideal import THRESHOLD, Ideal, Loss, Recommended, ideal, losses, recommended
@@ -104,23 +101,16 @@ class Context:
 
     @cached_property
     def plan(self) -> Choice | None:
-        """The runs that would narrow the prediction most, of those that the machine holds; None where nothing can be
-        planned, or where the prediction would stay too wide to be of use after all of them."""
+        """What ``plan`` lists for the target; None where nothing can be planned."""
         sweep, model = self.sweep, self.model
         if not sweep.timed:
             return None
         first = self.experiments[0] if self.experiments else None
         repetitions = 1 if first is None else max((run.repetition for run in first.runs), default=0) + 1
-        target = sweep.points[-1:]
         try:
-            held = None if first is None else cores_of(first)
-            offered = candidates(model.parameters, model.training, target, {}, {}, held)
-            asked = goal(model, target, "time", None, sweep.level)
-            found = choose_runs(asked, offered, cost_of(model, first), most=3, repetitions=repetitions)
+            return plan(model, first, sweep.points[-1:], metric="time", level=sweep.level, repetitions=repetitions)
         except RanksightError:
             return None
-        low, high = float(found.after.lower[0, 0]), float(found.after.upper[0, 0])
-        return found if low > 0 and high <= WIDEST * low else None
 
     @cached_property
     def answer(self) -> str:

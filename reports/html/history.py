@@ -34,7 +34,7 @@ def render(found: History) -> str:
     sections: list[tuple[Part, dict[str, Any]]] = [(Part("changes", "Changes"), _changes(found))]
     figures = _figures(found)
     if figures:
-        sections.append((Part("course", "Times"), {"figures": figures, "count": len(found.points)}))
+        sections.append((Part("course", "Course"), {"figures": figures, "count": len(found.points)}))
     sections.append((Part("series", "Kernels"), _series(found)))
     kernels = list(dict.fromkeys(title(kernel) for kernel, _ in found.keys))
     return put_together(f"History from {whole(names[0])} to {whole(names[-1])}", sections, kernels)
@@ -74,18 +74,27 @@ def _places(found: History, points: set[int]) -> str:
 
 
 def _figures(found: History) -> list[Figure]:
-    """The program's time at some configurations, and the predicted time."""
-    made = []
-    row = found.rows.get((WHOLE, found.timer or ""))
-    if row is not None and np.isfinite(found.value[row]).any():
-        made.append(_measured(found, row))
+    """The metrics that are shown, of the program or the kernel that changed, and the predicted time."""
+    rows = (_row(found, name) for name in found.drawn)
+    made = [_measured(found, row) for row in rows if row is not None]
     if found.target is not None and found.target.ok.any():
         made.append(_predicted(found))
     return made
 
 
+def _row(found: History, name: str) -> int | None:
+    """The program's series of a metric; of a count that the program has not, that of the kernel that changed most."""
+    row = found.rows.get((WHOLE, name))
+    if row is None and name != found.timer:
+        steps = sorted((step for step in found.steps() if step.metric == name), key=lambda step: -abs(step.ratio - 1))
+        row = found.rows[steps[0].kernel, name] if steps else None
+    return row if row is not None and np.isfinite(found.value[row]).any() else None
+
+
 def _measured(found: History, row: int) -> Figure:
     count = len(found.points)
+    kernel, name = found.keys[row]
+    unit = f" ({metric(name).unit})" if metric(name).unit else ""
     shown = spread_over(count, CURVES)
     at = np.arange(len(found.entries))
 
@@ -97,17 +106,18 @@ def _measured(found: History, row: int) -> Figure:
             ax.step(at, level, where="mid", color=colour, linewidth=1.4, label=found.place(point))
             begins = np.flatnonzero(found.begins[row, point])
             ax.plot(begins, level[begins], "D", color=IDEAL, markersize=8, fillstyle="none")
-        _axes(ax, found, f"{found.timer} per rank (s)")
+        _axes(ax, found, f"{name} per rank{unit}")
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
     def text(number: float) -> str:
-        return micro(metric(found.timer or "").format(number)) if number == number else "–"
+        return micro(metric(name).format(number)) if number == number else "–"
 
     hover = [(found.place(point), [text(float(x)) for x in found.value[row, point]]) for point in shown]
     return draw(
-        "history-time",
+        "history-time" if name == found.timer else "history-count",
         plot,
-        f"Time of the program over {len(at)} experiments at {len(shown)} configurations; diamonds are changes",
+        f"{'Time' if name == found.timer else name} of {'the program' if kernel == WHOLE else kernel} over {len(at)} "
+        f"experiments at {len(shown)} configurations; diamonds are changes",
         values=at.astype(float).tolist(),
         rows=hover,
         heads=[whole(entry.name) for entry in found.entries],

@@ -99,6 +99,6 @@ def test_too_little_says_nothing(tmp_path):
 def test_a_damaged_file_is_refused(tmp_path):
     content = json.loads(json.dumps(fit_balance(write(tmp_path / "e"))[0].to_dict()))
     assert Balance.from_dict(content).busiest
-    for damage in ({"busiest": None}, {"seen": [0.5, 1]}, {"fitted": None}, {"seen": "x"}):
+    for damage in ({"busiest": None}, {"classes": {}}, {"seen": [0.5, 1]}, {"fitted": None}, {"seen": "x"}):
         with pytest.raises(InputError):
             Balance.from_dict({**content, **damage})

@@ -177,7 +177,7 @@ def test_a_damaged_description_is_refused(planted: Experiment) -> None:
     assert held is not None
     content = json.loads(json.dumps(held.to_dict()))
     assert Imbalances.from_dict(content).kernels == ("uneven",)
-    for broken in ({"seen": [[2.0, 1.0]]}, {"seen": [[1.0]]}, {"held": 1}, {"fitted": {}}, {"together": 2.0}):
+    for broken in ({"seen": [[2.0, 1.0]]}, {"seen": [[1.0]]}, {"held": 1}, {"classes": {}}, {"together": 2.0}):
         with pytest.raises(InputError):
             Imbalances.from_dict({**content, **broken})
 
@@ -201,9 +201,10 @@ def test_what_one_rank_does_alone_is_lost_once(tmp_path: Path) -> None:
 def test_ranks_that_have_a_kernel_are_a_line_over_the_ranks(tmp_path: Path) -> None:
     made = Experiment.create(tmp_path / "e", "roles", ["ranks"])
     for p in (2, 4, 8):
-        who = [("all", range(p)), ("root", [0]), ("workers", range(1, p))]
+        who = [("all", range(p), 0.01), ("root", [0], 0.02), ("workers", range(1, p), 0.01)]
         frames = [
-            pd.DataFrame({"kernel": name, "rank": [*ranks], "time": 0.01, "instructions": 1e7}) for name, ranks in who
+            pd.DataFrame({"kernel": name, "rank": [*ranks], "time": time, "instructions": 1e9 * time})
+            for name, ranks, time in who
         ]
         made.add(Run({"ranks": p}), pd.concat(frames))
     fit(made, over_ranks={"time": "mean"}).save(tmp_path / "m.json")
@@ -212,11 +213,14 @@ def test_ranks_that_have_a_kernel_are_a_line_over_the_ranks(tmp_path: Path) -> N
     assert expected is not None
     part = expected.part(("all", "root", "workers", "unseen"), np.array([[8.0], [100.0]]))
     assert part == pytest.approx(np.array([[1, 1], [1 / 8, 0.01], [7 / 8, 0.99], [1, 1]]))
-    # Of the root's time all but its share is waited for, in the breakdown as in the diagnosis.
+    # Workers work while the root does: of its time all but what the mean rank does is waited for, in the breakdown as in
+    # the diagnosis.
     broken = model.breakdown(np.array([[100.0]]))
     waiting = dict(zip(broken.kernels, broken.each["imbalance"][:, 0], strict=True))
-    assert waiting["root"] == pytest.approx(0.01 * 0.99, rel=0.02)
+    assert broken.total.value[0] == pytest.approx(0.03, rel=0.02)
+    assert waiting["root"] == pytest.approx(0.02 - 0.01 * 0.99 - 0.02 * 0.01, rel=0.02)
     assert broken.by_kernel.sum(axis=0) == pytest.approx(broken.total.value[0])
     evidence = model.diagnose(ranks=100).evidence
     assert evidence.lost[evidence.kernels.index("root"), -1] == pytest.approx(waiting["root"])
-    assert evidence.computing[evidence.kernels.index("root"), -1] == pytest.approx(0.01, rel=0.02)
+    assert evidence.computing[evidence.kernels.index("root"), -1] == pytest.approx(0.02, rel=0.02)
+    assert evidence.total[-1] == pytest.approx(broken.total.value[0])

@@ -59,7 +59,7 @@ def test_parts_of_older_versions_are_used() -> None:
     times = fourth.predict(ranks=96, size=64, metrics=["time"]).answers
     assert all("counted equation" in answer.evidence for answer in times if answer.kernel)
     messages = Model.load(DATA / "version_4_messages.model.json").predict(ranks=1000, size=24)
-    assert any("trace 27 ranks" in note for note in messages.notes)
+    assert any("trace 64 ranks" in note for note in messages.notes)
 
 
 LISTS: list[Any] = [

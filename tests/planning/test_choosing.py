@@ -94,17 +94,15 @@ def offer(noise: float = 0.05):  # type: ignore[no-untyped-def]
     return model, goal(model, target), offered, price
 
 
-def test_the_cheapest_runs_explore_but_half_of_a_plan_at_most() -> None:
+def test_only_what_never_varied_is_explored_by_half_of_a_plan_at_most() -> None:
+    """Nothing that hardly narrows the interval is proposed where every parameter varied."""
     model, asked, offered, price = offer()
-    cheap = offered[np.argsort(price, kind="stable")]
     rules = {"ranks": Rule("1,2,4,8,16,32"), "size": Rule("8,16,32,64")}
     rich = plan(model, [64, 128], rules=rules, budget=1e4 * price.min(), most=4)
-    made = [list(run.configuration.values()) for run in rich.runs]
-    assert made[:2] == cheap[:2].tolist()
-    assert made[2:]
-    assert made[2] != cheap[2].tolist()
+    assert rich.runs
+    assert not any(run.why.startswith("explores") for run in rich.runs)
     means = Means(price, np.arange(len(price)), 1.5 * price.min() / designs.EXPLORED, 4)
-    assert designs._explored(Prospect(asked, offered, 8), means) == (int(np.argmin(price)),)
+    assert designs._explored(Prospect(asked, offered, 8), means) == ()
 
 
 def test_no_rule_of_thumb_is_expected_to_leave_less() -> None:

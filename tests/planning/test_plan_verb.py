@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.analysis.planning import designs
 from ranksight.cli._continuing import measure_lines, template_of
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
@@ -173,9 +175,11 @@ def test_lines_to_measure_group_what_differs_in_one_parameter() -> None:
 
 
 def test_a_plan_that_costs_more_than_its_target_says_to_run_that(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A target hardly more expensive than what else may be run, and money for more than it: the target is what to measure."""
+    # Runs that hardly help are not planned: some are, whatever they promise.
+    monkeypatch.setattr(designs, "_explored", lambda now, means: tuple(means.left(())[: means.most].tolist()))
     asked = ["plan", str(folder / "heat.exp"), "--ranks", "16", "--size", "48", "--budget", "100"]
     rules = ["--ranks-rule", "1,2,4,8,16", "--size-rule", "40,44,48"]
     assert main([*asked, *rules, "--format", "json"]) == 0
@@ -273,3 +277,32 @@ def test_runs_are_priced_without_their_collectors(tmp_path: Path, capsys: pytest
     text = " ".join(capsys.readouterr().out.split())
     assert "own runs (tracer)" in text
     assert "under simulator and tracer together, the runs made took 51 times as long" in text
+
+
+def test_each_cause_has_what_mends_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Scattering times are to be repeated, the program's growth is to be seen at more ranks; nothing that hardly helps."""
+    asked = ["plan", str(folder / "heat.exp"), "--ranks", "512", "--size", "64"]
+    assert main([*asked, "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    causes = {each["cause"]: each for each in content["remedies"]}
+    assert set(causes) == {"scatter", "scale"}
+    assert causes["scatter"]["text"] == "repeat: --reps 8"
+    assert causes["scale"]["narrowing"] == content["narrowing"]
+    assert causes["scale"]["core_seconds"] == pytest.approx(3600 * content["core_hours"])
+    assert all(each["narrowing"] >= 0.1 for each in causes.values())
+    assert main(asked) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "scatter repeat: --reps 8" in text
+    page = folder / "r.html"
+    assert main(["report", str(folder / "heat.exp.model.json"), "--experiment", str(folder / "heat.exp"), *asked[2:],
+                 "-o", str(page), "--force"]) in (0, 4)  # fmt: skip
+    for each in content["remedies"]:
+        assert f"{each['cause']}: {each['text']}" in page.read_text()
+    assert f"{content['runs'][0]['configuration']['ranks']} ranks" in page.read_text()
+
+
+def test_small_costs_are_in_core_seconds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(folder / "heat.exp"), "--ranks", "64", "--size", "32"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"running the target instead [0-9.]+ core-seconds, budget [0-9.]+ core-seconds", text)
+    assert re.search(r"[0-9.]+ of [0-9.]+ core-seconds, up to [0-9.]+;", text)

@@ -157,7 +157,7 @@ def test_what_is_not_predicted_names_its_reason_and_the_run(model: Model) -> Non
     assert len(found) == len(model.fitted)
     assert found[0].metric == "time"
     assert "too few configurations" in found[0].reason
-    assert found[0].remedy == "measure more values of ranks between 1 and 32"
+    assert found[0].remedy == "measure ranks 32, 64 as well"
 
 
 def test_the_matrix_is_that_of_the_run_with_most_ranks(known: Experiment, fresh: Experiment) -> None:

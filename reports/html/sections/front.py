@@ -12,7 +12,7 @@ from ranksight.reports.answer import loss_words, target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, spread, value
-from ranksight.reports.plans import hours
+from ranksight.reports.plans import hours, remedy_rows, spent, unit_of
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots._axes import micro
 from ranksight.reports.sweep import RANKS, place, sufficient
@@ -56,9 +56,10 @@ def _recommended(context: Context) -> dict[str, str] | None:
             "what": "No rank count",
             "why": f"of those predicted has an efficiency of {percent(context.threshold)} or more.",
         }
-    cost = f"{value(found.seconds, 'time')} and {hours(found.core_hours)} core-hours a run"
+    unit, scale = unit_of(found.core_hours)
+    cost = f"{value(found.seconds, 'time')} and {hours(found.core_hours * scale)} {unit} a run"
     if found.target_hours == found.target_hours and found.ranks != context.sweep.values[-1]:
-        cost += f" ({hours(found.target_hours)} at {context.sweep.places()[-1]})"
+        cost += f" ({hours(found.target_hours * scale)} at {context.sweep.places()[-1]})"
     if context.cost is not None:
         cost += f", from {context.cost.basis}"
     share, there = percent(found.threshold), percent(found.efficiency)
@@ -150,21 +151,25 @@ def _help(context: Context) -> list[dict[str, Any]]:
 
 
 def _next(context: Context) -> dict[str, Any] | None:
-    """The runs that narrow the prediction most for their cost, and the lines that make them; None where none does."""
+    """What narrows the prediction most, as ``plan`` lists it, and the lines that make its runs; None where nothing
+    does."""
     plan = context.plan
-    if plan is None or not plan.runs or plan.settled:
+    if plan is None or not plan.remedies:
         return None
-    configurations = [run.configuration for run in plan.runs]
-    commands = [] if context.commands is None else context.commands(configurations, plan.runs[0].repetitions)
+    configurations = [] if plan.settled else [run.configuration for run in plan.runs]
+    commands = []
+    if configurations and context.commands is not None:
+        commands = context.commands(configurations, plan.runs[0].repetitions)
     now = plan.goal.now
     low, high = float(now.lower[0, 0]), float(now.upper[0, 0])
     return {
         "where": "; ".join(", ".join(place(name, x) for name, x in each.items()) for each in configurations),
         "many": len(configurations) > 1,
-        "hours": hours(plan.core_hours),
+        "cost": spent(plan.core_hours),
         "now": spread((high / low) ** 0.5) if sufficient(context.sweep.total) else "",
-        "interval": spread(float(plan.runs[-1].factor.mean())),
+        "interval": spread(float(plan.runs[-1].factor.mean())) if configurations else "",
         "commands": commands,
+        "remedies": remedy_rows(plan),
     }
 
 

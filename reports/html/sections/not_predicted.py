@@ -8,7 +8,7 @@ from ranksight.core.metrics import metric
 from ranksight.reports.answer import target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.writing import spread, value
-from ranksight.reports.plans import hours, settled
+from ranksight.reports.plans import hours, remedy_rows, settled, spent, unit_of
 from ranksight.reports.sweep import place
 from ranksight.reports.unpredicted import next_run
 
@@ -45,12 +45,14 @@ def _plan(context: Context) -> dict[str, Any] | None:
         "settled": settled(plan),
         "now": _ends(plan.goal.now, unit.name),
         "after": _ends(plan.after, unit.name),
-        "target_cost": hours(plan.target_cost),
+        "target_cost": spent(plan.target_cost, plan.budget),
+        "cost_unit": unit_of(plan.budget)[0],
+        "remedies": remedy_rows(plan),
         "rows": [
             {
                 "where": ", ".join(place(name, x) for name, x in run.configuration.items()),
                 "repetitions": run.repetitions,
-                "hours": hours(run.core_hours),
+                "hours": hours(unit_of(plan.budget)[1] * run.core_hours),
                 "interval": spread(float(run.factor.mean())),
                 "helps": run.helps,
             }
