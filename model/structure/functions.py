@@ -83,15 +83,21 @@ class Functions(Stored):
             answer = choose(answer, given, np.arange(len(self.fitted)), better)
         # Where a law of neighbours would have some rank count less than nothing, or a sum over ranks is not defined,
         # functions know better.
-        for law, unknown in ((self.neighbours, forecast.NOT_POSITIVE), (self.laws, forecast.DOMAIN)):
-            if law is not None:
-                given = law.predict(points, level)
-                answer = choose(answer, given, np.array([self.rows[key] for key in law.keys]), given.status != unknown)
+        if self.neighbours is not None:
+            given, index = self.neighbours.predict(points, level), self._index(self.neighbours.keys)
+            answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
+        if self.laws is not None:
+            index = self._index(self.laws.keys)
+            given = self.laws.among(rows_of(answer, index), points, level)
+            answer = choose(answer, given, index, given.status != forecast.DOMAIN)
         answer = self._limited(self._varied(answer, points), points)
         if self.unserved is None:
             return answer
         fitted = self.fitted
         return self.unserved.opened(answer, self.rows, points, fitted.parameters, fitted.trained, fitted.iterations)
+
+    def _index(self, keys: Sequence[tuple[str, str]]) -> Index:
+        return np.array([self.rows[key] for key in keys], dtype=np.intp)
 
     def _varied(self, answer: Forecast, points: Array) -> Forecast:
         """Nothing is known at another value of a parameter that took one, whatever structure the others have."""
