@@ -66,6 +66,11 @@ class Neighbours(Stored, Keyed):
         return self.grids[int(np.argmax(self.weight.sum(axis=0)))]
 
     @property
+    def open(self) -> bool:
+        """Whether no run had more than two ranks along a dimension: trees and cubes go between the same ranks then."""
+        return max(self.grid.extents(self.measured[-1])) <= 2
+
+    @property
     def exact(self) -> set[tuple[str, str]]:
         """Kernels and metrics that follow the law to rounding on some grid."""
         met = ((self.weight > 0) & (self.residual == 0)).any(axis=1)

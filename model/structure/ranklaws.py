@@ -40,7 +40,7 @@ from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import CLOSE, Found, find_margins
-from ranksight.model.structure.ranksums import by_chance, different, find_costs, on_same_sides
+from ranksight.model.structure.ranksums import Called, by_chance, different, find_costs, on_same_sides
 from ranksight.model.structure.rankterms import RANK_TERMS, SENT_TO, Halo, term_values
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -96,16 +96,24 @@ class RankLaws(Stored, Keyed):
         form = np.ones(shape)
         return Forecast(value, lower, upper, status, reason, form, level)
 
-    def among(self, others: Forecast, points: Array, level: float) -> Forecast:
-        """The forecast of the s series, within whose intervals those of `others` are where sums met by chance."""
+    def among(self, others: Forecast, points: Array, level: float, near: Mask | None = None) -> Forecast:
+        """The forecast of the s series, within whose intervals those of `others` are where sums met by chance.
+
+        `near` (s,): series whose values are those of `others`, laws of neighbours that no run distinguishes from sums.
+        """
         given = self.predict(points, level)
-        doubted = self.chance[:, None] & (given.status != forecast.DOMAIN)
+        apart = given.status == forecast.DOMAIN
+        kept = np.zeros(len(self.kernels), dtype=bool) if near is None else near
+        doubted = (self.chance | kept)[:, None] & ~apart
         lower = np.where(doubted, np.fmin(given.lower, others.lower), given.lower)
         upper = np.where(doubted, np.fmax(given.upper, others.upper), given.upper)
+        value = np.where(kept[:, None], others.value, given.value)
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
-        status, reason = forecast.judged_by_width(factor, given.status, given.reason)
-        return replace(given, lower=lower, upper=upper, status=status, reason=reason)
+        status = np.where(kept[:, None] & ~apart, others.status, given.status)
+        reason = np.where(kept[:, None] & ~apart, others.reason, given.reason)
+        status, reason = forecast.judged_by_width(factor, status, reason)
+        return replace(given, value=value, lower=lower, upper=upper, status=status, reason=reason)
 
     def formula(self, i: int) -> str:
         """The simplest sum of series `i`, as people read it."""
@@ -133,14 +141,14 @@ def fit_rank_laws(
     series: Series,
     names: Collection[tuple[str, str]],
     halos: Mapping[str, Collection[Halo]] | None = None,
-    together: Collection[str] = (),
+    called: Called | None = None,
     **settings: Any,
 ) -> RankLaws | None:
     """Find the sums of laws that series, means over all ranks, follow; None where none does, or too few ranks ran.
 
     `names` (collection of (kernel, metric)): series to look at. `halos` (mapping of str to collection of (dimensions,
-    periodic)): kernels whose messages are known to go to each neighbour on grids, and these grids. `together`: kernels
-    all of whose messages are operations of all ranks. `**settings`: of
+    periodic)): kernels whose messages are known to go to each neighbour on grids, and these grids. `called`: what
+    traces show of their messages. `**settings`: of
     :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
@@ -164,7 +172,7 @@ def fit_rank_laws(
     values[:, :, ranks == 1] = np.where(values[:, :, ranks == 1] > 0, values[:, :, ranks == 1], np.nan)
     wanted = [keys[row] for row in rows]
     cost, kept, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
-    cost = on_same_sides(cost, wanted, together)
+    cost = on_same_sides(cost, wanted, called or Called())
     found, odds = map(list, zip(*map(different, cost, proven, values, kept, itertools.repeat(ranks)), strict=True))
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
     scatter = [0.0] * len(rows)

@@ -7,8 +7,8 @@ ranks left out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -18,7 +18,7 @@ from ranksight.model import priors
 from ranksight.model.plaindata import rounded
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
-from ranksight.model.structure.rankterms import RANK_TERMS, sums, term_values
+from ranksight.model.structure.rankterms import RANK_TERMS, fewest_partners, sums, term_values
 
 FEWEST = 3
 """Numbers of ranks, more than one each, from which sums are looked for."""
@@ -40,6 +40,8 @@ MOST = 2.0**53
 """Totals up to which they are whole numbers to rounding."""
 RARELY = 0.05
 """Number of sums that meet the values by chance up to which none does."""
+NEAR = 0.05
+"""Share of its partners that a rank may have none of, as where a message is empty."""
 LEAST = 1e-3
 """Smallest share of the largest value that a coefficient's odds are of."""
 REGULAR = 1e-9
@@ -85,23 +87,37 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
     return met, kept, proven
 
 
-def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], together: Collection[str]) -> Array:
+@dataclass(frozen=True)
+class Called:
+    """What traces show of the messages of kernels, or of their operations."""
+
+    together: frozenset[str] = frozenset()  # those all of whose messages are operations of all ranks
+    ranks: int = 1  # the most ranks of a run whose partners are known
+    partners: Mapping[str, float] = field(default_factory=dict)  # mean number of ranks that a rank sends to there
+
+
+def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> Array:
     """Costs (s, h) of the sums with what is known of the sides that series may go by.
 
-    Bytes go by the sides of the process grid along which the kernel's messages go, and by none where these are
-    collective operations of all ranks.
+    No messages go to more neighbours than a rank has partners.
+
+    Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
+    4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks.
     """
     terms, every = list(RANK_TERMS.values()), sums()
     sides = [{terms[term].sides for term in one} - {""} for one in every]
     found = cost.copy()
+    fewest = fewest_partners(called.ranks)
+    needed = np.array([max(fewest[term] for term in one) for one in every])
     for row, (kernel, name) in enumerate(keys):
-        if kernel in together:
+        found[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
+        if kernel in called.together:
             found[row, [bool(each) for each in sides]] = np.inf
         elif name != "messages" and (kernel, "messages") in keys:
             calls = cost[keys.index((kernel, "messages"))]
             near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
-            along = set().union(*(sides[h] for h in near))
-            foreign = np.array([bool(along) and not each <= along for each in sides])
+            along = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
+            foreign = np.array([bool(along) and not (each and each <= along) for each in sides])
             found[row] -= np.log(priors.FOREIGN_GRID) * foreign
     return found
 

@@ -210,6 +210,17 @@ SENT_TO: dict[str, Halo] = {
 """Terms of messages that go to each neighbour on a grid, and its kind."""
 
 
+def fewest_partners(ranks: int) -> Array:
+    """Mean number (t,) of ranks that a rank on the grid of each term of :data:`SENT_TO` sends to at least: one way, as
+    waves go, on a domain that ends; zero for other terms."""
+    found = []
+    for name, term in RANK_TERMS.items():
+        sides = dims_create(ranks, term.dimensions)
+        around = prod(3 - 2 / side for side in sides) - 1 if term.text in _ALL_AROUND.values() else 0.0
+        found.append(max(around / 2, sum(1 - 1 / side for side in sides)) if name in SENT_TO else 0.0)
+    return np.array(found)
+
+
 @lru_cache(maxsize=4096)
 def _at(ranks: int) -> tuple[float, ...]:
     sides = {d: dims_create(ranks, d) for d in (1, 2, 3)}

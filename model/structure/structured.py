@@ -18,6 +18,7 @@ from ranksight.model.structure.gridlaw import EXACT, SENT
 from ranksight.model.structure.levels import COUNTS, fit_levels
 from ranksight.model.structure.neighbourfit import Tables, fit_neighbours
 from ranksight.model.structure.ranklaws import fit_rank_laws
+from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.stated import BETWEEN, Stated
 from ranksight.model.structure.unserved import find_unserved
 
@@ -47,11 +48,16 @@ def structured(
     if law is not None:
         law = law.without(exact_keys(series, fitted) - law.exact)
     lawful = set(law.keys) if law is not None else set()
-    sent = {key for key in names - (set() if law is None else law.exact) if key[1] in SENT}
-    together = {kernel for kernel, whole in called.items() if whole}
-    laws = fit_rank_laws(series, sent, None if law is None else law.halos, together, **each)
+    decided = set() if law is None or law.open else law.exact
+    sent = {key for key in names - decided if key[1] in SENT}
+    together = frozenset(kernel for kernel, whole in called.items() if whole)
+    traced, number, irregular = partners(experiment)
+    shown = Called(together, traced, number)
+    laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    return Functions(fitted, fit_levels(series, **each), law, minor, stated, find_unserved(series), laws)
+    scattered = tuple(key for key in keys if key[0] in irregular and key[1] in SENT)
+    levels, unserved = fit_levels(series, **each), find_unserved(series)
+    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, traced if scattered else 1)
 
 
 def collective(experiment: Experiment) -> dict[str, bool]:
@@ -71,6 +77,39 @@ def collective(experiment: Experiment) -> dict[str, bool]:
             elif name in OPERATIONS:
                 whole |= {key: whole.get(key, True) and size == run.configuration["ranks"] for key in keys}
     return {key: yes for key, yes in whole.items() if key not in sending}
+
+
+MANY = 6
+"""Pairs of ranks that show whether their messages are alike."""
+UNLIKE = 0.75
+"""Share of pairs with a length of message of their own from which on data decide them: faces, edges and corners of
+blocks have few lengths, also where sides do not divide evenly."""
+
+
+def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
+    """The most ranks of a run whose partners are known, how many a rank sends to there on average, by kernels and their
+    operations, and which of these have partners that data decide."""
+    most, number, irregular = 1, dict[str, float](), set[str]()
+    runs = [run for run in experiment.runs if "ranks" in run.configuration]
+    for run in sorted(runs, key=lambda run: -run.configuration["ranks"]):
+        ranks = int(run.configuration["ranks"])
+        if ranks < most:
+            break
+        table = experiment.table(run, "peers")
+        if table is None or not {"kernel", "bytes"} <= set(table.columns):
+            continue
+        most = ranks
+        names, kernels = table["operation"].astype(str), table["kernel"].astype(str)
+        sends = np.array([operation_name(name) in SENDS for name in names], dtype=bool)
+        sends &= (table["rank"] != table["peer"]).to_numpy()
+        for keys in (kernels, kernels + BETWEEN + names):
+            links = table.assign(key=keys)[sends].groupby(["key", "rank", "peer"])["bytes"].sum().reset_index()
+            for key, mine in links.groupby("key"):
+                number[str(key)] = len(mine) / ranks
+                lengths = mine.loc[mine["rank"] < mine["peer"], "bytes"]
+                if len(lengths) >= MANY and lengths.nunique() > UNLIKE * len(lengths):
+                    irregular.add(str(key))
+    return most, number, irregular
 
 
 def exact_keys(series: Series, fitted: Fitted) -> set[tuple[str, str]]:

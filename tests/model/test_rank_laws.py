@@ -16,6 +16,7 @@ from ranksight.core.errors import InputError
 from ranksight.model.messages.volumes import Volumes, fit_volumes
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
+from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
 
 
@@ -175,13 +176,27 @@ def test_conjugate_gradients_on_a_grid(ranks: tuple[int, ...]) -> None:
 
 def test_one_rank_that_counts_proves_a_sum() -> None:
     """A reduction of a number for each rank, and of one: 12 p + 40 bytes, on one rank as well."""
-    law = fit_rank_laws(counts({p: (10, 12.0 * p + 40) for p in (1, 2, 4, 8)}), BOTH, together=["cg"])
+    law = fit_rank_laws(counts({p: (10, 12.0 * p + 40) for p in (1, 2, 4, 8)}), BOTH, called=Called(frozenset({"cg"})))
     assert law is not None
     assert not law.chance.any()
     said = law.predict(np.array([[16.0], [65536.0]]))
     row = law.metrics.index("bytes_sent")
     assert said.value[row] == pytest.approx([12 * 16 + 40, 12 * 65536 + 40])
     assert said.upper[row] == pytest.approx(said.lower[row])
+
+
+def test_messages_go_to_no_more_neighbours_than_partners() -> None:
+    """Around a ring every rank sends as often as there are others, to one; 27 neighbours are as many up to 8 ranks."""
+    ring = counts({p: (2 * (p - 1), 800.0 * (p - 1)) for p in (2, 4, 8)})
+    said = {}
+    for name, called in (("unknown", None), ("ring", Called(ranks=8, partners={"cg": 1.0}))):
+        law = fit_rank_laws(ring, BOTH, called=called)
+        assert law is not None
+        row = law.metrics.index("messages")
+        said[name] = law.predict(np.array([[64.0]]))
+        assert said[name].lower[row, 0] <= 126 <= said[name].upper[row, 0] * (1 + 1e-9)
+    assert said["unknown"].lower[row, 0] < 40
+    assert said["ring"].lower[row, 0] == pytest.approx(126)
 
 
 def test_bytes_of_small_units_may_be_met_by_chance() -> None:
