@@ -44,7 +44,6 @@ from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.turnover import turnover
-from ranksight.model.series.uneven import without_uneven
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions
@@ -52,6 +51,7 @@ from ranksight.model.structure.indivisible import indivisible
 from ranksight.model.structure.neighbourfit import dimensions_of
 from ranksight.model.structure.stated import BYTES, Stated
 from ranksight.model.structure.structured import structured
+from ranksight.model.structure.uneven import without_uneven
 from ranksight.model.structure.wholeunits import Staircase, WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load

@@ -106,20 +106,20 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
     """
     terms, every = list(RANK_TERMS.values()), sums()
     sides = [{terms[term].sides for term in one} - {""} for one in every]
-    found = cost.copy()
+    adjusted = cost.copy()
     fewest = fewest_partners(called.ranks)
     needed = np.array([max(fewest[term] for term in one) for one in every])
     for row, (kernel, name) in enumerate(keys):
-        found[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
+        adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
         if kernel in called.together:
-            found[row, [bool(each) for each in sides]] = np.inf
+            adjusted[row, [bool(each) for each in sides]] = np.inf
         elif name != "messages" and (kernel, "messages") in keys:
             calls = cost[keys.index((kernel, "messages"))]
             near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
             along = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
             foreign = np.array([bool(along) and not (each and each <= along) for each in sides])
-            found[row] -= np.log(priors.FOREIGN_GRID) * foreign
-    return found
+            adjusted[row] -= np.log(priors.FOREIGN_GRID) * foreign
+    return adjusted
 
 
 @lru_cache(maxsize=1)
@@ -141,18 +141,18 @@ def different(cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints)
     order = np.argsort(cost, kind="stable")
     near = order[cost[order] <= least + (NEARLY if proven[order[0]] else OPEN)]
     shown = term_values(np.array(SHOWN))
-    found: dict[bytes, tuple[tuple[int, ...], Array]] = {}
+    distinct: dict[bytes, tuple[tuple[int, ...], Array]] = {}
     odds: dict[bytes, float] = {}
     for h in near.tolist():
         one = every[h]
         coefficients = _coefficients(one, values, kept[:, h], decided, ranks)
         there = coefficients[decided] @ shown[list(one)]
         same = rounded(there / np.nanmax(np.abs(values[decided]), axis=1, keepdims=True), 5).tobytes()
-        if same in found or len(found) < RIVALS:
-            found.setdefault(same, (one, coefficients))
+        if same in distinct or len(distinct) < RIVALS:
+            distinct.setdefault(same, (one, coefficients))
             odds[same] = odds.get(same, 0.0) + float(np.exp(least - cost[h]))
-    likely = sorted(found, key=lambda same: -odds[same])
-    return [found[same] for same in likely], np.array([odds[same] for same in likely])
+    likely = sorted(distinct, key=lambda same: -odds[same])
+    return [distinct[same] for same in likely], np.array([odds[same] for same in likely])
 
 
 def by_chance(cost: Array, proven: Mask, values: Array, ranks: Ints) -> bool:

@@ -80,7 +80,7 @@ def collective(experiment: Experiment) -> dict[str, bool]:
 
 
 MANY = 6
-"""Pairs of ranks that show whether their messages are alike."""
+"""Pairs of ranks that show whether their messages have few lengths."""
 UNLIKE = 0.75
 """Share of pairs with a length of message of their own from which on data decide them: faces, edges and corners of
 blocks have few lengths, also where sides do not divide evenly."""
@@ -104,9 +104,9 @@ def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
         sends &= (table["rank"] != table["peer"]).to_numpy()
         for keys in (kernels, kernels + BETWEEN + names):
             links = table.assign(key=keys)[sends].groupby(["key", "rank", "peer"])["bytes"].sum().reset_index()
-            for key, mine in links.groupby("key"):
-                number[str(key)] = len(mine) / ranks
-                lengths = mine.loc[mine["rank"] < mine["peer"], "bytes"]
+            for key, pairs in links.groupby("key"):
+                number[str(key)] = len(pairs) / ranks
+                lengths = pairs.loc[pairs["rank"] < pairs["peer"], "bytes"]
                 if len(lengths) >= MANY and lengths.nunique() > UNLIKE * len(lengths):
                     irregular.add(str(key))
     return most, number, irregular

@@ -46,10 +46,10 @@ def without_uneven(series: Series) -> tuple[Series, str]:
     spinning = np.array([name == "instructions" for name in series.metrics], dtype=bool)
     raised = np.zeros(values.shape, dtype=bool)
     for at in np.flatnonzero(uneven):
-        alike = np.flatnonzero(~uneven & (others == others[at]).all(axis=1))
-        x = series.points[alike, axis]
-        if len(alike) >= LEAST and x.min() < odd[0] <= NEAR * x.max():
-            above = values[:, at] - _expected(np.log(x), values[:, alike], np.log(odd[0]), timed)
+        comparable = np.flatnonzero(~uneven & (others == others[at]).all(axis=1))
+        x = series.points[comparable, axis]
+        if len(comparable) >= LEAST and x.min() < odd[0] <= NEAR * x.max():
+            above = values[:, at] - _expected(np.log(x), values[:, comparable], np.log(odd[0]), timed)
             with np.errstate(invalid="ignore"):
                 raised[:, at] = above > priors.UNEVEN
     raised[[name in SENT for name in series.metrics]] = False
