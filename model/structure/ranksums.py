@@ -249,16 +249,19 @@ class _Solver:
     def solve(self, values: Array) -> tuple[Array, Index]:
         """Costs (r, h) of all sums for values (r, n), infinite where a sum does not meet them, and of the ways to leave
         ranks out the one (r, h) that costs least."""
-        cost = np.full((len(values), len(self.place)), np.inf)
+        cost = np.full((len(self.place), len(values)), np.inf)
         way = np.zeros(cost.shape, dtype=np.intp)
-        scale = np.abs(values).max(axis=1)[:, None, None]
+        scale = np.abs(values).max(axis=1)
         for e in np.argsort(self.cost[0], kind="stable").tolist():
-            found = np.einsum("hqn,rn->rhq", self.inverse[:, e], values)
-            missed = np.abs(np.einsum("hnq,rhq->rhn", self.basis, found) - values[:, None]) * self.kept[e]
+            found = self.inverse[:, e] @ values.T
             # A coefficient of nothing is a term too many, one below nothing none that a program has.
-            met = (missed <= EXACT * scale).all(axis=2) & (found > EXACT * scale).all(axis=2) & self.usable[:, e]
-            share = np.log(np.clip(found / np.where(scale > 0, scale, 1.0), LEAST, 1.0)).sum(axis=2)
-            each = self.cost[:, e] + np.where(self.proves[:, e], 0.0, OPEN + share + self.volume[:, e])
-            better = met & (each < cost)
-            cost, way = np.where(better, each, cost), np.where(better, e, way)
-        return cost, way
+            possible = (found > EXACT * scale).all(axis=1) & self.usable[:, e, None]
+            h = np.flatnonzero(possible.any(axis=1))
+            missed = np.abs(self.basis[h] @ found[h] - values.T) * self.kept[e][:, None]
+            met = possible[h] & (missed <= EXACT * scale).all(axis=1)
+            share = np.log(np.clip(found[h] / np.where(scale > 0, scale, 1.0), LEAST, 1.0)).sum(axis=1)
+            open_cost = np.where(self.proves[h, e, None], 0.0, OPEN + share + self.volume[h, e, None])
+            each = np.where(met, self.cost[h, e, None] + open_cost, np.inf)
+            better = each < cost[h]
+            cost[h], way[h] = np.where(better, each, cost[h]), np.where(better, e, way[h])
+        return cost.T, way.T
