@@ -242,7 +242,8 @@ class _Solver:
         others = costs["fewest ranks"] * ~first + costs["other ranks"] * (left - ~first)
         others += costs["fewest ranks"] * (~kept).sum(axis=1) - costs["fewest ranks"] * left
         varying = np.array([sum(terms[i].name != "1" for i in one) for one in members])
-        cost = (costs["term"] * varying + costs["dimension"] * grid)[:, None] + others[None]
+        single = np.array([sum(terms[i].one_side for i in one) for one in members])
+        cost = (costs["term"] * varying + costs["dimension"] * grid + costs["side"] * single)[:, None] + others[None]
         volume = 0.5 * np.log(np.where(regular, determinant, 1.0))
         return cls(place, basis, inverse, kept, regular & (proves | (left == 0)), proves, volume, cost)
 

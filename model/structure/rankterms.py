@@ -47,6 +47,11 @@ class RankTerm:
         return "" if self.dimensions == 1 else f"{axes} of {self.dimensions}"
 
     @property
+    def one_side(self) -> bool:
+        """Whether it is of one of several sides."""
+        return self.dimensions > 1 and sum(axis in self.text for axis in "xyz") == 1
+
+    @property
     def name(self) -> str:
         """The text with the grid that it is of; model files have this."""
         return self.text if self.dimensions == 1 else f"({self.text} on a {self.dimensions}-d grid)"
