@@ -167,10 +167,13 @@ def by_chance(cost: Array, proven: Mask, values: Array, ranks: Ints) -> bool:
     size = len(sums()[least])
     rate = 1.0
     for row in values[_decided(values, ranks)]:
-        totals = (row * ranks)[np.isfinite(row)]
+        known = np.isfinite(row)
+        totals = (row * ranks)[known]
         whole = totals.max() < MOST and np.abs(totals - np.round(totals)).max() <= EXACT * totals.max()
         unit = np.gcd.reduce(np.round(totals).astype(np.int64)) if whole else 0
-        rate = min(rate, max(unit / totals.max(), EXACT) ** (len(totals) - size))
+        # What repeats says that one side decides, and nothing of how.
+        more = max(len(np.unique(rounded(row[known], 9))) - size, 0)
+        rate = min(rate, max(unit / totals.max(), EXACT) ** more)
     return bool(rate * sum(len(one) == size for one in sums()) > RARELY)
 
 
