@@ -53,6 +53,7 @@ from ranksight.model.structure.indivisible import indivisible
 from ranksight.model.structure.neighbourfit import dimensions_of
 from ranksight.model.structure.stated import BYTES, Stated
 from ranksight.model.structure.structured import structured
+from ranksight.model.structure.uneven import without_uneven
 from ranksight.model.structure.wholeunits import Staircase, WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
@@ -240,7 +241,7 @@ def assemble(
     selection = Selection() if all_kernels else select(experiment, chosen, kept)
     experiment = selection.view(experiment)
     how = means_of_samples(experiment, over_ranks)
-    sampled = _series(experiment, chosen, how, platform, settings.get("iterations"))
+    sampled, uneven = _series(experiment, chosen, how, platform, settings.get("iterations"))
     series = sampled.series
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
@@ -269,7 +270,7 @@ def assemble(
         "turnover": changing,
         "folded": selection.to_dict() if selection.kernels else None,
         "clock": None if counting is None else counting.to_dict(),
-        "notes": [text for text in (times, remark, whole_units, overlap(series), sometimes(series)) if text],
+        "notes": [text for text in (times, remark, whole_units, uneven, overlap(series), sometimes(series)) if text],
         "application": application.to_dict() if application.known else None,
         "contradictions": contradictions(series),
         **{name: OBSERVERS[name](experiment, series, platform, machine) for name in OBSERVERS},
@@ -284,19 +285,21 @@ def _series(
     how: Reduction | Mapping[str, Reduction] | None,
     platform: Platform | None,
     iterations: str | None,
-) -> Sampled:
-    """The series that functions are fitted to; InputError where ranks or iterations are not what they have to be."""
+) -> tuple[Sampled, str]:
+    """The series that functions are fitted to, and the note on values left out; InputError where ranks or iterations
+    are not what they have to be."""
     series = without_sums(series_from_experiment(experiment, metrics, how))
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
     check(iterations, series.parameters, series.points)
     found = with_unsampled(settle(experiment, series))
     found = replace(found, series=with_stalls(found.series, None if platform is None else float(platform.line)))
-    series = found.series
+    series, uneven = without_uneven(found.series)
+    found = replace(found, series=series)
     taken, machine = "sampled" if found.samples else "measured", "an unknown platform"
     where = machine if platform is None else f"platform {platform.name}"
     log("%d series of %d configurations; times are %s, on %s", len(series), len(series.points), taken, where)
-    return found
+    return found, uneven
 
 
 def _completed(

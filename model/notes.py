@@ -8,6 +8,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
+from ranksight.core.units import some_of
 from ranksight.model.fitting.iterations import iterated
 from ranksight.model.resource.contradiction import notes_of
 from ranksight.model.series.computation import THREADS, cores

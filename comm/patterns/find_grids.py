@@ -48,17 +48,26 @@ def cartesian_grids(edge_sets: Sequence[tuple[int, Sent]]) -> dict[Cartesian, fl
             found = dict.fromkeys(fitting, 1.0) | boxes(fitting, wanted, edge_sets)
             break
     found = found or dict.fromkeys(of_domains(wanted, edge_sets), 1.0)
-    return {replace(grid, ring=ring): weight for grid, weight in found.items() for ring in _rings(grid, alone)}
+    return {
+        replace(grid, ring=ring): weight * share
+        for grid, weight in found.items()
+        for ring, share in _rings(grid, alone).items()
+    }
 
 
-def _rings(grid: Cartesian, alone: Mapping[int, bool]) -> tuple[str, ...]:
-    """Choices of :attr:`Cartesian.ring` that fit; `alone` has the runs and whether every rank sends to itself there."""
+COPIED = 0.5
+"""Share of the programs on periodic grids that copy what a rank has for itself: LAMMPS does, CoMD sends it."""
+
+
+def _rings(grid: Cartesian, alone: Mapping[int, bool]) -> dict[str, float]:
+    """Choices of :attr:`Cartesian.ring` that fit, and their weights; `alone` has the runs and whether every rank sends
+    to itself there."""
     if not any(grid.periodic):
-        return RINGS[:1]
+        return {RINGS[0]: 1.0}
     expected = {
         ranks: any(ring and n == 1 for ring, n in zip(grid.periodic, grid.extents(ranks), strict=True))
         for ranks in alone
     }
     if not any(expected.values()):
-        return RINGS
-    return RINGS[2:] if expected == alone else RINGS[:2]
+        return dict.fromkeys(RINGS, 1.0)
+    return {RINGS[2]: 1.0} if expected == alone else dict.fromkeys(RINGS[:2], COPIED)

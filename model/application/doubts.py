@@ -23,8 +23,9 @@ def with_doubts(said: Forecast, points: Array, functions: Functions, held: Messa
     `said` (s, k): of `functions` at `points` (k, m), with the number of ranks among the parameters. `held`: what is
     known of who sends to whom. `training` (n, m): configurations measured.
     """
-    at, law = functions.fitted.parameters.index("ranks"), functions.neighbours
-    lawful = set() if law is None else set(law.keys)
+    at = functions.fitted.parameters.index("ranks")
+    # Their intervals hold what each rule would send.
+    lawful = {key for law in (functions.neighbours, functions.laws) if law is not None for key in law.keys}
     rows = {key: row for key, row in functions.rows.items() if key[1] in SENT and key not in lawful}
     status, reason = said.status.copy(), said.reason.astype(object)
 

@@ -16,7 +16,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.coefficients import Coefficients, certain
-from ranksight.model.structure.functions import choose
+from ranksight.model.structure.functions import choose, rows_of
 from ranksight.model.structure.levels import fit_levels
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
 from ranksight.model.uncertainty import forecast
@@ -58,8 +58,8 @@ class Volumes(Stored):
         if self.functions is not None:
             answer = choose(answer, self.functions.predict(points, self.parameters, level), free, everywhere)
         if self.sums is not None:
-            said = self.sums.predict(points, level)
             rows = np.array([int(number) for number in self.sums.kernels], dtype=np.intp)
+            said = self.sums.among(rows_of(answer, rows), points, level)
             answer = choose(answer, said, rows, said.status != forecast.DOMAIN)
         if not len(lawful):
             return answer

@@ -20,7 +20,7 @@ from ranksight.model import priors
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.problem import pose
 from ranksight.model.search.screening import Screened, screen
-from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses
+from ranksight.model.search.terms import ONE, Factor, Hypotheses, ghosted, hypotheses
 from ranksight.model.series.noise import Location
 
 DIMENSIONS = (1, 2, 3)
@@ -77,6 +77,29 @@ def screen_composites(
             solved.prior,
             np.broadcast_to(choice, (len(solved.residual), len(choice))),
         )
+
+
+def ghost_blocks(factors: tuple[Factor, ...], divisor: int, series: int) -> tuple[Index, Index, Array]:
+    """Blocks of a domain of two or three dimensions that have ghost layers along the sides that are cut.
+
+    The arguments of :func:`ranksight.model.search.chosen.solve` for so many `series` of two parameters, terms as
+    products of `factors`; `divisor` is the axis of the ranks.
+    """
+    place, radix = {factor: 1 + at for at, factor in enumerate(factors)}, len(factors) + 1
+    terms, members, prior = [0], [], []
+    for d in (2, 3):
+        layers = ((-1.0, 0.0, 0.0), *ghosted(d))
+        start = len(terms)
+        for along, extent in zip(layers, range(d, -1, -1), strict=True):
+            other = place[float(extent), 0.0, 0.0] if extent else 0
+            terms.append(place[along] * radix**divisor + other * radix ** (1 - divisor))
+        every = list(range(start, len(terms)))
+        members += [every, [0, *every]]
+        prior += [priors.FORMS["more"] + priors.FORMS["process grid"]] * 2
+    width = max(map(len, members))
+    table = np.array([row + [-1] * (width - len(row)) for row in members], dtype=np.intp)
+    choice = np.ascontiguousarray(np.broadcast_to(np.array(terms, dtype=np.intp), (series, len(terms))))
+    return choice, table, np.array(prior)
 
 
 def _divisions(parameters: int, divisor: int | None) -> list[tuple[float, ...]]:

@@ -26,7 +26,7 @@ from ranksight.model import priors
 from ranksight.model.search import leastsquares
 from ranksight.model.search.basis import Basis
 from ranksight.model.search.chosen import best_of, everywhere, solve, together
-from ranksight.model.search.composite import screen_composites
+from ranksight.model.search.composite import ghost_blocks, screen_composites
 from ranksight.model.search.gridforms import borne, on_grid
 from ranksight.model.search.offer import Offer
 from ranksight.model.search.pairs import LIKELY, NATURAL, best_pairs
@@ -77,6 +77,10 @@ class Crossed(Offer):
             problem.change[:, self.line] = np.inf
             return problem, screen(space, problem, points)
         divided = list(screen_composites(basis, points, location, positive, kind))
+        if problem.exact and self.parameters == 2 and self.divisor is not None and self.grids:
+            divided.append(
+                borne(problem, solve(problem, *ghost_blocks(space.factors, self.divisor, len(problem.weights))))
+            )
         return problem, screen(space, problem, points, divided, explained(location))
 
 

@@ -8,9 +8,10 @@ cannot distinguish them, both contribute to the model average.
 
 With sides x >= y >= z of P ranks, and [x > 1] for whether a side is cut at all, the terms are means over ranks: of the
 length and the faces of a block, of neighbours and faces towards them where the domain ends, of partners in rows and
-columns of the grid, of steps of a tree along them. In one dimension what all ranks but one have is new, whether there
-are several at all, the steps of a tree of all ranks, which are whole, and work that all ranks but one share. A term is
-known by its number, from one on.
+columns of the grid, of steps of a tree along them. A block with ghost layers where it is cut has a volume of
+(1/x + r [x > 1]) (1/y + r [y > 1]) (1/z + r [z > 1]): its own, and its faces, edges and corner where these are. In one
+dimension what all ranks but one have is new, whether there are several at all, the steps of a tree of all ranks, which
+are whole, and work that all ranks but one share. A term is known by its number, from one on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import combinations
 from math import log2, prod
 
 import numpy as np
@@ -96,8 +98,29 @@ _LED = GridTerm(1, "1 / max(x - 1, 1)", -1, 0, lambda s: 1 / max(s[0] - 1, 1))
 """Work that all ranks share but one, which deals it out; one rank alone does it itself."""
 _OTHERS = GridTerm(1, "x - 1", 1, 0, lambda s: float(s[0] - 1), searched=False)
 """One for each of the other ranks."""
+
+
+def _ghosts(d: int, together: int, text: str) -> GridTerm:
+    """Parts of a block's ghost layers that exist where as many sides are cut: edges of two of them, the corner of
+    three, in units of the domain's."""
+
+    def value(sides: Sides) -> float:
+        return sum(
+            1 / prod(sides[at] for at in range(d) if at not in ways)
+            for ways in combinations(range(d), together)
+            if all(sides[at] > 1 for at in ways)
+        )
+
+    return GridTerm(d, text, (together - d) / d, 0, value)
+
+
+_GHOSTS = (
+    _ghosts(2, 2, "[x > 1] [y > 1]"),
+    _ghosts(3, 2, "[x > 1] [y > 1] / z + [x > 1] [z > 1] / y + [y > 1] [z > 1] / x"),
+    _ghosts(3, 3, "[x > 1] [y > 1] [z > 1]"),
+)
 # Model files hold numbers of terms: new ones come last.
-GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)), _TREE, _LED, _OTHERS)
+GRID_TERMS: tuple[GridTerm, ...] = (*_CHAIN, *(term for d in (2, 3) for term in _of(d)), _TREE, _LED, _OTHERS, *_GHOSTS)
 MOST_RANKS = float(2**40)
 """Ranks beyond which no grid is made."""
 

@@ -40,10 +40,11 @@ def admissible(problem: Problem, coefficients: Array, terms: Index, unseen: Arra
     # A parameter of n values distinguishes at most n - 2 ways of growth for each way of the other parameters, which
     # distinguish terms as well (n^3 / p and n^2); one is always considered.
     factors = problem.basis.factors_of(terms)
-    for axis, count in enumerate(problem.levels):
-        if size > max(1, count - 2):
-            allowed = allowed & (_per_others(factors, axis) <= max(1, count - 2))
-    doubt = priors.GROWTH_UNSEEN * len(problem.levels) * max(size - 1, 1)
+    for axis, count in enumerate(problem.levels.T):
+        most = np.maximum(count - 2, 1)[:, None]
+        if (size > most).any():
+            allowed = allowed & (_per_others(factors, axis) <= most)
+    doubt = priors.GROWTH_UNSEEN * problem.levels.shape[1] * max(size - 1, 1)
     return allowed, priors.NEGATIVE * negative.sum(axis=2) + doubt * unseen
 
 

@@ -24,14 +24,14 @@ class Problem:
     positive: Mask  # (s,): series whose function must stay above zero
     parts: Mask  # (s,): series whose terms add up as parts of a whole, like times
     exact: bool  # whether the values are deterministic
-    levels: tuple[int, ...]  # distinct values of each parameter
+    levels: Index  # (s, m): distinct values of each parameter, without those where a count is zero throughout
     change: Array  # (s, m)
     """Largest change of the logarithm of the values along each axis, as far as
     :data:`ranksight.model.search.basis.AHEAD` goes; infinite for one that never varied alone."""
 
     def part(self, which: slice | Index) -> Problem:
         """The same problem of some series."""
-        names = ("weights", "values", "unit", "count", "positive", "parts", "change")
+        names = ("weights", "values", "unit", "count", "positive", "parts", "levels", "change")
         return replace(self, **{name: getattr(self, name)[which] for name in names})
 
 
@@ -53,9 +53,18 @@ def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: 
         positive,
         positive & (kind in ("time", "other", "state", "sampled")),
         kind == "requirement",
-        tuple(len(np.unique(x)) for x in points.T),
+        _levels(points, present & (y != 0) if kind == "requirement" else present),
         _change(points, present, y),
     )
+
+
+def _levels(points: Array, shown: Mask) -> Index:
+    """Distinct values (s, m) of each parameter that a series is `shown` (s, n) at."""
+    found = np.zeros((len(shown), points.shape[1]), dtype=np.intp)
+    for axis, x in enumerate(points.T):
+        for value in np.unique(x):
+            found[:, axis] += shown[:, x == value].any(axis=1)
+    return found
 
 
 def _change(points: Array, present: Mask, y: Array) -> Array:

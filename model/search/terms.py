@@ -34,6 +34,22 @@ def on_a_grid(text: str) -> Factor:
     return ON_GRIDS[[each.text for each in GRID_TERMS].index(text)]
 
 
+def ghosted(dimensions: int) -> tuple[Factor, ...]:
+    """The factors of a block's ghost layers along the sides that are cut: faces, edges, corner."""
+    return tuple(on_a_grid(text) for text in GHOSTS[dimensions])
+
+
+GHOSTS: Mapping[int, tuple[str, ...]] = {
+    2: ("([x > 1] x + [y > 1] y) / ranks", "[x > 1] [y > 1]"),
+    3: (
+        "([x > 1] x + [y > 1] y + [z > 1] z) / ranks",
+        "[x > 1] [y > 1] / z + [x > 1] [z > 1] / y + [y > 1] [z > 1] / x",
+        "[x > 1] [y > 1] [z > 1]",
+    ),
+}
+"""Texts of the terms of :func:`ghosted`."""
+
+
 @dataclass(frozen=True)
 class Hypotheses:
     """What a search space offers."""

@@ -23,7 +23,7 @@ from ranksight.model.search.offer import Listed, Offer
 from ranksight.model.search.pairs import best_pairs
 from ranksight.model.search.problem import Problem, pose
 from ranksight.model.search.screening import CANCELLED, Screened, screen
-from ranksight.model.search.terms import ONE, SEARCHED, Factor, Hypotheses, hypotheses, on_a_grid
+from ranksight.model.search.terms import ONE, SEARCHED, Factor, Hypotheses, ghosted, hypotheses, on_a_grid
 from ranksight.model.series.noise import Location
 from ranksight.model.spaces import SPACES
 
@@ -165,6 +165,10 @@ def _along_ranks() -> Single:
     for others in ((ONE,), (volume,), (ONE, volume)):
         counted.append(tuple((each,) for each in (*others, _LENGTHS, _FACES)))
         weights.append(several + priors.FORMS["more"])
+    for block in (ghosted(2), ghosted(3)):
+        for others in ((), (ONE,)):
+            counted.append(tuple((each,) for each in (*others, volume, *block)))
+            weights.append(several + priors.FORMS["more"])
     everything = hypotheses(counted, weights)
     return Single(_among(hypotheses(forms, prior), everything), everything)
 

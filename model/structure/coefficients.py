@@ -17,10 +17,24 @@ from ranksight.model.structure.levels import Levels, fit_levels
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
+ROUNDING = 1e-6
+"""Share of a weight that is rounding."""
+
 
 def certain(value: Array, level: float) -> Forecast:
     """The forecast of values (s, k) that are known exactly."""
     return Forecast.settled(value, value, value, level)
+
+
+def weighted_quantile(values: Array, weight: Array, at: float) -> Array:
+    """Weighted quantile of values (s, h, k) over the second axis; NaN where nothing has a weight."""
+    order = np.argsort(np.where(weight > 0, values, np.inf), axis=1)
+    sorted_weight = np.take_along_axis(weight, order, axis=1)
+    total = sorted_weight.sum(axis=1, keepdims=True)
+    reached = np.cumsum(sorted_weight, axis=1) >= (at - ROUNDING) * total
+    chosen = np.take_along_axis(order, reached.argmax(axis=1)[:, None], axis=1)
+    found = np.take_along_axis(values, chosen, axis=1)[:, 0]
+    return np.where(total[:, 0] > 0, found, np.nan)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,9 @@ class Functions(Stored):
     stated: Stated | None = None  # how volumes of messages go on beyond what was measured, as the user knows it
     unserved: Unserved | None = None  # levels that served nothing, which larger working sets may outgrow others into
     laws: RankLaws | None = None  # of the volumes of messages that are sums of terms of the ranks
+    irregular: tuple[tuple[str, str], ...] = ()
+    """tuple of (kernel, metric): messages and bytes of kernels whose partners the data decide, as those of a matrix."""
+    traced: int = 1  # the most ranks of a run whose partners are known
     late: Late | None = None  # of the times that are zero up to a boundary
 
     @property
@@ -85,19 +88,49 @@ class Functions(Stored):
             answer = choose(answer, given, np.arange(len(self.fitted)), better)
         # Where a law of neighbours would have some rank count less than nothing, or a sum over ranks is not defined,
         # functions know better.
-        for law, unknown in ((self.neighbours, forecast.NOT_POSITIVE), (self.laws, forecast.DOMAIN)):
-            if law is not None:
-                given = law.predict(points, level)
-                answer = choose(answer, given, np.array([self.rows[key] for key in law.keys]), given.status != unknown)
+        if self.neighbours is not None:
+            given, index = self.neighbours.predict(points, level), self._index(self.neighbours.keys)
+            answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
+        if self.laws is not None:
+            index = self._index(self.laws.keys)
+            known = set() if self.neighbours is None else self.neighbours.exact
+            near = np.array([key in known for key in self.laws.keys], dtype=bool)
+            given = self.laws.among(rows_of(answer, index), points, level, near)
+            answer = choose(answer, given, index, given.status != forecast.DOMAIN)
         if self.late is not None:
             rows = np.array([self.rows[key] for key in self.late.keys])
             given = self.late.predict(points, level)
             answer = choose(answer, given, rows, np.ones(given.value.shape, dtype=bool))
-        answer = self._limited(self._varied(answer, points), points)
+        answer = self._limited(self._varied(self._scattered(answer, points), points), points)
         if self.unserved is None:
             return answer
         fitted = self.fitted
         return self.unserved.opened(answer, self.rows, points, fitted.parameters, fitted.trained, fitted.iterations)
+
+    def _scattered(self, answer: Forecast, points: Array) -> Forecast:
+        """The answers open for what partners of irregular data may become with more ranks.
+
+        Where blocks become smaller than what they reach, as many times more ranks are within it as there are more, and
+        a rank's bytes are a share of the same data.
+        """
+        if not self.irregular:
+            return answer
+        index = self._index(self.irregular)
+        calls = np.array([name == MESSAGES for _, name in self.irregular])[:, None]
+        more = np.fmax(points[:, self.fitted.parameters.index("ranks")] / self.traced, 1.0)[None]
+        given = rows_of(answer, index)
+        lower, upper = (
+            np.where(calls, given.lower, given.lower / more),
+            np.where(calls, given.upper * more, given.upper),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(upper > lower, upper / lower, 1.0)
+        status, reason = forecast.judged_by_width(factor, given.status, given.reason)
+        given = replace(given, lower=lower, upper=upper, status=status, reason=reason)
+        return choose(answer, given, index, np.ones(given.value.shape, dtype=bool))
+
+    def _index(self, keys: Sequence[tuple[str, str]]) -> Index:
+        return np.array([self.rows[key] for key in keys], dtype=np.intp)
 
     def _varied(self, answer: Forecast, points: Array) -> Forecast:
         """Nothing is known at another value of a parameter that took one, whatever structure the others have."""
@@ -158,8 +191,8 @@ class Functions(Stored):
 
     def structures(self) -> dict[str, Any]:
         """The structures as plain data, for :meth:`with_structures`."""
-        parts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "fitted"}
-        return {name: plain(part) for name, part in parts.items() if part is not None and part != ()}
+        parts = {each: getattr(self, each.name) for each in fields(self) if each.name != "fitted"}
+        return {each.name: plain(part) for each, part in parts.items() if part != each.default}
 
     @classmethod
     def with_structures(cls, fitted: Fitted, content: Mapping[str, Any]) -> Functions:
@@ -175,6 +208,7 @@ class Functions(Stored):
             "stated": stated is None or stated.parameters == own[0],
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
+            "irregular": set(self.irregular) <= rows and self.traced >= 1 and ("ranks" in own[0] or not self.irregular),
         }
         for name, law in (("neighbours", self.neighbours), ("laws", self.laws), ("late", self.late)):
             fits[name] = law is None or (law.parameters == own[0] and set(law.keys) <= rows)

@@ -17,8 +17,9 @@ all but the unlikely ones, and :meth:`Neighbours.remark` names the run that deci
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,8 @@ from ranksight.core.units import some_of
 from ranksight.core.valuerules import infer
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
-from ranksight.model.structure.coefficients import Coefficients
-from ranksight.model.structure.gridlaw import CLOSE, EXACT
+from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
+from ranksight.model.structure.gridlaw import CLOSE
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -66,10 +67,24 @@ class Neighbours(Stored, Keyed):
         return self.grids[int(np.argmax(self.weight.sum(axis=0)))]
 
     @property
+    def open(self) -> bool:
+        """Whether no run had more than two ranks along a dimension: trees and cubes go between the same ranks then."""
+        return max(self.grid.extents(self.measured[-1])) <= 2
+
+    @property
     def exact(self) -> set[tuple[str, str]]:
         """Kernels and metrics that follow the law to rounding on some grid."""
         met = ((self.weight > 0) & (self.residual == 0)).any(axis=1)
         return {key for key, yes in zip(self.keys, met, strict=True) if yes}
+
+    def without(self, keys: Collection[tuple[str, str]]) -> Neighbours | None:
+        """The law of all other series; None where there is no other."""
+        rows = np.array([key not in keys for key in self.keys])
+        if not rows.any():
+            return None
+        names = [tuple(itertools.compress(each, rows)) for each in (self.kernels, self.metrics, self.over_ranks)]
+        arrays = {name: getattr(self, name)[rows] for name in ("index", "weight", "residual", "faces")}
+        return replace(self, kernels=names[0], metrics=names[1], over_ranks=names[2], **arrays)
 
     @property
     def halos(self) -> dict[str, list[tuple[int, bool]]]:
@@ -91,14 +106,14 @@ class Neighbours(Stored, Keyed):
         sound = each.status == forecast.OK
         weight = np.where(sound, self.weight[:, :, None], 0.0)
         tail = (1 - level) / 2
-        value = _quantile(each.value, weight, 0.5)
-        lower, upper = (_quantile(end, weight, at) for end, at in ((each.lower, tail), (each.upper, 1 - tail)))
+        value = weighted_quantile(each.value, weight, 0.5)
+        lower, upper = (weighted_quantile(end, weight, at) for end, at in ((each.lower, tail), (each.upper, 1 - tail)))
         # Where no grid has an answer, the likeliest one's reason is given.
         best = self.weight.argmax(axis=1)[:, None, None]
         some = sound.any(axis=1, where=self.weight[:, :, None] > 0)
         status = np.where(some, forecast.OK, np.take_along_axis(each.status, best, axis=1)[:, 0]).astype(np.intp)
         reason = np.where(some, "", np.take_along_axis(each.reason, best, axis=1)[:, 0].astype(object)).astype(object)
-        low, high = (_quantile(each.value, weight, at) for at in (tail, 1 - tail))
+        low, high = (weighted_quantile(each.value, weight, at) for at in (tail, 1 - tail))
         wide = some & (high > forecast.WIDEST * low)
         if wide.any():
             status[wide] = forecast.WIDE
@@ -242,17 +257,6 @@ class Neighbours(Stored, Keyed):
 def _listed(numbers: Sequence[int]) -> str:
     *head, last = map(str, numbers)
     return f"{', '.join(head)} and {last}" if head else last
-
-
-def _quantile(values: Array, weight: Array, at: float) -> Array:
-    """Weighted quantile over the second axis; NaN where nothing has a weight."""
-    order = np.argsort(np.where(weight > 0, values, np.inf), axis=1)
-    sorted_weight = np.take_along_axis(weight, order, axis=1)
-    total = sorted_weight.sum(axis=1, keepdims=True)
-    reached = np.cumsum(sorted_weight, axis=1) >= at * total - EXACT * total
-    chosen = np.take_along_axis(order, reached.argmax(axis=1)[:, None], axis=1)
-    found = np.take_along_axis(values, chosen, axis=1)[:, 0]
-    return np.where(total[:, 0] > 0, found, np.nan)
 
 
 def _classes(grid: Cartesian, ranks: int, faced: bool) -> tuple[Array, Ints]:

@@ -4,10 +4,13 @@ A term is a mean over the ranks of what one kind of communication does: its tota
 is a sum of such kinds, so its coefficients are never negative. With x >= y >= z the sides of a process grid as
 ``MPI_Dims_create`` gives them, those of lines of the grid are multilinear in the sides: a row has x - 1 ranks besides
 the one that sends. A binomial tree has as many steps as a rank's number has bits set, ones(ranks) over all of them;
-recursive doubling leaves ranks out beyond the largest power of two, 2^floor(log2(ranks)) (Thakur et al. 2005). Blocks
-dealt out in turn along both sides meet those of the transposed matrix every lcm(x, y) (Choi et al. 1995). The halo of
-particles within a cut-off of a block is a margin around it: a face of n/y by n/z grows to (n/y + 2c) (n/z + 2c) where
-what came along y and z is sent on, as with exchanges in turn along x, y and z (Plimpton 1995).
+recursive doubling leaves ranks out beyond the largest power of two, 2^floor(log2(ranks)) (Thakur et al. 2005). Rows
+that sum parts of a vector by recursive doubling, and then transpose it, send 1 + log2(x) parts of 1/x (Hendrickson,
+Leland and Plimpton 1995; the conjugate gradient of the NAS benchmarks). On lines that are coarsened by two half of the
+ranks are at work from level to level (Briggs et al. 2000). Blocks dealt out in turn along both sides meet those of the
+transposed matrix every lcm(x, y) (Choi et al. 1995). The halo of particles within a cut-off of a block is a margin
+around it: a face of n/y by n/z grows to (n/y + 2c) (n/z + 2c) where what came along y and z is sent on, as with
+exchanges in turn along x, y and z (Plimpton 1995).
 """
 
 from __future__ import annotations
@@ -38,6 +41,17 @@ class RankTerm:
     most: int = 2  # of the terms of a sum that has it: three for basic ones, none for those of :data:`HALOS`
 
     @property
+    def sides(self) -> str:
+        """The sides that it is of; none in one dimension."""
+        axes = "".join(axis for axis in "xyz" if axis in self.text)
+        return "" if self.dimensions == 1 else f"{axes} of {self.dimensions}"
+
+    @property
+    def one_side(self) -> bool:
+        """Whether it is of one of several sides."""
+        return self.dimensions > 1 and sum(axis in self.text for axis in "xyz") == 1
+
+    @property
     def name(self) -> str:
         """The text with the grid that it is of; model files have this."""
         return self.text if self.dimensions == 1 else f"({self.text} on a {self.dimensions}-d grid)"
@@ -51,6 +65,11 @@ def steps(ranks: int) -> int:
 def doublings(ranks: int) -> int:
     """Steps of recursive doubling, floor(log2(ranks))."""
     return ranks.bit_length() - 1
+
+
+def coarsened(ranks: int) -> int:
+    """Pairs of neighbours on lines of all ranks, of every second one of these, and so on."""
+    return sum(-(-ranks >> k) - 1 for k in range(steps(ranks)))
 
 
 @lru_cache(maxsize=4096)
@@ -78,6 +97,7 @@ def _chain() -> list[RankTerm]:
             1, "floor(log2(ranks)) 2^floor(log2(ranks)) / ranks",
             lambda s: doublings(s[0]) * (1 << doublings(s[0])) / s[0],
         ),
+        RankTerm(1, "sum_k(ceil(ranks / 2^k) - 1) / ranks", lambda s: coarsened(s[0]) / s[0]),
     ]  # fmt: skip
 
 
@@ -119,6 +139,8 @@ def _grid(d: int) -> list[RankTerm]:
         ("[{0} > 1]", lambda s, p: float(s > 1), 2),
         ("ceil(log2({0}))", lambda s, p: float(steps(s)), 2),
         ("ceil(log2({0})) {0} / ranks", lambda s, p: steps(s) * s / p, 2),
+        ("ones({0}) / {0}", lambda s, p: ones(s) / s, 2),
+        ("(1 + ceil(log2({0}))) / {0}", lambda s, p: (1 + steps(s)) / s, 2),
     ]
     for at, name in enumerate(names):
         for text, of, most in alone:
@@ -191,6 +213,17 @@ SENT_TO: dict[str, Halo] = {
     for text, periodic in (("[{0} > 1]", True), ("(1 - 1/{0})", False))
 } | {f"({text} on a {kind[0]}-d grid)": kind for kind, text in _ALL_AROUND.items()}
 """Terms of messages that go to each neighbour on a grid, and its kind."""
+
+
+def fewest_partners(ranks: int) -> Array:
+    """Mean number (t,) of ranks that a rank on the grid of each term of :data:`SENT_TO` sends to at least: one way, as
+    waves go, on a domain that ends; zero for other terms."""
+    found = []
+    for name, term in RANK_TERMS.items():
+        sides = dims_create(ranks, term.dimensions)
+        around = prod(3 - 2 / side for side in sides) - 1 if term.text in _ALL_AROUND.values() else 0.0
+        found.append(max(around / 2, sum(1 - 1 / side for side in sides)) if name in SENT_TO else 0.0)
+    return np.array(found)
 
 
 @lru_cache(maxsize=4096)

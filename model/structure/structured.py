@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.functions import Functions, find_minor
-from ranksight.model.structure.gridlaw import SENT
+from ranksight.model.structure.gridlaw import EXACT, SENT
 from ranksight.model.structure.late import fit_late
-from ranksight.model.structure.levels import fit_levels
+from ranksight.model.structure.levels import COUNTS, fit_levels
 from ranksight.model.structure.neighbourfit import Tables, fit_neighbours
 from ranksight.model.structure.ranklaws import fit_rank_laws
-from ranksight.model.structure.stated import Stated
+from ranksight.model.structure.ranksums import Called
+from ranksight.model.structure.stated import BETWEEN, Stated
 from ranksight.model.structure.unserved import find_unserved
 
 
@@ -38,10 +43,85 @@ def structured(
     # What follows the work per rank, as stated, does not follow the process grid.
     apart = np.asarray(fitted.apart.any(axis=1)).tolist()
     names = {key for key, yes in zip(keys, apart, strict=True) if not yes}
-    law = fit_neighbours(experiment, names, tables, everywhere, **each)
+    called = collective(experiment)
+    near = {key for key in names if key[1] not in SENT or key[0] not in called}
+    law = fit_neighbours(experiment, near, tables, everywhere, **each)
+    if law is not None:
+        law = law.without(exact_keys(series, fitted) - law.exact)
     lawful = set(law.keys) if law is not None else set()
-    sent = {key for key in names - (set() if law is None else law.exact) if key[1] in SENT}
-    laws = fit_rank_laws(series, sent, None if law is None else law.halos, **each)
+    decided = set() if law is None or law.open else law.exact
+    sent = {key for key in names - decided if key[1] in SENT}
+    together = frozenset(kernel for kernel, whole in called.items() if whole)
+    traced, number, irregular = partners(experiment)
+    shown = Called(together, traced, number)
+    laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    unserved, late = find_unserved(series), fit_late(series)
-    return Functions(fitted, fit_levels(series, **each), law, minor, stated, unserved, laws, late)
+    scattered = tuple(key for key in keys if key[0] in irregular and key[1] in SENT)
+    levels, unserved = fit_levels(series, **each), find_unserved(series)
+    most, late = traced if scattered else 1, fit_late(series)
+    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, most, late)
+
+
+def collective(experiment: Experiment) -> dict[str, bool]:
+    """Kernels, and operations of kernels (``kernel: operation``), all of whose messages are collective operations, and
+    whether all ranks take part in each of these: then nothing goes by the sides of a process grid."""
+    whole: dict[str, bool] = {}
+    sending: set[str] = set()
+    for run in experiment.runs:
+        table = experiment.table(run, "messages")
+        if table is None or "ranks" not in run.configuration:
+            continue
+        sizes = table.groupby(["kernel", "operation"], observed=True)["comm_size"].min()
+        for (kernel, operation), size in zip(sizes.index.tolist(), sizes.tolist(), strict=True):
+            keys, name = (str(kernel), f"{kernel}{BETWEEN}{operation}"), operation_name(str(operation))
+            if name in SENDS:
+                sending.update(keys)
+            elif name in OPERATIONS:
+                whole |= {key: whole.get(key, True) and size == run.configuration["ranks"] for key in keys}
+    return {key: yes for key, yes in whole.items() if key not in sending}
+
+
+MANY = 6
+"""Pairs of ranks that show whether their messages have few lengths."""
+UNLIKE = 0.75
+"""Share of pairs with a length of message of their own from which on data decide them: faces, edges and corners of
+blocks have few lengths, also where sides do not divide evenly."""
+
+
+def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
+    """The most ranks of a run whose partners are known, how many a rank sends to there on average, by kernels and their
+    operations, and which of these have partners that data decide."""
+    most, number, irregular = 1, dict[str, float](), set[str]()
+    runs = [run for run in experiment.runs if "ranks" in run.configuration]
+    for run in sorted(runs, key=lambda run: -run.configuration["ranks"]):
+        ranks = int(run.configuration["ranks"])
+        if ranks < most:
+            break
+        table = experiment.table(run, "peers")
+        if table is None or not {"kernel", "bytes"} <= set(table.columns):
+            continue
+        most = ranks
+        names, kernels = table["operation"].astype(str), table["kernel"].astype(str)
+        sends = np.array([operation_name(name) in SENDS for name in names], dtype=bool)
+        sends &= (table["rank"] != table["peer"]).to_numpy()
+        for keys in (kernels, kernels + BETWEEN + names):
+            links = table.assign(key=keys)[sends].groupby(["key", "rank", "peer"])["bytes"].sum().reset_index()
+            for key, pairs in links.groupby("key"):
+                number[str(key)] = len(pairs) / ranks
+                lengths = pairs.loc[pairs["rank"] < pairs["peer"], "bytes"]
+                if len(lengths) >= MANY and lengths.nunique() > UNLIKE * len(lengths):
+                    irregular.add(str(key))
+    return most, number, irregular
+
+
+def exact_keys(series: Series, fitted: Fitted) -> set[tuple[str, str]]:
+    """Counts whose best function meets them to rounding, and more different values than it has terms.
+
+    Values that repeat say nothing more, nor does zero at one rank.
+    """
+    terms = (fitted.members[:, 0] >= 0).sum(axis=1)
+    exact = (fitted.weight[:, 0] > 0) & (fitted.variance[:, 0] < EXACT**2) & ~series.sampled
+    values = reduce(series.values, "median", axis=2)
+    different = np.array([len(np.unique(rounded(row[np.isfinite(row) & (row > 0)], 9))) for row in values])
+    rows = exact & (different > terms) & np.isin(series.metrics, list(COUNTS))
+    return {key for key, yes in zip(series.keys, rows.tolist(), strict=True) if yes}

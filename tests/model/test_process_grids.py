@@ -70,6 +70,32 @@ def test_what_few_ranks_cannot_distinguish_is_in_the_interval(count: Count) -> N
     assert answer.upper[0, 0] > 1.2 * answer.lower[0, 0]
 
 
+def ghosted(p: int, d: int, n: float, layers: int) -> float:
+    """Work on all cells of a block, with ghost layers on both sides where the domain is cut."""
+    return 30 * float(np.prod([n / side + 2 * layers * (side > 1) for side in dims_create(p, d)]))
+
+
+@pytest.mark.parametrize("ranks", [[1, 2, 4, 8, 12, 24, 48], [2, 4, 8, 16, 32, 64]])
+@pytest.mark.parametrize(("d", "layers"), [(2, 1), (2, 3), (3, 1), (3, 2)])
+def test_ghost_layers_exist_where_a_side_is_cut(d: int, layers: int, ranks: list[int]) -> None:
+    answer = fitted(lambda p: ghosted(p, d, 120, layers), ranks, "instructions").predict(np.array([[96.0], [1024.0]]))
+    assert (answer.status == 0).all()
+    assert answer.value[0] == pytest.approx([ghosted(p, d, 120, layers) for p in (96, 1024)], rel=1e-6)
+
+
+@pytest.mark.parametrize("order", [("ranks", "size"), ("size", "ranks")])
+@pytest.mark.parametrize("d", [2, 3])
+def test_ghost_layers_over_ranks_and_sizes(d: int, order: tuple[str, str]) -> None:
+    places = [(p, n) for n in (48, 64, 96) for p in (1, 2, 4, 8)]
+    points = np.array([place if order[0] == "ranks" else place[::-1] for place in places], dtype=np.float64)
+    each = np.array([[[ghosted(p, d, n, 1)] for p, n in places]])
+    answer = fit_series(Series(order, points, each, ("k",), ("instructions",))).predict(
+        np.array([(27.0, 96.0), (512.0, 192.0)])[:, :: 1 if order[0] == "ranks" else -1]
+    )
+    assert (answer.status == 0).all()
+    assert answer.value[0] == pytest.approx([ghosted(27, d, 96, 1), ghosted(512, d, 192, 1)], rel=1e-3)
+
+
 @pytest.mark.parametrize("metric", ["messages", "instructions"])
 @pytest.mark.parametrize(
     "count",

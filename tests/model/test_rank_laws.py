@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -15,6 +16,7 @@ from ranksight.core.errors import InputError
 from ranksight.model.messages.volumes import Volumes, fit_volumes
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.ranklaws import RankLaws, fit_rank_laws
+from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.rankterms import RANK_TERMS, term_values
 
 
@@ -125,10 +127,87 @@ def test_coefficients_are_functions_of_the_size() -> None:
 def test_what_no_sum_meets_is_not_claimed() -> None:
     chance = np.random.default_rng(1).uniform(1, 2, 9)
     assert fit_rank_laws(series(lambda p: 100 * chance[p], range(1, 9)), {("main: Send", "messages")}) is None
-    # Powers of two alone leave several forms that fit, none of which they show to be right.
-    few = series(tree, range(1, 9))
-    few = Series(few.parameters, few.points[[0, 1, 3, 7]], few.values[:, [0, 1, 3, 7]], few.kernels, few.metrics)
-    assert fit_rank_laws(few, {("main: Send", "messages")}) is None
+
+
+@pytest.mark.parametrize("total", [tree, doubling, dissemination, rows, torus])
+def test_powers_of_two_leave_rivals_that_hold_the_truth(total: Callable[[int], float]) -> None:
+    law = fit_rank_laws(series(total, (2, 4, 8)), {("main: Send", "messages")})
+    assert law is not None
+    assert len(law.sums[0]) > 1 or law.chance[0]
+    asked = np.array([[p, 32.0] for p in (16, 32, 64)])
+    anything = replace(law.predict(asked), lower=np.zeros((1, 3)), upper=np.full((1, 3), 1e9))
+    said = law.among(anything, asked, 0.9)
+    true = np.array([total(p) / p for p in (16, 32, 64)])
+    assert (said.lower[0] <= true * (1 + 1e-9)).all()
+    assert (true <= said.upper[0] * (1 + 1e-9)).all()
+
+
+def counts(values: dict[int, tuple[float, float]]) -> Series:
+    """Messages and bytes of one kernel by ranks."""
+    found = np.array(list(values.values()), dtype=float).T
+    return Series(("ranks",), np.array([list(values)], dtype=float).T, found[..., None], ("cg",) * 2, SENT)
+
+
+SENT = ("messages", "bytes_sent")
+BOTH = {("cg", name) for name in SENT}
+
+
+def cg(p: int, steps: int = 15, length: int = 7000) -> tuple[float, float]:
+    """Conjugate gradients on a 2-d grid: vectors and two numbers are summed along rows, then vectors transposed."""
+    x = dims_create(p, 2)[0]
+    doublings = (x - 1).bit_length()
+    return steps * (1 + 3 * doublings), steps * (8 * length / x * (1 + doublings) + 16 * doublings)
+
+
+@pytest.mark.parametrize("ranks", [(2, 4, 8), (2, 4, 8, 16)])
+def test_conjugate_gradients_on_a_grid(ranks: tuple[int, ...]) -> None:
+    law = fit_rank_laws(counts({p: cg(p) for p in ranks}), BOTH)
+    assert law is not None
+    assert law.chance.all()  # two different values show no law
+    asked = np.array([[16.0], [32.0], [64.0]])
+    said = law.predict(asked)
+    for row, name in enumerate(law.metrics):
+        true = np.array([cg(int(p))[SENT.index(name)] for p in asked[:, 0]])
+        assert (said.lower[row] <= true * 1.01).all()
+        assert (true <= said.upper[row] * 1.01).all()
+        if len(ranks) == 4:
+            assert said.value[row] == pytest.approx(true, rel=0.01)
+
+
+def test_one_rank_that_counts_proves_a_sum() -> None:
+    """A reduction of a number for each rank, and of one: 12 p + 40 bytes, on one rank as well."""
+    law = fit_rank_laws(counts({p: (10, 12.0 * p + 40) for p in (1, 2, 4, 8)}), BOTH, called=Called(frozenset({"cg"})))
+    assert law is not None
+    assert not law.chance.any()
+    said = law.predict(np.array([[16.0], [65536.0]]))
+    row = law.metrics.index("bytes_sent")
+    assert said.value[row] == pytest.approx([12 * 16 + 40, 12 * 65536 + 40])
+    assert said.upper[row] == pytest.approx(said.lower[row])
+
+
+def test_messages_go_to_no_more_neighbours_than_partners() -> None:
+    """Around a ring every rank sends as often as there are others, to one; 27 neighbours are as many up to 8 ranks."""
+    ring = counts({p: (2 * (p - 1), 800.0 * (p - 1)) for p in (2, 4, 8)})
+    said = {}
+    for name, called in (("unknown", None), ("ring", Called(ranks=8, partners={"cg": 1.0}))):
+        law = fit_rank_laws(ring, BOTH, called=called)
+        assert law is not None
+        row = law.metrics.index("messages")
+        said[name] = law.predict(np.array([[64.0]]))
+        assert said[name].lower[row, 0] <= 126 <= said[name].upper[row, 0] * (1 + 1e-9)
+    assert said["unknown"].lower[row, 0] < 40
+    assert said["ring"].lower[row, 0] == pytest.approx(126)
+
+
+def test_bytes_of_small_units_may_be_met_by_chance() -> None:
+    """Three totals of a few units are met by some sum; three of many are not."""
+    few = fit_rank_laws(counts({2: (8, 8), 4: (10, 10), 8: (16, 16)}), BOTH)
+    assert few is not None
+    assert few.chance.all()
+    many = {p: (4.0, 100003.0 + 17 * (p - 1)) for p in (2, 4, 8)}
+    law = fit_rank_laws(counts(many), BOTH)
+    assert law is not None
+    assert not law.chance[law.metrics.index("bytes_sent")]
 
 
 def test_no_coefficient_hangs_on_one_number_of_ranks() -> None:

@@ -1,0 +1,271 @@
+"""The sums of terms of the ranks that meet counts, what they cost, and whether some would meet any.
+
+All sums of one to three terms (:mod:`ranksight.model.structure.rankterms`) are solved at once, with every choice of
+ranks left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index, Ints, Mask
+from ranksight.model import priors
+from ranksight.model.plaindata import rounded
+from ranksight.model.structure.gridlaw import EXACT
+from ranksight.model.structure.halolaws import Found
+from ranksight.model.structure.rankterms import RANK_TERMS, fewest_partners, sums, term_values
+
+FEWEST = 3
+"""Numbers of ranks, more than one each, from which sums are looked for."""
+SPARE = 2
+"""Numbers of ranks that a proven sum meets beyond those that its coefficients and exceptions take."""
+EXCEPTIONS = 2
+"""Numbers of ranks, more than one each, left out at most."""
+NEARLY = 1.5
+"""Difference of costs up to which a sum is nearly as simple."""
+OPEN = 3.0
+"""Cost of a sum that is not proven, and the difference of costs up to which it has rivals."""
+RIVALS = 12
+"""Sums that are kept of a series at most, different ones at :data:`SHOWN`."""
+SHOWN = (12, 16, 24, 27, 32, 48, 64, 100, 125, 256, 512)
+"""Numbers of ranks at which sums are compared."""
+FAST = 3.0
+"""Growth of a term from 64 to 4,096 ranks above that of a tree's steps."""
+MOST = 2.0**53
+"""Totals up to which they are whole numbers to rounding."""
+RARELY = 0.05
+"""Number of sums that meet the values by chance up to which none does."""
+NEAR = 0.05
+"""Share of its partners that a rank may have none of, as where a message is empty."""
+LEAST = 1e-3
+"""Smallest share of the largest value that a coefficient's odds are of."""
+REGULAR = 1e-9
+"""Determinant, terms over their largest values, from which on the ranks distinguish the terms."""
+
+
+def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Mask]:
+    """Costs (s, h) of all sums, infinite where a series does not follow one, the ranks (s, g, h, n) kept for each, and
+    whether it is proven (s, h).
+
+    `values` (s, g, n): at g combinations of the other parameters and n numbers of ranks; NaN where nothing was
+    measured. `ranks` (n,). `calls` (s,): which series count messages.
+    """
+    every = sums()
+    cost = np.full((*values.shape[:2], len(every)), np.inf)
+    kept = np.ones((*cost.shape, values.shape[2]), dtype=bool)
+    proven = np.ones((len(values), len(every)), dtype=bool)
+    known = np.isfinite(values)
+    decided = _decided(values, ranks)
+    simple = np.full(values.shape[:2], np.inf)
+    for pattern in np.unique(known[decided], axis=0):
+        which = decided & (known == pattern).all(axis=2)
+        for size in (1, 2, 3):
+            # What one term meets needs no more of them.
+            rows = np.argwhere(which & (simple + NEARLY >= priors.RANK_SUMS["term"] * (size - 1)))
+            solver = _Solver.over(ranks[pattern], size)
+            if solver is None or not len(rows):
+                continue
+            for part in np.array_split(rows, -(-len(rows) // 256)):
+                s, g = part.T
+                found, ways = solver.solve(values[s, g][:, pattern])
+                at = solver.place
+                cost[s[:, None], g[:, None], at] = found
+                full = np.zeros((*ways.shape, len(pattern)), dtype=bool)
+                full[..., pattern] = solver.kept[ways]
+                kept[s[:, None], g[:, None], at] = full
+                np.logical_and.at(proven, (s[:, None], at), solver.proves[np.arange(len(at)), ways])
+                simple[s, g] = np.fmin(simple[s, g], found.min(axis=1))
+    met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
+    met[~decided.any(axis=1)] = np.inf
+    # Who sends to each of many ranks is rare, and a tree is usual.
+    met += -priors.RARE_TERM * np.outer(calls, [any(_fast()[list(one)]) for one in every])
+    return met, kept, proven
+
+
+@dataclass(frozen=True)
+class Called:
+    """What traces show of the messages of kernels, or of their operations."""
+
+    together: frozenset[str] = frozenset()  # those all of whose messages are operations of all ranks
+    ranks: int = 1  # the most ranks of a run whose partners are known
+    partners: Mapping[str, float] = field(default_factory=dict)  # mean number of ranks that a rank sends to there
+
+
+def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> Array:
+    """Costs (s, h) of the sums with what is known of the sides that series may go by.
+
+    No messages go to more neighbours than a rank has partners.
+
+    Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
+    4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks.
+    """
+    terms, every = list(RANK_TERMS.values()), sums()
+    sides = [{terms[term].sides for term in one} - {""} for one in every]
+    adjusted = cost.copy()
+    fewest = fewest_partners(called.ranks)
+    needed = np.array([max(fewest[term] for term in one) for one in every])
+    for row, (kernel, name) in enumerate(keys):
+        adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
+        if kernel in called.together:
+            adjusted[row, [bool(each) for each in sides]] = np.inf
+        elif name != "messages" and (kernel, "messages") in keys:
+            calls = cost[keys.index((kernel, "messages"))]
+            near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
+            along = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
+            foreign = np.array([bool(along) and not (each and each <= along) for each in sides])
+            adjusted[row] -= np.log(priors.FOREIGN_GRID) * foreign
+    return adjusted
+
+
+@lru_cache(maxsize=1)
+def _fast() -> Mask:
+    """Terms (t,) that grow with the ranks faster than a tree's steps do."""
+    first, last = term_values(np.array([64, 4096])).T
+    return np.asarray(last > FAST * first)
+
+
+def different(cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints) -> tuple[Found, Array]:
+    """The sums nearly as simple as the simplest, one of those that are the same at :data:`SHOWN`, and their odds.
+
+    `cost` and `proven` (h,), `values` (g, n), `kept` (g, h, n).
+    """
+    decided = _decided(values, ranks)
+    every, least = sums(), cost.min()
+    if not np.isfinite(least):
+        return [], np.ones(0)
+    order = np.argsort(cost, kind="stable")
+    near = order[cost[order] <= least + (NEARLY if proven[order[0]] else OPEN)]
+    shown = term_values(np.array(SHOWN))
+    distinct: dict[bytes, tuple[tuple[int, ...], Array]] = {}
+    odds: dict[bytes, float] = {}
+    for h in near.tolist():
+        one = every[h]
+        coefficients = _coefficients(one, values, kept[:, h], decided, ranks)
+        there = coefficients[decided] @ shown[list(one)]
+        same = rounded(there / np.nanmax(np.abs(values[decided]), axis=1, keepdims=True), 5).tobytes()
+        if same in distinct or len(distinct) < RIVALS:
+            distinct.setdefault(same, (one, coefficients))
+            odds[same] = odds.get(same, 0.0) + float(np.exp(least - cost[h]))
+    likely = sorted(distinct, key=lambda same: -odds[same])
+    return [distinct[same] for same in likely], np.array([odds[same] for same in likely])
+
+
+def by_chance(cost: Array, proven: Mask, values: Array, ranks: Ints) -> bool:
+    """Whether some sum would have met the values (g, n) whatever they are.
+
+    Totals over ranks are multiples of a unit. A value that is met beyond those that decide the coefficients is one of
+    as many as there are units in the largest total, and every sum of so many terms, of costs (h,), tries it.
+    """
+    least = int(np.argmin(cost))
+    if not np.isfinite(cost[least]) or proven[least]:
+        return False
+    size = len(sums()[least])
+    rate = 1.0
+    for row in values[_decided(values, ranks)]:
+        known = np.isfinite(row)
+        totals = (row * ranks)[known]
+        whole = totals.max() < MOST and np.abs(totals - np.round(totals)).max() <= EXACT * totals.max()
+        unit = np.gcd.reduce(np.round(totals).astype(np.int64)) if whole else 0
+        # What repeats says that one side decides, and nothing of how.
+        more = max(len(np.unique(rounded(row[known], 9))) - size, 0)
+        rate = min(rate, max(unit / totals.max(), EXACT) ** more)
+    return bool(rate * sum(len(one) == size for one in sums()) > RARELY)
+
+
+def _decided(values: Array, ranks: Ints) -> Mask:
+    """Which series (...) of values (..., n) are known at enough ranks."""
+    return np.asarray((np.isfinite(values) & (ranks > 1)).sum(axis=-1) >= FEWEST)
+
+
+def _coefficients(one: tuple[int, ...], values: Array, kept: Mask, decided: Mask, ranks: Ints) -> Array:
+    """Coefficients (g, q) of a sum for values (g, n) at those ranks that it keeps; NaN where they are not decided."""
+    basis = term_values(ranks)[list(one)].T
+    found = np.full((len(values), len(one)), np.nan)
+    for g in np.flatnonzero(decided):
+        here = kept[g] & np.isfinite(values[g])
+        found[g] = np.linalg.lstsq(basis[here], values[g, here], rcond=None)[0]
+    return found
+
+
+@dataclass(frozen=True)
+class _Solver:
+    """All sums of a size over n numbers of ranks, in each of e ways to leave some of these out."""
+
+    place: Index  # (h,): where each is among all sums
+    basis: Array  # (h, n, q): its terms, each over its largest value
+    inverse: Array  # (h, e, q, n): from values to coefficients; zero where ranks are left out
+    kept: Mask  # (e, n): ranks that are not left out
+    usable: Mask  # (h, e): whether the ranks decide the coefficients
+    proves: Mask  # (h, e): whether a sum that meets all values is proven
+    volume: Array  # (h, e): logarithm of the root of the determinant of the terms' products
+    cost: Array  # (h, e)
+
+    @classmethod
+    def over(cls, ranks: Ints, size: int) -> _Solver | None:
+        """All sums of `size` terms; None where too few ranks are known."""
+        several = np.flatnonzero(ranks > 1)
+        most = min(EXCEPTIONS, (len(several) - size) // 2)
+        out = [drop for e in range(most + 1) for drop in itertools.combinations(several.tolist(), e)]
+        out += [(*np.flatnonzero(ranks == 1).tolist(), *drop) for drop in out] if len(several) < len(ranks) else []
+        kept = np.ones((len(out), len(ranks)), dtype=bool)
+        for row, drop in enumerate(out):
+            kept[row, list(drop)] = False
+        left = (~kept[:, several]).sum(axis=1)
+        spare = kept.sum(axis=1) - size - left
+        possible = spare >= np.where(left > 0, SPARE, 1)
+        if not possible.any():
+            return None
+        kept, spare, left = kept[possible], spare[possible], left[possible]
+        every = sums()
+        place = np.array([at for at, one in enumerate(every) if len(one) == size], dtype=np.intp)
+        members = np.array([every[at] for at in place], dtype=np.intp)
+        values = term_values(ranks)
+        largest = values.max(axis=1, keepdims=True)
+        basis = np.moveaxis((values / np.where(largest > 0, largest, 1.0))[members], 1, 2)
+        masked = basis[:, None] * kept[None, :, :, None]
+        gram = np.einsum("henq,henr->heqr", masked, masked)
+        determinant = np.linalg.det(gram)
+        regular = determinant > REGULAR
+        safe = np.where(regular[..., None, None], gram, np.eye(size))
+        inverse = np.einsum("heqr,henr->heqn", np.linalg.inv(safe), masked)
+        leverage = np.einsum("henq,heqn->hen", masked, inverse)
+        # Any terms meet as many different values as they are: the ranks have to show one more.
+        same = np.tril((np.abs(basis[:, :, None] - basis[:, None]) <= EXACT).all(axis=3), -1)
+        before = (same[:, None] & kept[None, :, None]).any(axis=3)
+        different = ((~before & kept).sum(axis=2) > size) | ((size == 1) & (left == 0))
+        proves = regular & (spare >= SPARE) & different & (leverage < 1 - EXACT).all(axis=2)
+        terms, costs = list(RANK_TERMS.values()), priors.RANK_SUMS
+        grid = np.array([max(terms[i].dimensions for i in one) - 1 for one in members])
+        first = kept[:, several[0]]
+        others = costs["fewest ranks"] * ~first + costs["other ranks"] * (left - ~first)
+        others += costs["fewest ranks"] * (~kept).sum(axis=1) - costs["fewest ranks"] * left
+        varying = np.array([sum(terms[i].name != "1" for i in one) for one in members])
+        single = np.array([sum(terms[i].one_side for i in one) for one in members])
+        cost = (costs["term"] * varying + costs["dimension"] * grid + costs["side"] * single)[:, None] + others[None]
+        volume = 0.5 * np.log(np.where(regular, determinant, 1.0))
+        return cls(place, basis, inverse, kept, regular & (proves | (left == 0)), proves, volume, cost)
+
+    def solve(self, values: Array) -> tuple[Array, Index]:
+        """Costs (r, h) of all sums for values (r, n), infinite where a sum does not meet them, and of the ways to leave
+        ranks out the one (r, h) that costs least."""
+        cost = np.full((len(self.place), len(values)), np.inf)
+        way = np.zeros(cost.shape, dtype=np.intp)
+        scale = np.abs(values).max(axis=1)
+        for e in np.argsort(self.cost[0], kind="stable").tolist():
+            found = self.inverse[:, e] @ values.T
+            # A coefficient of nothing is a term too many, one below nothing none that a program has.
+            possible = (found > EXACT * scale).all(axis=1) & self.usable[:, e, None]
+            h = np.flatnonzero(possible.any(axis=1))
+            missed = np.abs(self.basis[h] @ found[h] - values.T) * self.kept[e][:, None]
+            met = possible[h] & (missed <= EXACT * scale).all(axis=1)
+            share = np.log(np.clip(found[h] / np.where(scale > 0, scale, 1.0), LEAST, 1.0)).sum(axis=1)
+            open_cost = np.where(self.proves[h, e, None], 0.0, OPEN + share + self.volume[h, e, None])
+            each = np.where(met, self.cost[h, e, None] + open_cost, np.inf)
+            better = each < cost[h]
+            cost[h], way[h] = np.where(better, each, cost[h]), np.where(better, e, way[h])
+        return cost.T, way.T

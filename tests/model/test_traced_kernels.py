@@ -1,0 +1,88 @@
+"""What traces show of messages: operations of all ranks go by no process grid, data may decide the partners."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ranksight.comm.patterns.grid import Cartesian
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.model.assembly import fit
+from ranksight.model.structure.functions import Functions
+from ranksight.model.structure.structured import collective, partners
+
+GRID = Cartesian(3, (False, False, False))
+COLUMNS = ["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes", "seconds", "peers"]
+
+
+def tally(p: int) -> tuple[float, float]:
+    """Calls and bytes of a sum of five bytes for each rank, three times, and of eleven bytes."""
+    return 4.0, 15.0 * p + 11
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    made = Experiment.create(tmp_path_factory.mktemp("together") / "exp", "app", ["ranks"])
+    for p in (1, 2, 4, 8):
+        pairs = sorted(GRID.pairs(p))
+        near = GRID.neighbours(p).sum(axis=1)
+        calls, volume = tally(p)
+        rows: list[tuple[object, ...]] = [("tally", r, "Allreduce", p, 64, calls, volume, 1e-6, 0) for r in range(p)]
+        rows += [("halo", r, "Isend", p, 1024, 2 * n, 2000.0 * n, 1e-6, n) for r, n in enumerate(near) if n]
+        rows += [("lines", r, "Allreduce", min(p, 2), 64, 3, 24.0, 1e-6, 0) for r in range(p)]
+        counted = pd.DataFrame(rows, columns=COLUMNS).groupby(["kernel", "rank"])[["count", "bytes"]].sum()
+        counted = counted.reset_index().rename(columns={"count": "messages", "bytes": "bytes_sent"})
+        peers = pd.DataFrame(pairs, columns=["rank", "peer"]).assign(kernel="halo", operation="Isend")
+        tables = {"messages": pd.DataFrame(rows, columns=COLUMNS)}
+        if pairs:
+            tables["peers"] = peers.assign(count=2, bytes=2000)
+        made.add(Run({"ranks": p}, 0, "pmpi"), counted, tables=tables)
+    return made
+
+
+def test_kernels_of_collective_operations(traced: Experiment) -> None:
+    names = dict.fromkeys(("tally", "tally: Allreduce"), True) | dict.fromkeys(("lines", "lines: Allreduce"), False)
+    assert collective(traced) == names
+
+
+def test_a_sum_for_each_rank_is_met_exactly_next_to_a_halo(traced: Experiment) -> None:
+    model = fit(traced)
+    for answer in model.predict(ranks=[16, 4096], metrics=["messages", "bytes_sent"]).answers:
+        if answer.kernel == "tally":
+            true = tally(int(answer.configuration["ranks"]))[answer.metric == "bytes_sent"]
+            assert answer.ok
+            assert (answer.lower, answer.value, answer.upper) == pytest.approx((true,) * 3)
+    known = model.functions.neighbours
+    assert known is not None
+    assert {kernel for kernel, _ in known.keys} == {"halo"}
+
+
+def irregular(p: int) -> pd.DataFrame:
+    """Halves of a matrix's band that blocks of rows share with the next one, each of a length of its own."""
+    rows = [(a, b, 8.0 * (1000 + 37 * min(a, b) ** 2)) for a in range(p) for b in (a - 1, a + 1) if 0 <= b < p]
+    return pd.DataFrame(rows, columns=["rank", "peer", "bytes"]).assign(kernel="spmv", operation="Isend", count=5)
+
+
+def test_partners_that_data_decide_are_never_sure(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "exp", "app", ["ranks"])
+    for p in (1, 2, 4, 8):
+        peers = irregular(p)
+        sent = peers.groupby("rank").agg(messages=("count", "sum"), bytes_sent=("bytes", "sum"))
+        counted = sent.reindex(range(p), fill_value=0.0).astype(float).reset_index().assign(kernel="spmv")
+        made.add(Run({"ranks": p}, 0, "pmpi"), counted, tables={"peers": peers} if len(peers) else {})
+    ranks, number, unlike = partners(made)
+    assert (ranks, unlike) == (8, {"spmv", "spmv: Isend"})
+    assert number["spmv"] == pytest.approx(14 / 8)
+    model = fit(made)
+    for answer in model.predict(ranks=[8, 16, 64], metrics=["messages", "bytes_sent"]).answers:
+        more = answer.configuration["ranks"] / 8
+        if answer.kernel == "spmv" and more > 1:
+            assert answer.upper >= 0.99 * more * answer.lower
+            assert answer.ok == (more <= 4) or answer.metric == "bytes_sent"
+    again = Functions.with_structures(model.fitted, model.functions.structures())
+    assert again.irregular == model.functions.irregular
+    with pytest.raises(InputError, match="irregular"):
+        Functions.with_structures(model.fitted, {**model.functions.structures(), "irregular": [["none", "messages"]]})
