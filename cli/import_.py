@@ -99,9 +99,9 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
     checks = Checks(platform)
 
     def complete(reading: Reading) -> Reading:
-        return checks(formed(reading, table))
+        return formed(reading, table)
 
-    with Import(place, chosen.application or place.stem, naming, chosen.force, complete) as work:
+    with Import(place, chosen.application or place.stem, naming, chosen.force, complete, checks) as work:
         with Files(len(todo), chosen.quiet) as progress:
             for path, name, given in progress.over(readings(todo, read, chosen)):
                 with skips.passing():
@@ -110,13 +110,14 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above say why")
         _whole(work, chosen, any(name in ANY_TIMES for _, name in todo))
+        work.settle()
         if chosen.total and work.timers.overlap is not None:
             work.mark_inclusive()
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
     notes = [note for note in work.notes if note not in checks.texts]
-    say_first("note", [*notes, *_doubts(work, experiment, chosen)], "notes")
+    say_first("note", [*work.meanings.notes, *notes, *_doubts(work, experiment, chosen)], "notes")
     if found.unknown and not chosen.quiet:
         say(f"not recognised: {some_of(found.unknown)}")
     _summary(experiment, len(work.kernels), len(todo) + len(found.refused) - skipped, skipped, chosen)
@@ -212,7 +213,7 @@ def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     from ranksight.core.experiment import Experiment
     from ranksight.core.leftout import warning
 
-    of_files = ("total", "parameter", "set", "metric", "period", "platform")
+    of_files = ("total", "parameter", "set", "metric", "period", "platform", "values")
     given = [name for name in (*OF_TABLES, *of_files) if getattr(chosen, name)]
     if given:
         raise UsageError(f"ranksight import: --{given[0]} is not for experiments", "they name their parameters")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight.campaign.launchers import launcher_of
 from ranksight.core import leftout, limits
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
@@ -96,6 +97,11 @@ def words(command: str) -> tuple[str, ...]:
         return tuple(shlex.split(command))
     except ValueError:
         return tuple(command.split())
+
+
+def of_launcher(command: Sequence[str]) -> bool:
+    """Whether a tool that ran `command` followed all ranks: ``perf stat mpirun -n 4 ./a.out``."""
+    return any(map(launcher_of, command))
 
 
 def head_text(head: bytes) -> str:

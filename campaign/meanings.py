@@ -1,0 +1,326 @@
+"""What values over ranks mean where nobody said it, and whether the runs agree with what was said.
+
+Three laws decide. A core has one clock: cycles, instructions or processor time of a rank over its time do not depend on
+the number of ranks, so that a rate which grows with the ranks is one of all of them. The work of a problem is not less
+on more ranks: totals that fall are no totals. A time that falls with the ranks is elapsed, and no sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranksight.core.arrays import Array
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.meaning import MAXIMUM, ONE, SUM, UNSTATED, Meaning
+from ranksight.core.metrics import metric
+from ranksight.core.reading import Reading
+from ranksight.core.units import format_si
+
+if TYPE_CHECKING:
+    from ranksight.core.experiment import Run
+
+RATES = ("cpu_time", "cycles", "instructions", "flops_dp", "flops")
+"""Metrics whose values over a rank's time are those of a core, the one that varies least first."""
+WORK = ("instructions", "flops_dp", "flops", "cycles")
+"""Metrics of the work that ranks share, the one that waiting changes least first."""
+CLOCK = 9.1e9
+"""Cycles a second that no processor has reached, overclocked in liquid helium."""
+FULL, NONE = 0.75, 0.25
+"""Exponents of the ranks from which on a value grows with them, and up to which it does not."""
+LESS = 0.75
+"""Part of the work on fewer ranks below which work on more is less: cache effects and scatter change it by less."""
+OF_RANKS = ("ranks", "nodes", "threads")
+"""Parameters that do not change the problem."""
+
+
+def is_time(name: str) -> bool:
+    """Whether a metric is a time that passes for all ranks at once, and no processor's time that adds up."""
+    return metric(name).unit == "s" and name not in ("cpu_time", "compute_cpu_time")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run's totals over kernels as they were read."""
+
+    reader: str
+    problem: tuple[tuple[str, float], ...]  # values of parameters other than :data:`OF_RANKS`
+    cores: float  # ranks times threads
+    ranks: float
+    totals: Mapping[str, float]
+    meanings: Mapping[str, Meaning]
+    together: bool  # whether values may be of all ranks: one row a kernel, of a run of several ranks
+    reduced: bool  # whether they are known to be of no single rank
+    run: str = ""  # its id, once it is stored
+
+    @classmethod
+    def of(cls, reading: Reading, reader: str) -> Entry:
+        """What there is to know of a reading whose parameters have the user's names."""
+        table, totals = reading.counters, {}
+        ranks = float(reading.configuration.get("ranks", 1.0))
+        single = table is not None and len(table) > 0 and table["rank"].nunique() == 1
+        if table is not None and single:
+            whole = (table["kernel"] == WHOLE).to_numpy()
+            for name in {*RATES, *WORK, "time"} & set(table.columns):
+                values = table[name].to_numpy(np.float64)
+                own = values[whole] if np.isfinite(values[whole]).any() else values[~whole]
+                totals[name] = float(np.nansum(own))
+        problem = tuple(sorted((n, float(v)) for n, v in reading.configuration.items() if n not in OF_RANKS))
+        names = [] if table is None else [str(name) for name in table.columns if name not in COUNTER_KEYS]
+        return cls(
+            reader,
+            problem,
+            ranks * float(reading.configuration.get("threads", 1.0)),
+            ranks,
+            {name: value for name, value in totals.items() if value > 0},
+            {name: reading.meaning_of(name) for name in names},
+            single and ranks > 1,
+            table is not None and single and int(table["rank"].iloc[0]) == ALL_RANKS,
+        )
+
+
+@dataclass(frozen=True)
+class Restated:
+    """Runs whose values mean something else than their source said, or say what it left open."""
+
+    runs: tuple[str, ...]
+    meanings: Mapping[str, Meaning]
+    factor: int
+    """Exponent of the ranks that the stored values are multiplied by: -1 for sums, 1 for what was no sum."""
+
+
+@dataclass(frozen=True)
+class _Trend:
+    """How a value goes with the ranks where the problem stays the same: one value a problem and number of ranks."""
+
+    ranks: Array  # (n,)
+    values: Array
+    problem: Array
+
+    @property
+    def exponent(self) -> float:
+        """Slope of the logarithm over that of the ranks; NaN where they do not vary within a problem."""
+        x, y = np.log(self.ranks), np.log(self.values)
+        for at in np.unique(self.problem):
+            rows = self.problem == at
+            x[rows] -= x[rows].mean()
+            y[rows] -= y[rows].mean()
+        spread = float((x**2).sum())
+        return float((x * y).sum()) / spread if spread > 0 else float("nan")
+
+    def fall(self) -> tuple[int, int] | None:
+        """The first neighbours of a problem of which the one on more ranks has less; None without such."""
+        order = np.lexsort((self.ranks, self.problem))
+        same = (np.diff(self.problem[order]) == 0) & (np.diff(self.ranks[order]) > 0)
+        with np.errstate(divide="ignore"):
+            ratio = np.where(same, self.values[order][1:] / self.values[order][:-1], np.inf)
+        falls = np.flatnonzero(ratio < LESS)
+        return (int(order[falls[0]]), int(order[falls[0] + 1])) if len(falls) else None
+
+    def ends(self) -> tuple[int, int]:
+        """Fewest and most ranks of the problem that was run on most ranks."""
+        last = int(np.argmax(self.ranks))
+        rows = np.flatnonzero(self.problem == self.problem[last])
+        return int(rows[np.argmin(self.ranks[rows])]), last
+
+
+def _trend(entries: Sequence[Entry], name: str, over: str = "") -> _Trend | None:
+    """Of a metric, or of its rate `over` another; None where no run has it."""
+    found: dict[tuple[tuple[tuple[str, float], ...], float], list[float]] = {}
+    for each in entries:
+        if name in each.totals and (not over or over in each.totals):
+            value = each.totals[name] / (each.totals[over] if over else 1.0)
+            found.setdefault((each.problem, each.cores), []).append(value)
+    if not found:
+        return None
+    problems = {problem: at for at, problem in enumerate(dict.fromkeys(problem for problem, _ in found))}
+    return _Trend(
+        np.array([cores for _, cores in found]),
+        np.array([np.exp(np.mean(np.log(values))) for values in found.values()]),
+        np.array([problems[problem] for problem, _ in found]),
+    )
+
+
+def _shown(trend: _Trend, name: str, at: int, rate: bool) -> str:
+    unit = {"cycles": "Hz", "cpu_time": ""}.get(name, "/s") if rate else metric(name).unit
+    return f"{format_si(float(trend.values[at]), unit)} at {trend.ranks[at]:g}"
+
+
+def _from_to(trend: _Trend, name: str, ends: tuple[int, int], rate: bool = False) -> str:
+    what = f"{name} over time" if rate else name
+    first, last = (_shown(trend, name, at, rate) for at in ends)
+    return f"{what}: {first} and {last} ranks" if ends[0] != ends[1] else f"{what}: {last} ranks"
+
+
+def of_all(entries: Sequence[Entry]) -> tuple[bool | None, str]:
+    """Whether counts are of all ranks together where times are elapsed, and the two numbers that show it.
+
+    None where nothing shows it: no metric of :data:`RATES` with a time at several numbers of ranks, and work that does
+    not fall.
+    """
+    for name in RATES:
+        rate = _trend(entries, name, "time")
+        if rate is None:
+            continue
+        grows, ends = rate.exponent, rate.ends()
+        limit = {"cycles": CLOCK, "cpu_time": 1.5}.get(name, np.inf)
+        if grows >= FULL or (not grows < FULL and rate.values[ends[1]] > limit):
+            return True, _from_to(rate, name, ends, rate=True)
+        if grows <= NONE:
+            return False, _from_to(rate, name, ends, rate=True)
+    for name in WORK:
+        if (work := _trend(entries, name)) is not None:
+            falls = work.exponent <= -FULL
+            return (False if falls else None), _from_to(work, name, work.ends())
+    return None, ""
+
+
+@dataclass
+class Meanings:
+    """What the runs of an import say of what their values mean; ask once all are in.
+
+    `stated`: by the user, of each metric, and of all others under ``""``. `tables`: readers whose formats say nothing.
+    """
+
+    stated: Mapping[str, Meaning] = field(default_factory=dict)
+    tables: frozenset[str] = frozenset()
+    entries: list[Entry] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def apply(self, reading: Reading) -> Reading:
+        """The reading with what the user states: of a table without ranks, or in place of what its format says."""
+        if not self.stated or reading.counters is None:
+            return reading
+        general = self.stated.get("", reading.meaning)
+        meanings = {**({} if "" in self.stated else reading.meanings), **self.stated}
+        meanings.pop("", None)
+        if general == SUM:  # of times only once it is seen that they are not elapsed
+            names = [str(name) for name in reading.counters.columns if name not in COUNTER_KEYS]
+            meanings = {**{name: UNSTATED for name in names if is_time(name)}, **meanings}
+        return replace(reading, meaning=general, meanings=meanings)
+
+    def add(self, entry: Entry, run: Run) -> None:
+        """Count in a run that was stored."""
+        if entry.together:
+            self.entries.append(replace(entry, run=run.id))
+
+    def settle(self) -> list[Restated]:
+        """What is to be stored otherwise. Raises InputError where what was stated, or left open, cannot be used."""
+        found: list[Restated] = []
+        for reader in dict.fromkeys(entry.reader for entry in self.entries):
+            mine = [entry for entry in self.entries if entry.reader == reader]
+            sums = [e for e in mine if any(e.meanings.get(name, UNSTATED).over == "sum" for name in {*RATES, *WORK})]
+            opened = [e for e in mine if all(e.meanings.get(n, UNSTATED) == UNSTATED for n in e.totals if n != "time")]
+            others = [e for e in mine if e not in sums and e not in opened]
+            found += self._of_sums(sums) if sums else []
+            found += self._of_open(opened, reader) if opened and "" not in self.stated else []
+            found += self._of_times(mine)
+            if others and (shown := of_all(others))[0]:
+                raise InputError(
+                    f"values are stated as {next(m for m in others[0].meanings.values() if m != UNSTATED)}, and those "
+                    f"of all ranks are {shown[1]}",
+                    "state --values sum",
+                )
+        return found
+
+    def _of_sums(self, entries: Sequence[Entry]) -> list[Restated]:
+        """Sums that fall, or whose ranks would slow down, are none."""
+        by_user = bool(self.stated)
+        over = [entry.meanings.get("time", UNSTATED) for entry in entries]
+        elapsed = SUM not in over and not (self.stated.get("") == SUM and UNSTATED in over)
+        for name in WORK:
+            work = _trend(entries, name)
+            if work is None:
+                continue
+            rate = None if SUM in over else _trend(entries, name, "time")
+            if (pair := work.fall()) is not None:
+                what = _from_to(work, name, pair)
+                if not by_user and work.exponent <= -FULL:
+                    self.notes.append(
+                        f"{what}: sums over ranks do not fall, so the values are taken as one rank's; state --values "
+                        "sum or mean if you know"
+                    )
+                    return [self._restated(entries, ONE, 1)]
+                raise InputError(
+                    f"sums over ranks do not fall, and {what}",
+                    "are the files of one node, or of one rank? give those of all, or state --values mean",
+                )
+            if elapsed and rate is not None and rate.exponent <= NONE:
+                raise InputError(
+                    f"values are taken as sums over ranks, and those of a rank contradict its clock: "
+                    f"{_from_to(rate, name, rate.ends(), rate=True)} stay the same on all",
+                    "state --values mean",
+                )
+            if work.exponent >= FULL and rate is None:
+                what = _from_to(work, name, work.ends())
+                if by_user:
+                    raise InputError(
+                        f"sums over ranks are stated, and they grow with the ranks: {what}",
+                        "name the parameter by which the problem grows with --parameter, or state --values mean",
+                    )
+                self.notes.append(f"{what}: the work grows with the ranks (weak scaling)")
+            break
+        self._of_processors(entries)
+        return []
+
+    def _of_processors(self, entries: Sequence[Entry]) -> None:
+        """Processors that were busy (`CPUs utilized`) against the ranks that a sum is divided by."""
+        busy = _trend(entries, "cpu_time", "time")
+        if busy is None:
+            return
+        share = busy.values / busy.ranks
+        at = int(np.argmax(share))
+        if share[at] > 1.25:
+            raise InputError(
+                f"{busy.values[at]:.3g} processors were busy (cpu_time over time) in a run of {busy.ranks[at]:g} ranks",
+                "correct the number of ranks, or name the threads of a rank with --parameter threads or --set threads",
+            )
+        at = int(np.argmin(share))
+        if share[at] < 0.6:
+            self.notes.append(
+                f"{busy.values[at]:.3g} processors were busy (cpu_time over time) in a run of {busy.ranks[at]:g} "
+                "ranks: if the file is of one node alone, give --values of all nodes, or its own number of ranks"
+            )
+
+    def _of_open(self, entries: Sequence[Entry], reader: str) -> list[Restated]:
+        """Values of which nobody said what they are over ranks."""
+        counted = [e for e in entries if any(name in e.totals for name in {*RATES, *WORK} - {"cpu_time"})]
+        every, shown = of_all(counted)
+        if every:
+            self.notes.append(f"{shown}: counts are taken as sums over ranks; state --values sum or mean")
+            return [self._restated(counted, SUM, -1)]
+        if counted and every is None and reader in self.tables and all(e.reduced for e in counted):
+            work = next(found for name in WORK if (found := _trend(counted, name)) is not None)
+            if abs(work.exponent) <= NONE:
+                raise InputError(
+                    f"{shown}: these are sums over ranks of one problem, or a rank's of one that grows with the ranks",
+                    "state --values sum or --values mean",
+                )
+            self.notes.append(f"{shown}: counts are taken as a rank's; state --values sum if they are sums over ranks")
+        return []
+
+    def _of_times(self, entries: Sequence[Entry]) -> list[Restated]:
+        """Times where ``--values sum`` is stated of all metrics: sums, unless they are seen to be elapsed."""
+        open_ = [e for e in entries if "time" in e.totals and e.meanings.get("time") == UNSTATED]
+        if self.stated.get("") != SUM or not open_:
+            return []
+        times = _trend(open_, "time")
+        every, shown = of_all(open_)
+        if times is not None and (every or times.exponent < -0.5):
+            what = shown if every else _from_to(times, "time", times.ends())
+            self.notes.append(
+                f"{what}: times are elapsed, and are not divided by the ranks; otherwise state --values time=sum"
+            )
+            return [self._restated(open_, MAXIMUM, 0, times=True)]
+        return [self._restated(open_, SUM, -1, times=True)]
+
+    @staticmethod
+    def _restated(entries: Sequence[Entry], meaning: Meaning, factor: int, times: bool = False) -> Restated:
+        """Counts, or `times`, of these runs with another meaning."""
+        names = dict.fromkeys(name for each in entries for name in each.meanings)
+        chosen = [name for name in names if is_time(name) == times]
+        return Restated(tuple(each.run for each in entries), dict.fromkeys(chosen, meaning), factor)
