@@ -18,6 +18,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
+from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
@@ -329,6 +330,12 @@ class Application(Stored):
             for name in PARTS:
                 each[name][: len(kernels)] *= left
             each["imbalance"][: len(kernels)] = waiting + (1 - having) * own
+        calls = np.array([communicates(kernel) for kernel in timed], dtype=bool)
+        if calls.any():  # what ranks do in MPI is no computing, and no imbalance of it
+            mine = np.flatnonzero(calls)
+            seconds = sum(part[mine] for part in each.values())
+            for name, part in each.items():
+                part[mine] = seconds if name == "communication" else 0.0
         return each
 
     def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
