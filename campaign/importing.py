@@ -285,7 +285,7 @@ class Import:
         import pandas as pd
 
         counters = None if reading.counters is None else self.naming.counters(reading.counters, path)
-        self.timers.add(counters)
+        self.timers.add(counters, reading.exclusive)
         provenance = {self._new(name): text for name, text in reading.provenance.items()}
         tables = dict(reading.tables)
         if TABLE in tables:
@@ -373,14 +373,28 @@ class Import:
         self._kinds.append((reader, collector, content))
         return collector
 
-    def mark_inclusive(self) -> None:
-        """Note of all runs that the times of kernels contain those of others."""
+    def mark_inclusive(self, total: str) -> None:
+        """Note of all runs that the times of kernels contain those of others, and of `total` those of the program.
+
+        That timer is the whole program and stays one of the kernels, which nothing adds up.
+        """
+        import pandas as pd
+
         if self._experiment is None:
             return
         for run in self._experiment.runs:
-            if "time" in run.provenance:
-                said = {**run.provenance, "time": f"{INCLUSIVE}{run.provenance['time']}"}
-                self._experiment.replace(replace(run, provenance=said))
+            if "time" not in run.provenance:
+                continue
+            said = {**run.provenance, "time": f"{INCLUSIVE}{run.provenance['time']}"}
+            tables = {}
+            if (table := self._experiment.table(run, "counters")) is not None:
+                names = table["kernel"].astype(str)
+                for name, other in ((total, WHOLE), (WHOLE, total)):
+                    if not (names == name).any() and (names == other).any():
+                        copy = table[names == other].assign(kernel=name)
+                        tables = {"counters": pd.concat([table.assign(kernel=names), copy], ignore_index=True)}
+            self._experiment.replace(replace(run, provenance=said), tables)
+        self.kernels.update((WHOLE, total))
 
     def settle(self) -> None:
         """Store values as the runs together show them to be; once, after all were added.

@@ -111,8 +111,8 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above say why")
         _whole(work, chosen, any(name in ANY_TIMES for _, name in todo))
         work.settle()
-        if chosen.total and work.timers.overlap is not None:
-            work.mark_inclusive()
+        if (total := _holder(work, chosen)) is not None:
+            work.mark_inclusive(total)
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
@@ -167,6 +167,13 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
         yield f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"
     if (held := work.timers.holder) is not None and chosen.total is None:
         yield f"{_holding(held)}: if it holds them, {_naming(held)}, or their times are added up"
+    if chosen.total is None and (pairs := work.timers.pairs) and (longest := work.timers.longest_of_all):
+        yield (
+            f"{counted(len(pairs), 'pair')} of timers hardly differ in any run, such as {pairs[0][0]} and "
+            f"{pairs[0][1]}: timers contain each other, so each is kept as it is and none is added up. The longest, "
+            f"{longest}, is taken for the whole program: say --total NAME if another holds all, or --total '' if none "
+            "holds others"
+        )
     if chosen.total and (times := work.timers.overlap) is not None:
         yield (
             f"the timers add up to {times:.2g} times {chosen.total}: they contain each other, so each is kept as "
@@ -205,6 +212,24 @@ def _whole(work: Import, chosen: argparse.Namespace, any_times: bool) -> None:
             f"{larger[0]} takes longer than the whole program in every run, and a part cannot exceed the whole",
             f"say --total {shlex.quote(larger[0])} if it holds the others",
         )
+
+
+def _holder(work: Import, chosen: argparse.Namespace) -> str | None:
+    """The timer that is the whole program where timers hold each other; None where they do not.
+
+    Raises InputError where they do and none is it.
+    """
+    timers = work.timers
+    if chosen.total is not None:
+        return chosen.total if chosen.total and timers.overlap is not None else None
+    if not (pairs := timers.pairs):
+        return None
+    if (longest := timers.longest_of_all) is None:
+        raise InputError(
+            f"timers contain each other, such as {pairs[0][0]} and {pairs[0][1]}, and none is the longest in all runs",
+            "name the one that is the whole program with --total, or --total '' where no timer holds others",
+        )
+    return longest
 
 
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:

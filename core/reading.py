@@ -51,6 +51,8 @@ class Reading:
     meaning: Meaning = UNSTATED
     """What the values of the counters are over ranks, where the format says it."""
     meanings: Mapping[str, Meaning] = field(default_factory=dict)  # of metrics whose values mean something else
+    exclusive: bool = True
+    """Whether times are those of a kernel without its callees; False where the source has timers of any kind."""
     names: Mapping[str, str] = field(default_factory=dict)
     """For each metric that the source calls otherwise, its name there: events are found by it."""
     wall_time: float | None = None  # as in :class:`ranksight.core.experiment.Run`

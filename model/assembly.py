@@ -235,7 +235,8 @@ def assemble(
     experiment = experiment if counting is None else Timed(experiment, counting)
     kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
     changing = turnover(experiment)
-    selection = Selection() if all_kernels else select(experiment, chosen, kept)
+    holding = any(run.inclusive("time") for run in experiment.runs)  # sums of timers that hold each other mean nothing
+    selection = Selection() if all_kernels or holding else select(experiment, chosen, kept)
     experiment = selection.view(experiment)
     how = means_of_samples(experiment, over_ranks)
     sampled = _series(experiment, chosen, how, platform, settings.get("iterations"))
@@ -254,7 +255,7 @@ def assemble(
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, *reductions, **settings
     )
-    nested = any(run.inclusive("time") for run in experiment.runs) and (WHOLE, "time") in functions.rows
+    nested = holding and (WHOLE, "time") in functions.rows
     spread = 0.0 if counting is None else counting.spread
     application = replace(application, clock_spread=spread, nested=nested)
     log("the program's time: %s", in_words(application))

@@ -274,6 +274,7 @@ class _Table:
                 repetition=int(repetition),
                 provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
                 names=self.columns.metrics,
+                exclusive=False,
                 notes=notes,
                 source=(str(self.path),),
             )

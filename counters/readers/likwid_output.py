@@ -170,6 +170,7 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         },
         aliases={"CPI": "cpi"},
         configuration={} if by == "stated" else None,
+        exclusive=kernels == [WHOLE],
         notes=(*notes, *said),
         command=_command(lines),
         environment=_environment(lines, blocks),

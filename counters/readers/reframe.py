@@ -98,4 +98,4 @@ def _run(path: Path, at: int, row: dict[str, str], variables: list[str]) -> Read
     if not any(cells.values()):
         raise damaged(f"{where}: a run without values")
     columns = columns_of(cells.values())
-    return build(path, list(cells), [ALL_RANKS] * len(cells), columns, configuration=configuration)
+    return build(path, list(cells), [ALL_RANKS] * len(cells), columns, configuration=configuration, exclusive=False)
