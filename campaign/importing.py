@@ -17,7 +17,7 @@ from ranksight.core.errors import InputError, writable
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
-from ranksight.core.meaning import SUM, Meaning
+from ranksight.core.meaning import Meaning
 from ranksight.core.reading import Reading, validated
 from ranksight.core.run import INCLUSIVE
 from ranksight.core.sampled import TABLE, sampling
@@ -401,10 +401,12 @@ class Import:
 
         Raises InputError where what was stated of values, or left open, cannot be used.
         """
-        for restated in self.meanings.settle() if self._experiment is not None else ():
-            for run in self._experiment.runs if self._experiment is not None else ():
+        if (experiment := self._experiment) is None:
+            return
+        for restated in self.meanings.settle():
+            for run in experiment.runs:
                 if run.id in restated.runs:
-                    self._restate(self._experiment, run, restated)
+                    self._restate(experiment, run, restated)
 
     def _restate(self, experiment: Experiment, run: Run, restated: Restated) -> None:
         """Write the tables of a run anew, of whose values another meaning became known."""
@@ -414,22 +416,21 @@ class Import:
         samples = experiment.table(run, TABLE)
         tables = {} if samples is None else {TABLE: samples}
         names = {name: meaning for name, meaning in restated.meanings.items() if name in counters.columns}
-        configuration = dict(run.configuration)
-        if restated.factor > 0:  # back to what was read: divided by one over the ranks
-            configuration["ranks"] = 1 / configuration["ranks"]
-        stated = dict.fromkeys(names, SUM) if restated.factor else names
-        reading = Reading(configuration, counters, tables=tables, provenance=run.provenance, meanings=stated)
+        reading = Reading(run.configuration, counters, tables=tables, provenance=run.provenance, meanings=names)
         changed = reading.per_rank(run.id)
-        after = changed.meanings if restated.factor < 0 else names
         outdated = self._found.pop(run.id, ())
         self._check.forget(outdated)
         for note in outdated:
             self.notes.pop(note, None)
-        checked = self._check(replace(changed, configuration=run.configuration))
+        checked = self._check(changed)
         assert checked.counters is not None
-        provenance = changed.provenance if restated.factor < 0 else run.provenance
         notes = tuple(note for note in run.notes if note not in outdated)
-        new = replace(run, provenance=provenance, meanings={**run.meanings, **after}, notes=(*notes, *checked.notes))
+        new = replace(
+            run,
+            provenance=changed.provenance,
+            meanings={**run.meanings, **changed.meanings},
+            notes=(*notes, *checked.notes),
+        )
         experiment.replace(new, {"counters": checked.counters, **changed.tables})
 
     def finish(self) -> Experiment:

@@ -16,7 +16,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
-from ranksight.core.meaning import MAXIMUM, ONE, SUM, UNSTATED, Meaning
+from ranksight.core.meaning import MAXIMUM, OF_NODE, SUM, UNSTATED, Meaning
 from ranksight.core.metrics import metric
 from ranksight.core.reading import Reading
 from ranksight.core.units import format_si
@@ -34,8 +34,10 @@ FULL, NONE = 0.75, 0.25
 """Exponents of the ranks from which on a value grows with them, and up to which it does not."""
 LESS = 0.75
 """Part of the work on fewer ranks below which work on more is less: cache effects and scatter change it by less."""
-OF_RANKS = ("ranks", "nodes", "threads")
-"""Parameters that do not change the problem."""
+OF_RANKS = ("ranks", "nodes")
+"""Parameters that change neither the problem nor what a rank is."""
+BUSY = 1.5
+"""Processors that are busy at once in a rank of one thread, at most: helpers of MPI have some."""
 
 
 def is_time(name: str) -> bool:
@@ -49,11 +51,11 @@ class Entry:
 
     reader: str
     problem: tuple[tuple[str, float], ...]  # values of parameters other than :data:`OF_RANKS`
-    cores: float  # ranks times threads
     ranks: float
-    totals: Mapping[str, float]
+    threads: float
+    totals: Mapping[str, float]  # those of nodes times their number
     meanings: Mapping[str, Meaning]
-    together: bool  # whether values may be of all ranks: one row a kernel, of a run of several ranks
+    together: bool  # whether values may be of all ranks: one row a kernel
     reduced: bool  # whether they are known to be of no single rank
     run: str = ""  # its id, once it is stored
 
@@ -61,36 +63,34 @@ class Entry:
     def of(cls, reading: Reading, reader: str) -> Entry:
         """What there is to know of a reading whose parameters have the user's names."""
         table, totals = reading.counters, {}
-        ranks = float(reading.configuration.get("ranks", 1.0))
+        ranks, nodes, threads = (float(reading.configuration.get(n, 1.0)) for n in ("ranks", "nodes", "threads"))
         single = table is not None and len(table) > 0 and table["rank"].nunique() == 1
         if table is not None and single:
             whole = (table["kernel"] == WHOLE).to_numpy()
             for name in {*RATES, *WORK, "time"} & set(table.columns):
                 values = table[name].to_numpy(np.float64)
                 own = values[whole] if np.isfinite(values[whole]).any() else values[~whole]
-                totals[name] = float(np.nansum(own))
+                totals[name] = float(np.nansum(own)) * (nodes if reading.meaning_of(name) == OF_NODE else 1.0)
         problem = tuple(sorted((n, float(v)) for n, v in reading.configuration.items() if n not in OF_RANKS))
         names = [] if table is None else [str(name) for name in table.columns if name not in COUNTER_KEYS]
         return cls(
             reader,
             problem,
-            ranks * float(reading.configuration.get("threads", 1.0)),
             ranks,
+            threads,
             {name: value for name, value in totals.items() if value > 0},
             {name: reading.meaning_of(name) for name in names},
-            single and ranks > 1,
+            single,
             table is not None and single and int(table["rank"].iloc[0]) == ALL_RANKS,
         )
 
 
 @dataclass(frozen=True)
 class Restated:
-    """Runs whose values mean something else than their source said, or say what it left open."""
+    """Runs of whose values the meaning became known that their source left open."""
 
-    runs: tuple[str, ...]
+    runs: frozenset[str]
     meanings: Mapping[str, Meaning]
-    factor: int
-    """Exponent of the ranks that the stored values are multiplied by: -1 for sums, 1 for what was no sum."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ class _Trend:
     ranks: Array  # (n,)
     values: Array
     problem: Array
+    threads: Array
 
     @property
     def exponent(self) -> float:
@@ -130,19 +131,31 @@ class _Trend:
 
 def _trend(entries: Sequence[Entry], name: str, over: str = "") -> _Trend | None:
     """Of a metric, or of its rate `over` another; None where no run has it."""
-    found: dict[tuple[tuple[tuple[str, float], ...], float], list[float]] = {}
+    found: dict[tuple[tuple[tuple[str, float], ...], float, float], list[float]] = {}
     for each in entries:
         if name in each.totals and (not over or over in each.totals):
             value = each.totals[name] / (each.totals[over] if over else 1.0)
-            found.setdefault((each.problem, each.cores), []).append(value)
+            found.setdefault((each.problem, each.ranks, each.threads), []).append(value)
     if not found:
         return None
-    problems = {problem: at for at, problem in enumerate(dict.fromkeys(problem for problem, _ in found))}
+    problems = {problem: at for at, problem in enumerate(dict.fromkeys(problem for problem, _, _ in found))}
     return _Trend(
-        np.array([cores for _, cores in found]),
+        np.array([ranks for _, ranks, _ in found]),
         np.array([np.exp(np.mean(np.log(values))) for values in found.values()]),
-        np.array([problems[problem] for problem, _ in found]),
+        np.array([problems[problem] for problem, _, _ in found]),
+        np.array([threads for _, _, threads in found]),
     )
+
+
+def _of_several(rate: _Trend, name: str) -> bool:
+    """Whether a rate is more than one rank can have."""
+    limit = {"cycles": CLOCK, "cpu_time": BUSY}.get(name, np.inf)
+    return bool((rate.values / rate.threads).max() > limit)
+
+
+def _shows_several(entries: Sequence[Entry]) -> bool:
+    """Whether any rate of these runs is more than one rank can have."""
+    return any(_of_several(rate, name) for name in RATES if (rate := _trend(entries, name, "time")) is not None)
 
 
 def _shown(trend: _Trend, name: str, at: int, rate: bool) -> str:
@@ -167,8 +180,7 @@ def of_all(entries: Sequence[Entry]) -> tuple[bool | None, str]:
         if rate is None:
             continue
         grows, ends = rate.exponent, rate.ends()
-        limit = {"cycles": CLOCK, "cpu_time": 1.5}.get(name, np.inf)
-        if grows >= FULL or (not grows < FULL and rate.values[ends[1]] > limit):
+        if grows >= FULL or _of_several(rate, name):
             return True, _from_to(rate, name, ends, rate=True)
         if grows <= NONE:
             return False, _from_to(rate, name, ends, rate=True)
@@ -195,10 +207,12 @@ class Meanings:
         """The reading with what the user states: of a table without ranks, or in place of what its format says."""
         if not self.stated or reading.counters is None:
             return reading
+        if OF_NODE in self.stated.values() and "nodes" not in reading.configuration:
+            raise InputError("values are stated as those of a node, and no parameter nodes", "add --parameter nodes")
         general = self.stated.get("", reading.meaning)
         meanings = {**({} if "" in self.stated else reading.meanings), **self.stated}
         meanings.pop("", None)
-        if general == SUM:  # of times only once it is seen that they are not elapsed
+        if general in (SUM, OF_NODE):  # of times only once it is seen that they are not elapsed
             names = [str(name) for name in reading.counters.columns if name not in COUNTER_KEYS]
             meanings = {**{name: UNSTATED for name in names if is_time(name)}, **meanings}
         return replace(reading, meaning=general, meanings=meanings)
@@ -213,10 +227,13 @@ class Meanings:
         found: list[Restated] = []
         for reader in dict.fromkeys(entry.reader for entry in self.entries):
             mine = [entry for entry in self.entries if entry.reader == reader]
+            if max(entry.ranks for entry in mine) == 1:
+                continue
             sums = [e for e in mine if any(e.meanings.get(name, UNSTATED).over == "sum" for name in {*RATES, *WORK})]
             opened = [e for e in mine if all(e.meanings.get(n, UNSTATED) == UNSTATED for n in e.totals if n != "time")]
             others = [e for e in mine if e not in sums and e not in opened]
-            found += self._of_sums(sums) if sums else []
+            if sums:
+                self._of_sums(sums)
             found += self._of_open(opened, reader) if opened and "" not in self.stated else []
             found += self._of_times(mine)
             if others and (shown := of_all(others))[0]:
@@ -227,11 +244,12 @@ class Meanings:
                 )
         return found
 
-    def _of_sums(self, entries: Sequence[Entry]) -> list[Restated]:
-        """Sums that fall, or whose ranks would slow down, are none."""
+    def _of_sums(self, entries: Sequence[Entry]) -> None:
+        """Sums that fall, or whose ranks would slow down, are none. Raises InputError."""
         by_user = bool(self.stated)
         over = [entry.meanings.get("time", UNSTATED) for entry in entries]
-        elapsed = SUM not in over and not (self.stated.get("") == SUM and UNSTATED in over)
+        elapsed = SUM not in over and not ("" in self.stated and UNSTATED in over)
+        several = SUM not in over and _shows_several(entries)
         for name in WORK:
             work = _trend(entries, name)
             if work is None:
@@ -239,17 +257,12 @@ class Meanings:
             rate = None if SUM in over else _trend(entries, name, "time")
             if (pair := work.fall()) is not None:
                 what = _from_to(work, name, pair)
-                if not by_user and work.exponent <= -FULL:
-                    self.notes.append(
-                        f"{what}: sums over ranks do not fall, so the values are taken as one rank's; state --values "
-                        "sum or mean if you know"
-                    )
-                    return [self._restated(entries, ONE, 1)]
                 raise InputError(
                     f"sums over ranks do not fall, and {what}",
-                    "are the files of one node, or of one rank? give those of all, or state --values mean",
+                    "of one node give all nodes' sums, or state --values node --parameter nodes; of one rank state "
+                    "--values mean",
                 )
-            if elapsed and rate is not None and rate.exponent <= NONE:
+            if by_user and elapsed and not several and rate is not None and rate.exponent <= NONE:
                 raise InputError(
                     f"values are taken as sums over ranks, and those of a rank contradict its clock: "
                     f"{_from_to(rate, name, rate.ends(), rate=True)} stay the same on all",
@@ -265,16 +278,15 @@ class Meanings:
                 self.notes.append(f"{what}: the work grows with the ranks (weak scaling)")
             break
         self._of_processors(entries)
-        return []
 
     def _of_processors(self, entries: Sequence[Entry]) -> None:
         """Processors that were busy (`CPUs utilized`) against the ranks that a sum is divided by."""
         busy = _trend(entries, "cpu_time", "time")
         if busy is None:
             return
-        share = busy.values / busy.ranks
+        share = busy.values / busy.ranks / busy.threads
         at = int(np.argmax(share))
-        if share[at] > 1.25:
+        if share[at] > BUSY:
             raise InputError(
                 f"{busy.values[at]:.3g} processors were busy (cpu_time over time) in a run of {busy.ranks[at]:g} ranks",
                 "correct the number of ranks, or name the threads of a rank with --parameter threads or --set threads",
@@ -283,7 +295,7 @@ class Meanings:
         if share[at] < 0.6:
             self.notes.append(
                 f"{busy.values[at]:.3g} processors were busy (cpu_time over time) in a run of {busy.ranks[at]:g} "
-                "ranks: if the file is of one node alone, give --values of all nodes, or its own number of ranks"
+                "ranks: if the file counts one of several nodes, state --values node and --parameter nodes"
             )
 
     def _of_open(self, entries: Sequence[Entry], reader: str) -> list[Restated]:
@@ -292,7 +304,7 @@ class Meanings:
         every, shown = of_all(counted)
         if every:
             self.notes.append(f"{shown}: counts are taken as sums over ranks; state --values sum or mean")
-            return [self._restated(counted, SUM, -1)]
+            return [self._restated(counted, SUM)]
         if counted and every is None and reader in self.tables and all(e.reduced for e in counted):
             work = next(found for name in WORK if (found := _trend(counted, name)) is not None)
             if abs(work.exponent) <= NONE:
@@ -306,7 +318,7 @@ class Meanings:
     def _of_times(self, entries: Sequence[Entry]) -> list[Restated]:
         """Times where ``--values sum`` is stated of all metrics: sums, unless they are seen to be elapsed."""
         open_ = [e for e in entries if "time" in e.totals and e.meanings.get("time") == UNSTATED]
-        if self.stated.get("") != SUM or not open_:
+        if self.stated.get("") not in (SUM, OF_NODE) or not open_:
             return []
         times = _trend(open_, "time")
         every, shown = of_all(open_)
@@ -315,12 +327,12 @@ class Meanings:
             self.notes.append(
                 f"{what}: times are elapsed, and are not divided by the ranks; otherwise state --values time=sum"
             )
-            return [self._restated(open_, MAXIMUM, 0, times=True)]
-        return [self._restated(open_, SUM, -1, times=True)]
+            return [self._restated(open_, MAXIMUM, times=True)]
+        return [self._restated(open_, self.stated[""], times=True)]
 
     @staticmethod
-    def _restated(entries: Sequence[Entry], meaning: Meaning, factor: int, times: bool = False) -> Restated:
+    def _restated(entries: Sequence[Entry], meaning: Meaning, times: bool = False) -> Restated:
         """Counts, or `times`, of these runs with another meaning."""
         names = dict.fromkeys(name for each in entries for name in each.meanings)
         chosen = [name for name in names if is_time(name) == times]
-        return Restated(tuple(each.run for each in entries), dict.fromkeys(chosen, meaning), factor)
+        return Restated(frozenset(each.run for each in entries), dict.fromkeys(chosen, meaning))

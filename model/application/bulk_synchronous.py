@@ -333,9 +333,9 @@ class Application(Stored):
         calls = np.array([communicates(kernel) for kernel in timed], dtype=bool)
         if calls.any():  # what ranks do in MPI is no computing, and no imbalance of it
             mine = np.flatnonzero(calls)
-            seconds = sum(part[mine] for part in each.values())
-            for name, part in each.items():
-                part[mine] = seconds if name == "communication" else 0.0
+            seconds = np.sum([each[name][mine] for name in PARTS], axis=0)
+            for name in PARTS:
+                each[name][mine] = seconds if name == "communication" else 0.0
         return each
 
     def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:

@@ -159,8 +159,9 @@ class Folded(View):
         return table
 
     def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
-        held = self._experiment.arrays(run)
-        for into, names in self._folded.items() if held is not None else ():
+        if (held := self._experiment.arrays(run)) is None:
+            return None
+        for into, names in self._folded.items():
             held = _counters(held, names, into)
         return held
 

@@ -121,16 +121,16 @@ def test_a_report_of_one_rank_is_that_ranks(tmp_path: Path) -> None:
     assert reading.per_rank("here") is reading
 
 
-def test_sums_that_fall_as_those_of_a_rank_are_taken_as_such(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reports_of_one_rank_among_others_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Work that falls is no sum; whether a rank's or a node's, only the user knows."""
     made = str(tmp_path / "made")
-    assert main(["import", *vtune(tmp_path, over(WORK)), "--parameter", r"ranks=p(\d+)", "-o", made, "--quiet"]) == 0
-    assert values(tmp_path, "instructions") == a_rank()
+    line = ["import", *vtune(tmp_path, over(WORK)), "--parameter", r"ranks=p(\d+)", "-o", made, "--quiet"]
+    assert main(line) == 1
     said = capsys.readouterr().err
-    assert "300 G at 2" in said
-    assert "one rank's" in said
-    assert read(made).runs[0].meaning("cycles").over == "one"
+    assert "300 G at 2 and 150 G at 4 ranks" in said
+    assert "--values mean" in said
+    assert main([*line, "--values", "mean"]) == 0
+    assert values(tmp_path, "instructions") == a_rank()
 
 
 def test_totals_of_a_node_are_refused_for_all_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,10 +246,53 @@ def test_sums_of_a_steady_rate_may_grow(tmp_path: Path) -> None:
     assert values(tmp_path, "instructions") == [WORK] * 4
 
 
+def test_sums_of_one_node_are_of_its_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nodes of four ranks: the processors of one were busy."""
+    files = []
+    for nodes in (1, 2, 4):
+        files.append(str(tmp_path / f"p{4 * nodes}n{nodes}.txt"))
+        seconds = CYCLES / CLOCK / 4 / nodes
+        Path(files[-1]).write_text(
+            f"\n Performance counter stats for 'mpirun -n {4 * nodes} ./a':\n\n  {4e3 * seconds:.2f} msec task-clock\n"
+            f"  {CYCLES / nodes:.0f}  cycles\n  {WORK / nodes:.0f}  instructions\n\n"
+            f"  {seconds:.9f} seconds time elapsed\n\n"
+        )
+    line = ["import", *files, "--parameter", r"ranks=p(\d+)", "-o", str(tmp_path / "made"), "--quiet"]
+    assert main(line) == 1
+    assert "600 G at 4 and 300 G at 8 ranks" in capsys.readouterr().err
+    assert main([*line, "--values", "node"]) == 1
+    assert "no parameter nodes" in capsys.readouterr().err
+    assert main([*line, "--values", "node", "--parameter", r"nodes=n(\d+)"]) == 0
+    assert values(tmp_path, "instructions") == pytest.approx([WORK / ranks for ranks in (4, 8, 16)])
+    assert values(tmp_path, "time") == pytest.approx([CYCLES / CLOCK / ranks for ranks in (4, 8, 16)])
+
+
+def test_threads_of_a_rank_are_no_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A rank's processor time and cycles grow with its threads: that is no sum over ranks."""
+    rows = [f"4,{threads},{WORK},{CYCLES},{CYCLES / CLOCK / threads}" for threads in (1, 2, 4, 8)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["ranks,threads,instructions,cycles,time", *rows]) + "\n")
+    metrics = [word for name in ("instructions", "cycles", "time") for word in ("--metric", name)]
+    line = ["import", "csv", str(path), "--parameter", "ranks", "--parameter", "threads", *metrics, "--quiet"]
+    assert main([*line, "-o", str(tmp_path / "made")]) == 0
+    assert values(tmp_path, "instructions") == [WORK] * 4
+
+
+def test_ranks_that_share_cores_give_sums_all_the_same(tmp_path: Path) -> None:
+    """Two cores are busy however many ranks run on them."""
+    files = [perf_stat(tmp_path, f"mpirun -n {ranks} ./a", ranks, busy=2) for ranks in (2, 4, 8)]
+    for file in files:
+        text = Path(file).read_text().splitlines()
+        Path(file).write_text("\n".join([*text[:-2], f"  {CYCLES / CLOCK / 2:.9f} seconds time elapsed", "", ""]))
+    made = str(tmp_path / "made")
+    assert main(["import", *files, "--parameter", r"ranks=np(\d+)", "-o", made, "--quiet"]) == 0
+    assert values(tmp_path, "cycles") == pytest.approx([CYCLES / ranks for ranks in (2, 4, 8)])
+
+
 @pytest.mark.parametrize("text", ["total", "=sum", "cycles=median", "cycles="])
 def test_other_statements_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert main([*table(tmp_path, over(WORK)), "--values", text]) == 2
-    assert "sum, mean or max" in capsys.readouterr().err
+    assert "sum, mean, max or node" in capsys.readouterr().err
 
 
 def test_energy_of_packages_adds_up(tmp_path: Path) -> None:
