@@ -62,15 +62,15 @@ class Entry:
     @classmethod
     def of(cls, reading: Reading, reader: str) -> Entry:
         """What there is to know of a reading whose parameters have the user's names."""
-        table, totals = reading.counters, {}
+        table, totals = reading.counters, dict[str, float]()
         ranks, nodes, threads = (float(reading.configuration.get(n, 1.0)) for n in ("ranks", "nodes", "threads"))
         single = table is not None and len(table) > 0 and table["rank"].nunique() == 1
         if table is not None and single:
             whole = (table["kernel"] == WHOLE).to_numpy()
             for name in {*RATES, *WORK, "time"} & set(table.columns):
                 values = table[name].to_numpy(np.float64)
-                own = values[whole] if np.isfinite(values[whole]).any() else values[~whole]
-                totals[name] = float(np.nansum(own)) * (nodes if reading.meaning_of(name) == OF_NODE else 1.0)
+                parts = values[whole] if np.isfinite(values[whole]).any() else values[~whole]
+                totals[name] = float(np.nansum(parts)) * (nodes if reading.meaning_of(name) == OF_NODE else 1.0)
         problem = tuple(sorted((n, float(v)) for n, v in reading.configuration.items() if n not in OF_RANKS))
         names = [] if table is None else [str(name) for name in table.columns if name not in COUNTER_KEYS]
         return cls(
@@ -83,6 +83,12 @@ class Entry:
             single,
             table is not None and single and int(table["rank"].iloc[0]) == ALL_RANKS,
         )
+
+    @property
+    def kind(self) -> str:
+        """What is known of counts: ``sum``, nothing (empty), or another meaning (``other``)."""
+        known = {self.meanings.get(name, UNSTATED) for name in self.totals if name != "time"}
+        return "sum" if any(each.over == "sum" for each in known) else "other" if known - {UNSTATED} else ""
 
 
 @dataclass(frozen=True)
@@ -131,19 +137,19 @@ class _Trend:
 
 def _trend(entries: Sequence[Entry], name: str, over: str = "") -> _Trend | None:
     """Of a metric, or of its rate `over` another; None where no run has it."""
-    found: dict[tuple[tuple[tuple[str, float], ...], float, float], list[float]] = {}
+    repeated: dict[tuple[tuple[tuple[str, float], ...], float, float], list[float]] = {}
     for each in entries:
         if name in each.totals and (not over or over in each.totals):
             value = each.totals[name] / (each.totals[over] if over else 1.0)
-            found.setdefault((each.problem, each.ranks, each.threads), []).append(value)
-    if not found:
+            repeated.setdefault((each.problem, each.ranks, each.threads), []).append(value)
+    if not repeated:
         return None
-    problems = {problem: at for at, problem in enumerate(dict.fromkeys(problem for problem, _, _ in found))}
+    problems = {problem: at for at, problem in enumerate(dict.fromkeys(problem for problem, _, _ in repeated))}
     return _Trend(
-        np.array([ranks for _, ranks, _ in found]),
-        np.array([np.exp(np.mean(np.log(values))) for values in found.values()]),
-        np.array([problems[problem] for problem, _, _ in found]),
-        np.array([threads for _, _, threads in found]),
+        np.array([ranks for _, ranks, _ in repeated]),
+        np.array([np.exp(np.mean(np.log(values))) for values in repeated.values()]),
+        np.array([problems[problem] for problem, _, _ in repeated]),
+        np.array([threads for _, _, threads in repeated]),
     )
 
 
@@ -224,25 +230,26 @@ class Meanings:
 
     def settle(self) -> list[Restated]:
         """What is to be stored otherwise. Raises InputError where what was stated, or left open, cannot be used."""
-        found: list[Restated] = []
+        changes: list[Restated] = []
         for reader in dict.fromkeys(entry.reader for entry in self.entries):
-            mine = [entry for entry in self.entries if entry.reader == reader]
-            if max(entry.ranks for entry in mine) == 1:
+            entries = [entry for entry in self.entries if entry.reader == reader]
+            if max(entry.ranks for entry in entries) == 1:
                 continue
-            sums = [e for e in mine if any(e.meanings.get(name, UNSTATED).over == "sum" for name in {*RATES, *WORK})]
-            opened = [e for e in mine if all(e.meanings.get(n, UNSTATED) == UNSTATED for n in e.totals if n != "time")]
-            others = [e for e in mine if e not in sums and e not in opened]
-            if sums:
-                self._of_sums(sums)
-            found += self._of_open(opened, reader) if opened and "" not in self.stated else []
-            found += self._of_times(mine)
-            if others and (shown := of_all(others))[0]:
+            by_kind: dict[str, list[Entry]] = {"sum": [], "": [], "other": []}
+            for entry in entries:
+                by_kind[entry.kind].append(entry)
+            if by_kind["sum"]:
+                self._of_sums(by_kind["sum"])
+            if by_kind[""] and "" not in self.stated:
+                changes += self._of_open(by_kind[""], reader)
+            changes += self._of_times(entries)
+            if (others := by_kind["other"]) and (shown := of_all(others))[0]:
                 raise InputError(
                     f"values are stated as {next(m for m in others[0].meanings.values() if m != UNSTATED)}, and those "
                     f"of all ranks are {shown[1]}",
                     "state --values sum",
                 )
-        return found
+        return changes
 
     def _of_sums(self, entries: Sequence[Entry]) -> None:
         """Sums that fall, or whose ranks would slow down, are none. Raises InputError."""
@@ -306,7 +313,7 @@ class Meanings:
             self.notes.append(f"{shown}: counts are taken as sums over ranks; state --values sum or mean")
             return [self._restated(counted, SUM)]
         if counted and every is None and reader in self.tables and all(e.reduced for e in counted):
-            work = next(found for name in WORK if (found := _trend(counted, name)) is not None)
+            work = next(trend for name in WORK if (trend := _trend(counted, name)) is not None)
             if abs(work.exponent) <= NONE:
                 raise InputError(
                     f"{shown}: these are sums over ranks of one problem, or a rank's of one that grows with the ranks",

@@ -132,7 +132,7 @@ class Timers:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Timers that hold each other, by how near their times are in every run, the longer first; none by chance."""
+        """Timers that hold each other, as their times hardly differ in any run, the longer first; none by chance."""
         shared = set.intersection(*map(set, self.tops)) if len(self.tops) > 1 else set()
         names = sorted(shared, key=lambda name: -self.tops[0][name])
         if len(names) < 2 * PAIRS:
@@ -140,12 +140,11 @@ class Timers:
         logs = np.log([[top[name] for name in names] for top in self.tops])
         low, high = (end(logs[:, :, None] - logs[:, None], axis=0) for end in (np.min, np.max))
         one = np.triu((low >= 0) | (high <= 0), 1) & (low < high)  # equal times are copies, or one clock tick
-        apart = np.maximum(np.abs(low), np.abs(high))
-        near, wide = one & (apart < NEAR), one & (apart < WIDE)
+        difference = np.maximum(np.abs(low), np.abs(high))
+        near, wide = one & (difference < NEAR), one & (difference < WIDE)
         if near.sum() < max(PAIRS, OFTEN * wide.sum() * NEAR / WIDE):
             return []
-        found = [(names[a], names[b]) for a, b in np.argwhere(near).tolist()]
-        return [(a, b) if self.tops[0][a] >= self.tops[0][b] else (b, a) for a, b in found]
+        return [(names[longer], names[shorter]) for longer, shorter in np.argwhere(near).tolist()]
 
     @property
     def longest_of_all(self) -> str | None:
