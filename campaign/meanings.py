@@ -186,7 +186,7 @@ def of_all(entries: Sequence[Entry]) -> tuple[bool | None, str]:
         if rate is None:
             continue
         grows, ends = rate.exponent, rate.ends()
-        if grows >= FULL or _of_several(rate, name):
+        if grows >= FULL or (np.isnan(grows) and _of_several(rate, name)):
             return True, _from_to(rate, name, ends, rate=True)
         if grows <= NONE:
             return False, _from_to(rate, name, ends, rate=True)

@@ -204,6 +204,13 @@ def test_weak_scaling_at_a_steady_clock_is_of_a_rank(tmp_path: Path, capsys: pyt
     assert capsys.readouterr().err == ""
 
 
+def test_a_clock_that_one_rank_has_already_is_no_sum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Times in another unit: the rate is impossible, and the same on all numbers of ranks."""
+    assert main(table(tmp_path, over(WORK), over(CYCLES / CLOCK / 4))) == 0
+    assert values(tmp_path, "instructions") == a_rank()
+    assert "12 GHz (ranks = 2) is no processor's clock" in capsys.readouterr().err
+
+
 def test_work_that_may_be_either_is_refused_until_it_is_stated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
