@@ -280,6 +280,10 @@ def test_kernels_that_hold_the_communication_get_no_form(tmp_path: Path) -> None
         more = {"rank": np.arange(ranks), "time": 3 * seconds(ranks)}
         inclusive.add(Run({"ranks": ranks}, collector="timers"), pd.DataFrame({"kernel": "exchange", **more}))
         profiled.add(Run({"ranks": ranks}, collector="timers"), pd.DataFrame({"kernel": "MPI_Allreduce", **more}))
-    for experiment in (inclusive, profiled):
-        model = fit(experiment, ["time"], platform=None)
-        assert communication(model, LARGER)[0] == 0
+    found = [fit(experiment, ["time"], platform=None) for experiment in (inclusive, profiled)]
+    assert communication(found[0], LARGER)[0] == 0
+    broken = found[1].breakdown(np.array([[float(LARGER)]]))
+    assert broken.exchanged is None
+    timed = broken.each["communication"][broken.kernels.index("MPI_Allreduce"), 0]
+    predicted = found[1].predict(ranks=LARGER, kernels="MPI_Allreduce").table().set_index("kernel")["value"]
+    assert communication(found[1], LARGER)[0] == timed == pytest.approx(predicted["MPI_Allreduce"]), "counted once"
