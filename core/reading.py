@@ -78,9 +78,11 @@ class Reading:
             return self
         known = {str(name): self.meaning_of(str(name)) for name in self.counters.columns if name not in COUNTER_KEYS}
         stated = {name: meaning for name, meaning in known.items() if meaning != UNSTATED}
+        if (count := self.counters["rank"].nunique()) > 1:
+            stated = {name: replace(each, over=each.over or "each") for name, each in stated.items()}
         if not any(meaning.reduced for meaning in stated.values()):
             return replace(self, meanings=stated, meaning=UNSTATED) if stated else self
-        if (count := self.counters["rank"].nunique()) > 1:
+        if count > 1:
             raise InputError(
                 f"{where} has values of {count} ranks, and they are stated as of all ranks together",
                 "leave --values out, or the column of ranks",

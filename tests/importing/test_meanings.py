@@ -339,3 +339,12 @@ def test_samples_of_sums_stay_as_many(tmp_path: Path) -> None:
     series = series_from_experiment(read(made))
     assert series.samples.ravel() == pytest.approx([1000.0])
     assert np.nanmax(series.worth) == pytest.approx(1e6)
+
+
+def test_uncore_counters_of_likwid_are_of_a_socket(tmp_path: Path) -> None:
+    path = Path(__file__).parents[1] / "readers" / "data" / "likwid" / "regions.txt"
+    (reading,) = READERS["likwid"].read(path)
+    counted = reading.per_rank("here")
+    assert counted.counters is reading.counters, "one core records them, the others show zero: nothing is divided"
+    assert counted.meanings["bytes_mem_read"] == Meaning("each", "socket")
+    assert "instructions" not in counted.meanings
