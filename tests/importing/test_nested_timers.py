@@ -256,3 +256,21 @@ def test_a_model_whose_parts_exceed_the_whole_is_refused_or_says_so(
             rs.fit(experiment)
     else:
         assert any("1.4 times the program's" in note for note in rs.fit(experiment).extras["notes"])
+
+
+def test_no_inclusive_time_of_a_summary_is_added_up(tmp_path: Path) -> None:
+    """GPTL's summaries over ranks hold the largest and the mean time of nested timers."""
+    head = "name  on  processes  threads  count  walltotal  wallmax (proc  thrd )  wallmin (proc  thrd )\n"
+    for ranks in (4, 8, 16, 32):
+        times = {"loop": 640.0 / ranks, "dynamics": 400.0 / ranks, "physics": 200.0 / ranks}
+        rows = [f'"{name}"  -  {ranks}  {ranks}  {9 * ranks}  {t * ranks}  {t} ( 0  0)  {t} ( 1  0)' for name, t in times.items()]  # fmt: skip
+        path = tmp_path / f"summary{ranks}.txt"
+        path.write_text(f"***** GLOBAL STATISTICS ({ranks} MPI TASKS) *****\n\n{head}" + "\n".join(rows) + "\n\n")
+    files = sorted(map(str, tmp_path.glob("summary*.txt")))
+    assert main(["import", "gptl", *files, "-o", str(tmp_path / "made"), "--quiet"]) == 0
+    found = rs.fit(tmp_path / "made").predict(ranks=64).table()
+    rows = found[found["kernel"].isna()]
+    assert set(rows["metric"]) == {"visits"}
+    assert found.set_index(["kernel", "metric"]).loc[("loop", "time_inclusive_mean"), "value"] == pytest.approx(
+        10, rel=0.02
+    )
