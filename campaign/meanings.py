@@ -15,7 +15,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.experiment import COUNTER_KEYS, WHOLE
 from ranksight.core.meaning import MAXIMUM, OF_NODE, SUM, UNSTATED, Meaning
 from ranksight.core.metrics import metric
 from ranksight.core.reading import Reading
@@ -56,7 +56,6 @@ class Entry:
     totals: Mapping[str, float]  # those of nodes times their number
     meanings: Mapping[str, Meaning]
     together: bool  # whether values may be of all ranks: one row a kernel
-    reduced: bool  # whether they are known to be of no single rank
     run: str = ""  # its id, once it is stored
 
     @classmethod
@@ -81,7 +80,6 @@ class Entry:
             {name: value for name, value in totals.items() if value > 0},
             {name: reading.meaning_of(name) for name in names},
             single,
-            table is not None and single and int(table["rank"].iloc[0]) == ALL_RANKS,
         )
 
     @property
@@ -312,7 +310,7 @@ class Meanings:
         if every:
             self.notes.append(f"{shown}: counts are taken as sums over ranks; state --values sum or mean")
             return [self._restated(counted, SUM)]
-        if counted and every is None and reader in self.tables and all(e.reduced for e in counted):
+        if counted and every is None and reader in self.tables:
             work = next(trend for name in WORK if (trend := _trend(counted, name)) is not None)
             if abs(work.exponent) <= NONE:
                 raise InputError(

@@ -19,6 +19,7 @@ from ranksight.core import leftout, limits
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.files import leads_out, regular_file
+from ranksight.core.meaning import EACH
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE
 from ranksight.counters.readers._delimited import decode
@@ -265,6 +266,7 @@ def _merged(readings: Mapping[int, Reading], source: Path) -> Reading:
         counters=pd.concat(tables, ignore_index=True),
         tables={**first.tables, **joined},
         provenance=provenance,
+        meaning=EACH,
         wall_time=max(walls, default=None),
         notes=(
             f"{len(ranks)} files are taken for the ranks of one run, by the numbers in their names",

@@ -16,6 +16,7 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.meaning import EACH, UNSTATED
 from ranksight.core.metrics import metric
 from ranksight.core.reading import Reading
 from ranksight.core.units import some_of
@@ -275,6 +276,7 @@ class _Table:
                 provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
                 names=self.columns.metrics,
                 exclusive=False,
+                meaning=UNSTATED if self.columns.rank is None else EACH,
                 notes=notes,
                 source=(str(self.path),),
             )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
-from ranksight.core.meaning import ONE, SUM, UNSTATED
+from ranksight.core.meaning import ONE, SUM
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers._assemble import Cells
@@ -80,7 +80,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
         notes=notes,
         origin=origin,
         command=tuple(command.split()),
-        meaning=UNSTATED if rank is not None else SUM if not command or of_launcher(command.split()) else ONE,
+        meaning=SUM if rank is None and (not command or of_launcher(command.split())) else ONE,
         worth={name: total / hits for name, (total, hits) in totals.items() if total > 0 and hits > 0},
     )
 

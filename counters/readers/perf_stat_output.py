@@ -16,7 +16,7 @@ import numpy as np
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.core.meaning import MAXIMUM, OF_NODE, SUM, UNSTATED, Meaning
+from ranksight.core.meaning import EACH, MAXIMUM, OF_NODE, ONE, SUM, UNSTATED, Meaning
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._assemble import build, columns_of
@@ -85,7 +85,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     origin = _add(rows, table, said_notes)
     wall = _add_footers(path, len(lines), said, table, bool(tagged), said_notes)
     facts = next((facts for facts in said.values() if "what" in facts), {})
-    over = UNSTATED if tagged or rank is not None else _meaning(facts.get("what", ""))
+    over = EACH if tagged else ONE if rank is not None else _meaning(facts.get("what", ""))
     yield build(
         path,
         [WHOLE] * len(table),

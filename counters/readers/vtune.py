@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
-from ranksight.core.meaning import SUM, UNSTATED
+from ranksight.core.meaning import ONE, SUM
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.names import unit_scale
 from ranksight.counters.objects import kernel_name, owner_of
@@ -78,7 +78,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     if left:
         notes.append(f"columns left out: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}")
     origin = {metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()}
-    over = SUM if rank is None else UNSTATED
+    over = SUM if rank is None else ONE
     yield cells.reading(path, configuration={}, notes=notes, origin=origin, meaning=over)
 
 

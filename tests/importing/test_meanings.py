@@ -12,7 +12,7 @@ import pytest
 from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run, read
-from ranksight.core.meaning import EACH, MEAN, OF_NODE, SUM, Meaning, per_rank
+from ranksight.core.meaning import EACH, MEAN, OF_NODE, ONE, SUM, Meaning, per_rank
 from ranksight.core.metrics import metric
 from ranksight.core.reading import READERS, Reading
 from ranksight.model.series.reducing import series_from_experiment
@@ -116,9 +116,14 @@ def test_reports_of_vtune_are_sums_over_ranks(tmp_path: Path, capsys: pytest.Cap
 def test_a_report_of_one_rank_is_that_ranks(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     files = vtune(tmp_path / "d", same(WORK), "out.rank{}.tsv")
+    (tmp_path / "e").mkdir()
+    for at, file in enumerate(files):
+        (tmp_path / "e" / f"out.rank{at}.tsv").write_text(Path(file).read_text())
     (reading,) = READERS["vtune"].read(Path(files[0]))
-    assert reading.meaning.over == ""
-    assert reading.per_rank("here") is reading
+    assert reading.meaning == ONE
+    assert reading.per_rank("here").counters is reading.counters
+    (together,) = READERS["vtune"].read(tmp_path / "e")
+    assert together.meaning == EACH
 
 
 def test_reports_of_one_rank_among_others_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,6 +155,19 @@ def test_perf_stat_of_a_launcher_and_busy_processors_are_sums(tmp_path: Path, co
     assert values(tmp_path, "cycles") == a_rank(CYCLES)
     assert values(tmp_path, "cpu_time") == a_rank(CYCLES / CLOCK)
     assert values(tmp_path, "time") == a_rank(CYCLES / CLOCK), "elapsed, and not divided"
+
+
+def test_counts_of_an_unknown_command_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The forms of perf stat for programs do not say what ran."""
+    for ranks in RANKS:
+        rows = [f"{value:.0f},,{name},1000,100.00,," for name, value in (("cycles", CYCLES), ("instructions", WORK))]
+        (tmp_path / f"np{ranks}.csv").write_text("\n".join(rows) + "\n")
+    files = [str(tmp_path / f"np{ranks}.csv") for ranks in RANKS]
+    line = ["import", *files, "--parameter", r"ranks=np(\d+)", "-o", str(tmp_path / "made"), "--quiet"]
+    assert main(line) == 1
+    assert "--values sum or --values mean" in capsys.readouterr().err
+    assert main([*line, "--values", "sum"]) == 0
+    assert values(tmp_path, "cycles") == a_rank(CYCLES)
 
 
 def test_more_processors_than_ranks_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
