@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE
 from ranksight.core.meaning import MAXIMUM, OF_NODE, SUM, UNSTATED, Meaning
@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 
 RATES = ("cpu_time", "cycles", "instructions", "flops_dp", "flops")
 """Metrics whose values over a rank's time are those of a core, the one that varies least first."""
-WORK = ("instructions", "flops_dp", "flops", "cycles")
+WORK = ("instructions", "flops_dp", "flops", "loads", "cycles")
 """Metrics of the work that ranks share, the one that waiting changes least first."""
 CLOCK = 9.1e9
 """Cycles a second that no processor has reached, overclocked in liquid helium."""
 FULL, NONE = 0.75, 0.25
 """Exponents of the ranks from which on a value grows with them, and up to which it does not."""
-LESS = 0.75
-"""Part of the work on fewer ranks below which work on more is less: cache effects and scatter change it by less."""
+LESS, STEEP = 0.75, -0.5
+"""Part of the work on fewer ranks, and exponent of the ranks, below which that on more ranks is less: caches and
+scatter change it by less."""
+TINY = 1e-9
+"""Sum of squared differences of logarithms that is rounding."""
 OF_RANKS = ("ranks", "nodes")
 """Parameters that change neither the problem nor what a rank is."""
 BUSY = 1.5
@@ -103,27 +106,26 @@ class _Trend:
 
     ranks: Array  # (n,)
     values: Array
-    problem: Array
+    problem: Index
     threads: Array
 
     @property
     def exponent(self) -> float:
         """Slope of the logarithm over that of the ranks; NaN where they do not vary within a problem."""
-        x, y = np.log(self.ranks), np.log(self.values)
-        for at in np.unique(self.problem):
-            rows = self.problem == at
-            x[rows] -= x[rows].mean()
-            y[rows] -= y[rows].mean()
+        count = np.bincount(self.problem)
+        x, y = (
+            logs - (np.bincount(self.problem, logs) / count)[self.problem]
+            for logs in (np.log(self.ranks), np.log(self.values))
+        )
         spread = float((x**2).sum())
-        return float((x * y).sum()) / spread if spread > 0 else float("nan")
+        return float((x * y).sum()) / spread if spread > TINY else float("nan")
 
     def fall(self) -> tuple[int, int] | None:
         """The first neighbours of a problem of which the one on more ranks has less; None without such."""
         order = np.lexsort((self.ranks, self.problem))
         same = (np.diff(self.problem[order]) == 0) & (np.diff(self.ranks[order]) > 0)
-        with np.errstate(divide="ignore"):
-            ratio = np.where(same, self.values[order][1:] / self.values[order][:-1], np.inf)
-        falls = np.flatnonzero(ratio < LESS)
+        logs, steps = np.diff(np.log(self.values[order])), np.diff(np.log(self.ranks[order]))
+        falls = np.flatnonzero(same & (logs < np.log(LESS)) & (logs < STEEP * steps))
         return (int(order[falls[0]]), int(order[falls[0] + 1])) if len(falls) else None
 
     def ends(self) -> tuple[int, int]:
