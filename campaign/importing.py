@@ -19,7 +19,7 @@ from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
 from ranksight.core.meaning import Meaning
 from ranksight.core.reading import Reading, validated
-from ranksight.core.run import INCLUSIVE
+from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.core.sampled import TABLE, sampling
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ class Import:
             repetition=repetition,
             collector=collector,
             command=reading.command,
-            environment=reading.environment,
+            environment={**reading.environment, **({TOTAL: self.naming.total} if self.naming.total else {})},
             wall_time=reading.wall_time,
             provenance=reading.provenance,
             meanings=reading.meanings,

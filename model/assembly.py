@@ -16,7 +16,7 @@ from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.registry import Registry
-from ranksight.core.run import INCLUSIVE
+from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.comm_blocking import STATED, fit_blocking
@@ -267,6 +267,7 @@ def assemble(
         "units": None if steps is None else steps.to_dict(),
         "left_out": warning(experiment),
         "turnover": changing,
+        "total": next((run.environment[TOTAL] for run in experiment.runs if TOTAL in run.environment), ""),
         "folded": selection.to_dict() if selection.kernels else None,
         "clock": None if counting is None else counting.to_dict(),
         "notes": [text for text in (times, remark, whole_units, overlap(series), sometimes(series)) if text],

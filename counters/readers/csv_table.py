@@ -19,6 +19,7 @@ from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
 from ranksight.core.meaning import EACH, UNSTATED
 from ranksight.core.metrics import metric
 from ranksight.core.reading import Reading
+from ranksight.core.run import TOTAL
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, Texts, read_delimited
 from ranksight.counters.readers._numbers import decimal_mark, parse_number, parse_numbers, stated_scale
@@ -275,6 +276,7 @@ class _Table:
                 repetition=int(repetition),
                 provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
                 names=self.columns.metrics,
+                environment={TOTAL: self.columns.total} if self.columns.total else {},
                 exclusive=False,
                 meaning=UNSTATED if self.columns.rank is None else EACH,
                 notes=notes,

@@ -274,3 +274,14 @@ def test_no_inclusive_time_of_a_summary_is_added_up(tmp_path: Path) -> None:
     assert found.set_index(["kernel", "metric"]).loc[("loop", "time_inclusive_mean"), "value"] == pytest.approx(
         10, rel=0.02
     )
+
+
+@pytest.mark.parametrize("timers", [NESTED, {"Total": 10.0, "solve": 6.0, "halo": 2.5, "init": 1.4}])
+def test_the_total_can_be_asked_for_by_its_name(tmp_path: Path, timers: dict[str, float]) -> None:
+    """Whether the others are its parts, or contain each other."""
+    assert imported(table(tmp_path, timers), "--total", "Total") == 0
+    model = rs.fit(tmp_path / "made")
+    rows = model.predict(ranks=8, kernels="Total").table()
+    assert rows["value"].tolist() == pytest.approx([10.0], rel=0.02)
+    with pytest.raises(InputError, match="no kernel 'Totals'"):
+        model.predict(ranks=8, kernels="Totals")
