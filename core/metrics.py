@@ -71,7 +71,10 @@ CHANCE = 4.0
 """Standard errors of samples by which a part may exceed its whole."""
 
 
-_ENERGY = re.compile(r"^PWR_\w*ENERGY|^power/energy-|(?:^|_)(?:package|pkg|dram|node|socket)_energy|^energy_\w", re.I)
+_PARTS_OF_NODES = "package|pkg|dram|ram|cores?|node|socket"
+_ENERGY = re.compile(
+    rf"^PWR_\w*ENERGY|^power/energy-|(?:^|_)(?:{_PARTS_OF_NODES})_energy$|^energy_(?:{_PARTS_OF_NODES})$", re.IGNORECASE
+)
 """Names of LIKWID, perf and of tables for what packages, memory and nodes consume."""
 
 

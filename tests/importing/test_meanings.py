@@ -325,7 +325,9 @@ def test_energy_of_packages_adds_up(tmp_path: Path) -> None:
     experiment = Experiment.create(tmp_path / "e.exp", "e", ["ranks"])
     counts = pd.DataFrame({"kernel": WHOLE, "rank": range(4), "PWR_PKG_ENERGY": [80.0, 0.0, 60.0, 0.0], "time": 1.0})
     experiment.add(Run({"ranks": 4.0}), counts)
-    assert metric("PWR_PKG_ENERGY").of == "socket"
+    named = ("PWR_PKG_ENERGY", "PWR_DRAM_ENERGY STAT", "power/energy-pkg/", "energy_package", "rapl_dram_energy")
+    assert {(metric(name).of, metric(name).over_ranks, metric(name).unit) for name in named} == {("socket", "sum", "J")}
+    assert all(metric(name).of == "rank" for name in ("energy", "energy_error", "free_energy", "total_energy"))
     series = series_from_experiment(experiment)
     assert series.values[series.metrics.index("PWR_PKG_ENERGY"), 0, 0] == 140.0
     total = counts[["kernel", "rank", "PWR_PKG_ENERGY"]].iloc[:1].assign(PWR_PKG_ENERGY=140.0)
