@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ranksight.campaign.meanings import Entry, Meanings, Restated
 from ranksight.campaign.nested import Timers
 from ranksight.core.errors import InputError, writable
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
+from ranksight.core.meaning import Meaning
 from ranksight.core.numerals import parse_number, settled_mark
 from ranksight.core.reading import Reading, validated
-from ranksight.core.run import INCLUSIVE
+from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.core.sampled import TABLE, sampling
 from ranksight.core.units import in_full
 
@@ -48,6 +50,8 @@ class Naming:
     """What a sample of a metric of the experiment is worth, in SI units, where the files do not say
     (:mod:`ranksight.core.sampled`)."""
     total: str | None = None  # the kernel that is the whole program
+    values: Mapping[str, Meaning] = field(default_factory=dict)
+    """Name of a metric in the experiment to what its values are over ranks; that of all others under ``""``."""
 
     def __post_init__(self) -> None:
         for name, period in self.periods.items():
@@ -193,6 +197,19 @@ def _value(name: str, text: str, path: Path) -> float:
 
 
 _NEW = "experiment"
+TABLES = frozenset({"csv", "perf-stat"})
+"""Readers whose format may not say what values are over ranks."""
+
+
+class Check:
+    """What every reading goes through once its values are those of a rank; this one finds nothing."""
+
+    def __call__(self, reading: Reading) -> Reading:
+        """The reading, with what was found among its notes."""
+        return reading
+
+    def forget(self, texts: Iterable[str]) -> None:
+        """Find no longer what was found of values that turned out to mean something else."""
 
 
 class Import:
@@ -214,6 +231,8 @@ class Import:
     complete : callable
         What every reading goes through once its parameters and metrics have the user's names: it may add metrics and
         notes (:func:`ranksight.counters.forming.formed`).
+    check : Check, optional
+        Of values of a rank (:class:`ranksight.counters.checking.Checks`).
 
     Attributes
     ----------
@@ -221,6 +240,8 @@ class Import:
         Kernels seen so far.
     timers : Timers
         What the readings say of timers that hold each other.
+    meanings : Meanings
+        What they say of what their values are over ranks.
     notes : dict of str to None
         What the readings imported so far note, each once, in order.
     left_out : list of str
@@ -238,10 +259,11 @@ class Import:
         naming: Naming,
         force: bool = False,
         complete: Callable[[Reading], Reading] = lambda reading: reading,
+        check: Check | None = None,
     ) -> None:
         self.place, self.application, self.naming = place, application, naming
         recover(place)
-        self._complete = complete
+        self._complete, self._check = complete, check or Check()
         refuse_link(place, "folder")
         if place.exists():
             empty = place.is_dir() and not any(place.iterdir())
@@ -253,11 +275,13 @@ class Import:
             place.parent.mkdir(parents=True, exist_ok=True)
             self._staging = Staging(place)
         self._experiment: Experiment | None = None
+        self._found: dict[str, tuple[str, ...]] = {}
         self._origin = ""
         self._kinds: list[tuple[str, str, frozenset[str]]] = []
         self.kernels: set[str] = set()
         self._last: pd.Categorical[Any] | None = None
         self.timers = Timers()
+        self.meanings = Meanings(naming.values, TABLES)
         self.notes: dict[str, None] = {}
         self.left_out: list[str] = []
         self.unlike: tuple[Path, Path] | None = None
@@ -287,7 +311,7 @@ class Import:
             validated(reading, str(path))
             if reading.counters is not None:
                 held.update(dict.fromkeys(str(name) for name in reading.counters.columns if name not in COUNTER_KEYS))
-            checked.append(self._checked(reading, path))
+            checked.append(self._checked(reading, reader, path))
         if not checked:
             raise InputError(f"{path} holds no measurement")
         timed = [_timed(reading, path) for reading in checked]
@@ -300,8 +324,8 @@ class Import:
         for old in self.naming.metrics.values():
             if old not in held:
                 raise InputError(f"{path} holds no metric {old!r}", f"it holds {', '.join(held) or 'none'}")
-        names = self._experiment.parameters if self._experiment is not None else tuple(checked[0].configuration)
-        for reading in checked:
+        names = self._experiment.parameters if self._experiment is not None else tuple(checked[0][0].configuration)
+        for reading, *_ in checked:
             if set(reading.configuration) != set(names):
                 raise InputError(
                     f"{path} has the parameters {', '.join(reading.configuration)}; "
@@ -312,15 +336,19 @@ class Import:
             self._origin = str(path)
             self._experiment = Experiment.create(self._staging.path / _NEW, self.application, names)
             self._experiment.synced = False
-        for done, reading in enumerate(checked, 1):
-            self._store(self._experiment, reading, reader, path)
+        for done, (reading, entry, found) in enumerate(checked, 1):
+            run = self._store(self._experiment, reading, reader, path)
+            self.meanings.add(entry, run)
+            if found:
+                self._found[run.id] = found
             self.notes.update(dict.fromkeys((*reading.notes, *reading.warnings)))
             if watch is not None:
                 watch(done, len(checked))
         log("read %s as %s: %d runs", path, reader, len(checked))
         return len(checked)
 
-    def _checked(self, reading: Reading, path: Path) -> Reading:
+    def _checked(self, reading: Reading, reader: str, path: Path) -> tuple[Reading, Entry, tuple[str, ...]]:
+        """The reading as it is stored, its totals as they were read, and what was found of its values."""
         configuration = self.naming.configuration(reading, path)
         if not configuration:
             raise InputError(
@@ -330,7 +358,7 @@ class Import:
         import pandas as pd
 
         counters = None if reading.counters is None else self.naming.counters(reading.counters, path)
-        self.timers.add(counters)
+        self.timers.add(counters, reading.exclusive)
         provenance = {self._new(name): text for name, text in reading.provenance.items()}
         tables = dict(reading.tables)
         if TABLE in tables:
@@ -350,16 +378,25 @@ class Import:
         sources = {self._new(name): source for name, source in reading.names.items()}
         sources |= {new: reading.names.get(old, old) for new, old in self.naming.metrics.items()}
         named = replace(
-            reading, configuration=configuration, counters=counters, provenance=provenance, tables=tables, names=sources
+            reading,
+            configuration=configuration,
+            counters=counters,
+            provenance=provenance,
+            tables=tables,
+            names=sources,
+            meanings={self._new(name): meaning for name, meaning in reading.meanings.items()},
         )
         if configuration != reading.configuration or self.naming.metrics:
             named.validate(str(path))  # what the user calls ranks or time must be that
-        return self._complete(named)
+        whole = self._complete(self.meanings.apply(named))
+        single = whole.per_rank(str(path))
+        stored = self._check(single)
+        return stored, Entry.of(whole, reader), tuple(stored.notes[len(single.notes) :])
 
     def _new(self, metric: str) -> str:
         return next((new for new, old in self.naming.metrics.items() if old == metric), metric)
 
-    def _store(self, experiment: Experiment, reading: Reading, reader: str, path: Path) -> None:
+    def _store(self, experiment: Experiment, reading: Reading, reader: str, path: Path) -> Run:
         collector = self._collector(reading, reader)
         key = tuple(sorted(reading.configuration.items())), collector
         first = self._first.setdefault(key, path)
@@ -375,16 +412,17 @@ class Import:
             repetition=repetition,
             collector=collector,
             command=reading.command,
-            environment=reading.environment,
+            environment={**reading.environment, **({TOTAL: self.naming.total} if self.naming.total else {})},
             wall_time=reading.wall_time,
             provenance=reading.provenance,
+            meanings=reading.meanings,
             notes=(*reading.notes, *reading.warnings),
             source=reading.source or (str(path),),
         )
         if reading.counters is not None:
             self._count(reading.counters["kernel"])
             self._compare(key[0], reading.counters, path)
-        experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
+        return experiment.add(run, reading.counters, reading.messages, reading.raw, reading.tables)
 
     def _compare(self, configuration: tuple[tuple[str, float], ...], table: pd.DataFrame, path: Path) -> None:
         """Look for repetitions of which one is in seconds and another in milliseconds."""
@@ -421,14 +459,65 @@ class Import:
         self._kinds.append((reader, collector, content))
         return collector
 
-    def mark_inclusive(self) -> None:
-        """Note of all runs that the times of kernels contain those of others."""
+    def mark_inclusive(self, total: str) -> None:
+        """Note of all runs that the times of kernels contain those of others, and of `total` those of the program.
+
+        That timer is the whole program and stays one of the kernels, which nothing adds up.
+        """
+        import pandas as pd
+
         if self._experiment is None:
             return
         for run in self._experiment.runs:
-            if "time" in run.provenance:
-                said = {**run.provenance, "time": f"{INCLUSIVE}{run.provenance['time']}"}
-                replace(run, provenance=said).write(self._experiment.path / "runs" / run.id)
+            if "time" not in run.provenance:
+                continue
+            said = {**run.provenance, "time": f"{INCLUSIVE}{run.provenance['time']}"}
+            tables = {}
+            if (table := self._experiment.table(run, "counters")) is not None:
+                names = table["kernel"].astype(str)
+                for name, other in ((total, WHOLE), (WHOLE, total)):
+                    if not (names == name).any() and (names == other).any():
+                        copy = table[names == other].assign(kernel=name)
+                        tables = {"counters": pd.concat([table.assign(kernel=names), copy], ignore_index=True)}
+            self._experiment.replace(replace(run, provenance=said), tables)
+        self.kernels.update((WHOLE, total))
+
+    def settle(self) -> None:
+        """Store values as the runs together show them to be; once, after all were added.
+
+        Raises InputError where what was stated of values, or left open, cannot be used.
+        """
+        if (experiment := self._experiment) is None:
+            return
+        for restated in self.meanings.settle():
+            for run in experiment.runs:
+                if run.id in restated.runs:
+                    self._restate(experiment, run, restated)
+
+    def _restate(self, experiment: Experiment, run: Run, restated: Restated) -> None:
+        """Write the tables of a run anew, of whose values another meaning became known."""
+        counters = experiment.table(run, "counters")
+        if counters is None:
+            return
+        samples = experiment.table(run, TABLE)
+        tables = {} if samples is None else {TABLE: samples}
+        names = {name: meaning for name, meaning in restated.meanings.items() if name in counters.columns}
+        reading = Reading(run.configuration, counters, tables=tables, provenance=run.provenance, meanings=names)
+        changed = reading.per_rank(run.id)
+        outdated = self._found.pop(run.id, ())
+        self._check.forget(outdated)
+        for note in outdated:
+            self.notes.pop(note, None)
+        checked = self._check(changed)
+        assert checked.counters is not None
+        notes = tuple(note for note in run.notes if note not in outdated)
+        new = replace(
+            run,
+            provenance=changed.provenance,
+            meanings={**run.meanings, **changed.meanings},
+            notes=(*notes, *checked.notes),
+        )
+        experiment.replace(new, {"counters": checked.counters, **changed.tables})
 
     def finish(self) -> Experiment:
         """Put the experiment in its place. Raises InputError when nothing was added."""

@@ -215,7 +215,8 @@ def _measure_one(
             except ToolError as error:
                 raise ToolError(f"'{' '.join(launch.command)}' {error.what}", error.remedy) from error
             wall = seconds if wall is None else wall
-        reading = validated(collector.collect(launch, folder), f"collector {run.collector}")
+        where = f"collector {run.collector}"
+        reading = validated(collector.collect(launch, folder), where).per_rank(where)
         full = replace(
             run,
             command=launch.command,
@@ -228,6 +229,7 @@ def _measure_one(
             started=started,
             exit_status=0,
             provenance=reading.provenance,
+            meanings=reading.meanings,
             notes=(*reading.notes, *reading.warnings),
         )
         outputs = sorted(folder.glob("output-*.txt"))

@@ -13,6 +13,7 @@ from ranksight.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from ranksight.campaign.importing import Naming
+    from ranksight.core.meaning import Meaning
     from ranksight.core.reading import Reading
     from ranksight.counters.readers.csv_table import Columns
     from ranksight.counters.readers.log_pattern import Log
@@ -45,6 +46,24 @@ def _constants(texts: list[str], option: str = "--set") -> dict[str, float]:
             raise UsageError(f"ranksight import: {option} {name} is given twice")
         constants[name] = number
     return constants
+
+
+def _stated(texts: list[str]) -> dict[str, Meaning]:
+    """What ``--values`` says of values over ranks: of a metric, or under "" of all others."""
+    from ranksight.core.meaning import MAXIMUM, MEAN, OF_NODE, SUM
+
+    words = {"sum": SUM, "mean": MEAN, "max": MAXIMUM, "node": OF_NODE}
+    found: dict[str, Meaning] = {}
+    for text in texts:
+        name, mark, word = text.rpartition("=")
+        name, word = name.strip(), word.strip()
+        if word not in words or (mark and not name):
+            how = "write --values sum, mean, max or node, or METRIC=sum for one metric"
+            raise UsageError(f"ranksight import: --values {text!r}", how)
+        if name in found:
+            raise UsageError(f"ranksight import: --values {name or word} is given twice")
+        found[name] = words[word]
+    return found
 
 
 Read = Callable[[Path, str], Iterable["Reading"]]
@@ -93,7 +112,7 @@ def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
     periods = _constants(chosen.period, "--period")
     named, fixed, metrics = names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)
-    return Naming(named, fixed, metrics, periods, chosen.total or None), _read_named
+    return Naming(named, fixed, metrics, periods, chosen.total or None, _stated(chosen.values)), _read_named
 
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
@@ -132,7 +151,10 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     if chosen.total and not chosen.kernel:
         raise UsageError("ranksight import: --total without --kernel", "say which column names the kernels")
     found = {name: source for name, source in given.items() if "(" in source}
-    naming = Naming(found, _constants(chosen.set), {}, _constants(chosen.period, "--period"))
+    periods = _constants(chosen.period, "--period")
+    naming = Naming(found, _constants(chosen.set), {}, periods, values=_stated(chosen.values))
+    if chosen.rank is not None and chosen.values:
+        raise UsageError("ranksight import: --values and --rank", "values of ranks are each rank's: leave --values out")
     outside = bool(naming.parameters or naming.constants)
     return naming, partial(_read_table, columns, chosen.strict, outside)
 

@@ -111,9 +111,9 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
     checks = Checks(platform)
 
     def complete(reading: Reading) -> Reading:
-        return checks(formed(reading, table))
+        return formed(reading, table)
 
-    with Import(place, chosen.application or place.stem, naming, chosen.force, complete) as work:
+    with Import(place, chosen.application or place.stem, naming, chosen.force, complete, checks) as work:
         with Files(len(todo), chosen.quiet) as progress:
             for path, name, given in progress.over(readings(todo, read, chosen)):
                 with skips.passing():
@@ -122,13 +122,14 @@ def _import(found: Found, how: tuple[Naming, Read], first: Path, chosen: argpars
         if not runs:
             raise InputError(f"none of {len(todo)} files could be imported", "the messages above say why")
         _whole(work, chosen, any(name in ANY_TIMES for _, name in todo))
-        if chosen.total and work.timers.overlap is not None:
-            work.mark_inclusive()
+        work.settle()
+        if (total := _holder(work, chosen)) is not None:
+            work.mark_inclusive(total)
         experiment = work.finish()
     warn(warning(experiment))
     say_first("warning", checks.warnings(), "warnings")
     # What was lost and what only the user can know first: of many notes some are not printed.
-    notes = [*work.left_out, *_doubts(work, experiment, chosen), *work.notes]
+    notes = [*work.meanings.notes, *work.left_out, *_doubts(work, experiment, chosen), *work.notes]
     say_first("note", [note for note in dict.fromkeys(notes) if note not in checks.texts], "notes")
     if found.unknown and not chosen.quiet:
         say(f"not recognised: {some_of(found.unknown)}")
@@ -186,6 +187,13 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
         yield f"if {counts[0]} counts the ranks, say so with {named}: models and diagnosis know more of ranks"
     if (held := work.timers.holder) is not None and chosen.total is None:
         yield f"{_holding(held)}: if it holds them, {_naming(held)}, or their times are added up"
+    if chosen.total is None and (pairs := work.timers.pairs) and (longest := work.timers.longest_of_all):
+        yield (
+            f"{counted(len(pairs), 'pair')} of timers hardly differ in any run, such as {pairs[0][0]} and "
+            f"{pairs[0][1]}: timers contain each other, so each is kept as it is and none is added up. The longest, "
+            f"{longest}, is taken for the whole program: say --total NAME if another holds all, or --total '' if none "
+            "holds others"
+        )
     if chosen.total and (times := work.timers.overlap) is not None:
         yield (
             f"the timers add up to {times:.2g} times {chosen.total}: they contain each other, so each is kept as "
@@ -232,13 +240,31 @@ def _whole(work: Import, chosen: argparse.Namespace, any_times: bool) -> None:
         )
 
 
+def _holder(work: Import, chosen: argparse.Namespace) -> str | None:
+    """The timer that is the whole program where timers hold each other; None where they do not.
+
+    Raises InputError where they do and none is it.
+    """
+    timers = work.timers
+    if chosen.total is not None:
+        return chosen.total if chosen.total and timers.overlap is not None else None
+    if not (pairs := timers.pairs):
+        return None
+    if (longest := timers.longest_of_all) is None:
+        raise InputError(
+            f"timers contain each other, such as {pairs[0][0]} and {pairs[0][1]}, and none is the longest in all runs",
+            "name the one that is the whole program with --total, or --total '' where no timer holds others",
+        )
+    return longest
+
+
 def _join(paths: list[Path], chosen: argparse.Namespace) -> int:
     """Join experiments; the output may be one that exists already, which the runs are added to."""
     from ranksight.campaign.merging import check_alike, check_tables, is_experiment, merge
     from ranksight.core.experiment import Experiment
     from ranksight.core.leftout import warning
 
-    of_files = ("total", "parameter", "set", "metric", "period", "platform")
+    of_files = ("total", "parameter", "set", "metric", "period", "platform", "values")
     given = [name for name in (*OF_TABLES, *of_files) if getattr(chosen, name)]
     if given:
         raise UsageError(f"ranksight import: --{given[0]} is not for experiments", "they name their parameters")

@@ -292,6 +292,20 @@ class Experiment:
 
         return self._store(run, fill)
 
+    def replace(self, run: Run, tables: Mapping[str, pd.DataFrame] | None = None) -> None:
+        """Write what is known of a run anew, and some of its `tables`, of an experiment that is nobody's yet."""
+        folder = self.path / "runs" / run.id
+        run.write(folder)
+        if tables:
+            from ranksight.core.tables import write_table
+
+            for name, table in tables.items():
+                write_table(folder / f"{name}.parquet", table)
+        self._runs[run.id] = run
+        self._arrays.pop(run.id, None)
+        self._tables = {key: table for key, table in self._tables.items() if key[0] != run.id}
+        self._footers = {key: footer for key, footer in self._footers.items() if key[0] != run.id}
+
     def adopt(self, run: Run, folder: Path) -> Run:
         """Store a copy of the tables and files in `folder`, another experiment's run, as `run`; see :meth:`add`."""
         return self._store(run, lambda place: shutil.copytree(folder, place, dirs_exist_ok=True, symlinks=True))

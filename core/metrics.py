@@ -9,6 +9,7 @@ them by a neutral entry.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from ranksight.core.units import format_si
 
 Kind = Literal["requirement", "time", "ratio", "state", "other", "sampled"]
 Reduction = Literal["mean", "max", "sum", "min", "median", "q1", "gmean"]
+
+Place = Literal["core", "rank", "socket", "node"]
+Per = Literal["run", "call"]
 
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "max", "sum", "min", "median", "q1", "gmean")
 
@@ -34,6 +38,9 @@ class Metric:
     """How it reduces over ranks by default: wall time to that of the slowest rank, work to the mean."""
     text: str = ""  # what it is, in a few words
     additive: bool = True  # whether summing over kernels gives the program's total
+    of: Place = "rank"
+    """What its values are counted on. Of sockets and nodes they add up over the machine and are no rank's."""
+    per: Per = "run"  # cumulative over the run, or an average of one call
     steady: bool = True
     """Whether a requirement follows from the program alone. What each cache level serves depends on what fits into it,
     too: such counts change in steps, and scatter."""
@@ -64,8 +71,17 @@ CHANCE = 4.0
 """Standard errors of samples by which a part may exceed its whole."""
 
 
+_PARTS_OF_NODES = "package|pkg|dram|ram|cores?|node|socket"
+_ENERGY = re.compile(
+    rf"^PWR_\w*ENERGY|^power/energy-|(?:^|_)(?:{_PARTS_OF_NODES})_energy$|^energy_(?:{_PARTS_OF_NODES})$", re.IGNORECASE
+)
+"""Names of LIKWID, perf and of tables for what packages, memory and nodes consume."""
+
+
 def metric(name: str) -> Metric:
     """Describe `name`: the registered metric, or a neutral entry for one that only its source knows."""
     if name in METRICS:
         return METRICS[name]
+    if _ENERGY.search(name):
+        return Metric(name, "J", over_ranks="sum", text="energy, as named by its source", of="socket")
     return Metric(name, text="as named by its source")

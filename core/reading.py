@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol
@@ -21,8 +21,12 @@ import numpy as np
 from ranksight.core import limits
 from ranksight.core.contract import check_messages, check_ranks, check_values, numbers
 from ranksight.core.errors import ContractError, InputError, readable
-from ranksight.core.experiment import COUNTER_KEYS, MESSAGE_COLUMNS
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, MESSAGE_COLUMNS
+from ranksight.core.leftout import TABLE as LEFT_OUT
+from ranksight.core.meaning import UNSTATED, Meaning, per_rank
+from ranksight.core.metrics import metric
 from ranksight.core.registry import Registry
+from ranksight.core.sampled import TABLE as SAMPLING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +52,11 @@ class Reading:
     repetition: int | None = None  # number of the repetition where the source has it; otherwise the importer counts
     provenance: Mapping[str, str] = field(default_factory=dict)
     """For each metric where it comes from: ``measured``, ``simulated``, ``sampled, n = 1200``, ``derived from ...``."""
+    meaning: Meaning = UNSTATED
+    """What the values of the counters are over ranks, where the format says it."""
+    meanings: Mapping[str, Meaning] = field(default_factory=dict)  # of metrics whose values mean something else
+    exclusive: bool = True
+    """Whether times are those of a kernel without its callees; False where the source has timers of any kind."""
     names: Mapping[str, str] = field(default_factory=dict)
     """For each metric that the source calls otherwise, its name there: events are found by it."""
     wall_time: float | None = None  # as in :class:`ranksight.core.experiment.Run`
@@ -59,6 +68,43 @@ class Reading:
     warnings: tuple[str, ...] = ()  # what of the program is missing from the numbers; printed at once
     assumed: frozenset[str] = frozenset()
     """Parameters of the configuration that the source does not state, which the user may state otherwise."""
+
+    def meaning_of(self, name: str) -> Meaning:
+        """What the values of a metric are over ranks, and of what part of the machine."""
+        meaning = self.meanings.get(name, self.meaning)
+        place = metric(name).of
+        return replace(meaning, of=place) if meaning.of == "rank" != place else meaning
+
+    def per_rank(self, where: str) -> Reading:
+        """The reading with values of a rank: sums over ranks divided by their number, as the configuration has it.
+
+        Raises InputError, beginning with `where`, when values of several ranks are said to be of all together.
+        """
+        if self.counters is None:
+            return self
+        known = {str(name): self.meaning_of(str(name)) for name in self.counters.columns if name not in COUNTER_KEYS}
+        stated = {name: meaning for name, meaning in known.items() if meaning != UNSTATED}
+        if (count := self.counters["rank"].nunique()) > 1:
+            stated = {name: replace(each, over=each.over or "each") for name, each in stated.items()}
+        if not any(meaning.reduced for meaning in stated.values()):
+            return replace(self, meanings=stated, meaning=UNSTATED) if stated else self
+        if count > 1:
+            raise InputError(
+                f"{where} has values of {count} ranks, and they are stated as of all ranks together",
+                "leave --values out, or the column of ranks",
+            )
+        counters, after = per_rank(self.counters.assign(rank=np.int32(ALL_RANKS)), stated, self.configuration)
+        tables = {
+            name: per_rank(table.assign(rank=np.int32(ALL_RANKS)), stated, self.configuration)[0]
+            if name in (SAMPLING, LEFT_OUT)
+            else table
+            for name, table in self.tables.items()
+        }
+        over = {name for name, meaning in stated.items() if after[name] != meaning}
+        provenance = {
+            name: f"{text}; {stated[name]}, divided" if name in over else text for name, text in self.provenance.items()
+        }
+        return replace(self, counters=counters, tables=tables, provenance=provenance, meaning=UNSTATED, meanings=after)
 
     def validate(self, where: str) -> None:
         """Raise an error unless the tables are what this class says, whichever reader or collector made them.
@@ -165,6 +211,9 @@ def _kinds(reading: Reading, where: str) -> None:
     for name, value in reading.configuration.items():
         if not isinstance(value, (int, float, np.number)):
             raise ContractError(f"{where}: the configuration's {name} is {value!r:.60}, not a number", _FAULT)
+    for meaning in (reading.meaning, *reading.meanings.values()):
+        if not isinstance(meaning, Meaning):
+            raise ContractError(f"{where}: a meaning of values is {meaning!r:.60}, not a Meaning", _FAULT)
     tables = {"counters": reading.counters, "messages": reading.messages, **reading.tables}
     for name, table in tables.items():
         if table is None and name in ("counters", "messages"):

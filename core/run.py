@@ -12,6 +12,7 @@ from typing import Any
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.files import json_text, read_json
+from ranksight.core.meaning import UNSTATED, Meaning
 
 SCHEMA_VERSION = 1
 """Of an experiment's files."""
@@ -19,6 +20,8 @@ FILE = "run.json"
 LARGEST = sys.float_info.max
 INCLUSIVE = "inclusive, "
 """How the provenance of a metric begins whose values of one kernel contain those of others."""
+TOTAL = "whole program"
+"""What the environment of a run calls the timer that is the whole program."""
 JOBS = ("PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 """Variables of jobs whose nodes are not known from the environment."""
 
@@ -42,6 +45,8 @@ class Run:
     provenance : mapping of str to str
         For each metric where the number comes from: ``measured``, ``simulated``, ``sampled, n = 1200``,
         ``derived from ...``.
+    meanings : mapping of str to Meaning
+        For each metric what its values are over ranks and of the machine, where the source states it.
     notes : tuple of str
         What a reader of the numbers must know.
     source : tuple of str
@@ -65,6 +70,7 @@ class Run:
     state: str = "complete"
     exit_status: int | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, Meaning] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
 
@@ -107,6 +113,7 @@ class Run:
                 raise InputError(f"{file}: {name} is {str(value)[:40]!r}", damaged)
         given: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in content.items()}
         try:
+            given["meanings"] = {name: Meaning.read(code) for name, code in content.get("meanings", {}).items()}
             run = cls(**given)
         except InputError as error:
             raise InputError(f"{file}: {error.what}", damaged) from error
@@ -115,6 +122,9 @@ class Run:
     def write(self, folder: Path) -> None:
         """Write the run's file into `folder`, which is nobody else's yet and is synced as a whole."""
         content = {each.name: getattr(self, each.name) for each in fields(self)}
+        content["meanings"] = {name: meaning.code() for name, meaning in self.meanings.items()}
+        if not content["meanings"]:
+            del content["meanings"]  # as files had none before
         (folder / FILE).write_text(json_text({"schema_version": SCHEMA_VERSION, **content}), encoding="utf-8")
 
     def point(self, parameters: Iterable[str]) -> tuple[float, ...]:
@@ -129,6 +139,10 @@ class Run:
     def inclusive(self, metric: str) -> bool:
         """Whether the values of `metric` of a kernel contain those of others, so that no sum of them means anything."""
         return self.provenance.get(metric, "").startswith(INCLUSIVE)
+
+    def meaning(self, metric: str) -> Meaning:
+        """What the values of `metric` are over ranks and of the machine."""
+        return self.meanings.get(metric, UNSTATED)
 
     @property
     def crowded(self) -> bool:
@@ -185,6 +199,6 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "exit_status": lambda value: value is None or _is_whole(value),
     **dict.fromkeys(("collector", "id", "launcher", "started", "state"), _is_text),
     **dict.fromkeys(("command", "notes", "source"), _is_texts),
-    **dict.fromkeys(("environment", "provenance"), _is_named),
+    **dict.fromkeys(("environment", "provenance", "meanings"), _is_named),
 }
 """What the file may hold under each name."""

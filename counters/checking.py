@@ -7,7 +7,7 @@ a power of two to when it overflowed). What needs a machine's description is loo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from ranksight.campaign.importing import Check
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
@@ -324,7 +325,7 @@ CHECKS: tuple[Callable[[_Look], Iterator[tuple[str, str]]], ...] = (
 
 
 @dataclass
-class Checks:
+class Checks(Check):
     """Checks of all runs of an import; call it with each reading.
 
     `platform`: the machine that was measured. `found`: for each kind of contradiction what was found, a sentence a run.
@@ -351,6 +352,11 @@ class Checks:
         if not findings:
             return reading
         return replace(reading, counters=kept, notes=(*reading.notes, *(text for _, text in findings)))
+
+    def forget(self, texts: Iterable[str]) -> None:
+        """Take back what was found of values that turned out to mean something else."""
+        gone = set(texts)
+        self.found = {kind: left for kind, said in self.found.items() if (left := [t for t in said if t not in gone])}
 
     @property
     def texts(self) -> frozenset[str]:

@@ -25,6 +25,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Literal
 
+from ranksight.core.mpi import is_symbol
 from ranksight.core.symbols import beginning, label, needed, unnamed
 
 Owner = Literal["application", "library", "mpi", "runtime", "system"]
@@ -38,7 +39,6 @@ def _any_of(table: str) -> str:
 
 _MPI, _RUNTIME, _SYSTEM = (re.compile(f"^{_any_of(owner)}$") for owner in ("mpi", "runtime", "system"))
 _MPI_FOLDER = re.compile(rf"/{_any_of('mpi_folders')}/(?:[^/]*/)?[^/]*\.so")
-_MPI_FUNCTION = re.compile(f"^{_any_of('mpi_functions')}$")
 _SYSTEM_PLACES = tuple(_TABLES["system_places"])
 _START_UP = frozenset(_TABLES["start_up"])
 _START_UP_OWN = frozenset(bar + name for name in _START_UP for bar in ("", "_", "__")) - {"start", "init", "fini"}
@@ -82,7 +82,7 @@ def owner(path: str) -> Owner:
 def owner_of(function: str, path: str) -> Owner:
     """Whose code a function is: :func:`owner` of its object, save that an MPI linked statically shows by its names."""
     found = owner(path)
-    return "mpi" if found in ("application", "library") and _MPI_FUNCTION.match(function) else found
+    return "mpi" if found in ("application", "library") and is_symbol(function) else found
 
 
 def not_for_mpi(paths: Collection[str]) -> frozenset[str]:

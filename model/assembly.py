@@ -16,7 +16,7 @@ from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
 from ranksight.core.registry import Registry
-from ranksight.core.run import INCLUSIVE
+from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.comm_blocking import STATED, fit_blocking
@@ -238,7 +238,8 @@ def assemble(
     experiment = experiment if counting is None else Timed(experiment, counting)
     kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
     changing = turnover(experiment)
-    selection = Selection() if all_kernels else select(experiment, chosen, kept)
+    holding = any(run.inclusive("time") for run in experiment.runs)  # sums of timers that hold each other mean nothing
+    selection = Selection() if all_kernels or holding else select(experiment, chosen, kept)
     experiment = selection.view(experiment)
     how = means_of_samples(experiment, over_ranks)
     sampled, uneven = _series(experiment, chosen, how, platform, settings.get("iterations"))
@@ -256,7 +257,7 @@ def assemble(
     application = fit_application(
         experiment, sampled, platform, machine, domains, steps, stated, equation, *reductions, **settings
     )
-    nested = any(run.inclusive("time") for run in experiment.runs) and (WHOLE, "time") in functions.rows
+    nested = holding and (WHOLE, "time") in functions.rows
     spread = 0.0 if counting is None else counting.spread
     application = replace(application, clock_spread=spread, nested=nested)
     log("the program's time: %s", in_words(application))
@@ -268,6 +269,7 @@ def assemble(
         "units": None if steps is None else steps.to_dict(),
         "left_out": warning(experiment),
         "turnover": changing,
+        "total": next((run.environment[TOTAL] for run in experiment.runs if TOTAL in run.environment), ""),
         "folded": selection.to_dict() if selection.kernels else None,
         "clock": None if counting is None else counting.to_dict(),
         "notes": [text for text in (times, remark, whole_units, uneven, overlap(series), sometimes(series)) if text],

@@ -261,6 +261,8 @@ class Model:
         wanted = tuple(dict.fromkeys(self.fitted.metrics)) if metrics is None else tuple(metrics)
         known("metric", wanted, self.fitted.metrics)
         if kernels is not None:
+            total = self.extras.get("total")  # the whole program by the name that its timer had
+            kernels = [WHOLE if name == total and name not in self.fitted.kernels else name for name in kernels]
             self.selection.check(kernels)
             known("kernel", [name for name in kernels if name != WHOLE], self.fitted.kernels)
         self._check(points)

@@ -16,7 +16,7 @@ from ranksight.core.arrays import Index
 from ranksight.core.experiment import WHOLE
 from ranksight.model.fitting.columns import columns_of
 
-EXTRAS = frozenset({"application", "clock", "contradictions", "coordinates", "folded", "left_out", "notes"})
+EXTRAS = frozenset({"application", "clock", "contradictions", "coordinates", "folded", "left_out", "notes", "total"})
 """Entries of a model's extras that say nothing of kernels together."""
 EQUATIONS = frozenset({"counted", "weights", "inside", "imbalance", "nested", "clock_spread", "runs"})
 """Parts of an application that hold rows of kernels, or one number for all."""

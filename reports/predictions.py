@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranksight.core.metrics import metric
+from ranksight.core.mpi import communicates
 from ranksight.core.units import assigned, format_factor, in_full, in_words
 from ranksight.model.application.communication import MEANINGS
 from ranksight.reports import equation_terms
@@ -104,7 +105,8 @@ def _parts(prediction: Prediction, answers: Sequence[Answer], least: float) -> l
     """Rows of communication, imbalance, T_others and BF_comm at the configuration of `answers`."""
     at = _place(prediction, answers[0])
     held = {name: float(part[at]) for name, part in prediction.parts.items()}
-    own = sum(answer.value for answer in answers if answer.kernel is not None and answer.value == answer.value)
+    known = [answer for answer in answers if answer.kernel is not None and answer.value == answer.value]
+    own = sum(answer.value for answer in known if not communicates(str(answer.kernel)))
     # A kernel that one rank has alone holds what the others wait for it: it is not listed again.
     rest = sum(held.values()) - held["communication"] - held["others"] - own
     seconds = {"communication": held["communication"], "imbalance": min(held["imbalance"], rest)}

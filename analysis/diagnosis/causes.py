@@ -84,10 +84,11 @@ def causes_of(evidence: Evidence) -> Causes:
     )
     if evidence.ok.all():
         return found
+    # A kernel that only communicates does so however long it takes.
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
     least, most = (_judge(replace(evidence, computing=end)) for end in ends)
     stands = (least.verdict == found.verdict) & (most.verdict == found.verdict)
-    stands &= (evidence.low > 0) & evidence.sufficient
+    stands &= ((evidence.low > 0) | evidence.calls) & evidence.sufficient
     # Counters of which one must be wrong say nothing of causes either.
     stands &= np.array([[CONTRADICT not in str(text) for text in row] for row in evidence.reason], dtype=bool)
     return replace(found, verdict=np.where(evidence.ok | stands, found.verdict, UNDECIDED))

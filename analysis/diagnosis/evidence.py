@@ -13,6 +13,7 @@ from ranksight.analysis.diagnosis import counted, few, topdown
 from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.experiment import WHOLE
+from ranksight.core.mpi import communicates
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.resource.equation import LEVELS
@@ -47,8 +48,9 @@ class Evidence:
     shared: Array  # (3, K, k)
     """Seconds of `computing` that a rank's bytes take on a cache (L2, L3) or memory that cores share; 0 where that is
     unknown (:mod:`ranksight.model.sharing`)."""
-    low: Array  # (K, k): 90 % interval of `computing`
+    low: Array  # (K, k)
     high: Array  # (K, k)
+    """90 % interval of `computing`; of kernels of MPI, what their time may be less or more."""
     ok: Mask  # (K, k): whether the data are sufficient to predict the kernel's time
     reason: NDArray[np.object_]  # (K, k)
     sufficient: Mask  # (K, k)
@@ -133,8 +135,13 @@ class Evidence:
     @property
     def bounded(self) -> Mask:
         """Whether a kernel's time is predicted, or lies between two ends that can be compared, (K, k)."""
-        ends = (self.low > 0) & (self.high <= FARTHEST * self.low)
-        return np.asarray(self.ok | ends)
+        low, high = (end + np.where(self.calls, self.communication, 0.0) for end in (self.low, self.high))
+        return np.asarray(self.ok | ((low > 0) & (high <= FARTHEST * low)))
+
+    @property
+    def calls(self) -> Mask:
+        """Kernels that only communicate, whose measured time is that of messages, (K, k)."""
+        return (self.computing <= 0) & (self.communication > 0)
 
     @property
     def waiting(self) -> Array:
@@ -190,6 +197,7 @@ def gather(
 
     each = {name: value if name in _WAITED else value / having for name, value in broken.each.items()}
     computing = _computing(each)
+    calls = np.array([[communicates(kernel)] for kernel in kernels]) & (computing <= 0)
     time = answers.of("time")
     down, up = (np.nan_to_num(ratio(answers.end("time", end), time), nan=1.0) for end in ("lower", "upper"))
     status = answers.end("time", "status")
@@ -211,8 +219,8 @@ def gather(
         communication=each["communication"],
         having=having,
         shared=_shared(equation, kernels, each),
-        low=computing * np.minimum(down, 1.0),
-        high=computing * np.maximum(up, 1.0),
+        low=np.where(calls, each["communication"] * (np.minimum(down, 1.0) - 1.0), computing * np.minimum(down, 1.0)),
+        high=np.where(calls, each["communication"] * (np.maximum(up, 1.0) - 1.0), computing * np.maximum(up, 1.0)),
         imputed=status == IMPUTED,
         ok=np.isin(status, (OK, IMPUTED)),  # what is known within its interval alone still ranks among the others
         reason=np.where(status == OK, "", answers.end("time", "reason")).astype(object),

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ranksight.campaign.launchers import launcher_of
 from ranksight.core import leftout, limits
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.files import leads_out, regular_file
+from ranksight.core.meaning import EACH
 from ranksight.core.numerals import parse_number
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE
@@ -117,6 +119,11 @@ def words(command: str) -> tuple[str, ...]:
         return tuple(shlex.split(command))
     except ValueError:
         return tuple(command.split())
+
+
+def of_launcher(command: Sequence[str]) -> bool:
+    """Whether a tool that ran `command` followed all ranks: ``perf stat mpirun -n 4 ./a.out``."""
+    return any(map(launcher_of, command))
 
 
 def head_text(head: bytes) -> str:
@@ -280,6 +287,7 @@ def _merged(readings: Mapping[int, Reading], source: Path) -> Reading:
         counters=pd.concat(tables, ignore_index=True),
         tables={**first.tables, **joined},
         provenance=provenance,
+        meaning=EACH,
         wall_time=max(walls, default=None),
         notes=(
             f"{len(ranks)} files are taken for the ranks of one run, by the numbers in their names",

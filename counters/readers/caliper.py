@@ -19,6 +19,7 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
+from ranksight.core.meaning import MEAN, SUM
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.units import counted
 from ranksight.counters.names import unit_scale
@@ -254,7 +255,7 @@ def reading(path: Path, source: Source) -> Reading:
     records = [record for record in source.records if any(c.name in record for c in best.values())]
     wanted = [*best.values(), *extremes]
     rows, absent = _rows(path, records, source.calls, wanted, ALL_RANKS if reduced else 0)
-    values, origin, notes = _exclusive(rows, best, (world or 1) if reduced else 1)
+    values, origin, notes = _exclusive(rows, best)
     notes += absent
     for item in extremes:
         values[item.name] = rows.columns[item.name] * (1.0 if item.scale is None else item.scale)
@@ -266,6 +267,9 @@ def reading(path: Path, source: Source) -> Reading:
         notes.append(f"left out, for others say the same or they do not add: {', '.join(left)}")
     if reduced:
         notes.append(f"Caliper reduced the profile over its {world} ranks: values are of the mean rank")
+    over = {name: SUM if item.across == "sum" else MEAN for name, item in best.items()} if reduced else {}
+    if "time" in over:
+        over["time_inclusive"] = over["time"]
     bare = _bare(rows, values.get("time"))
     size = _ranks(path, rows, world) if ranked else world
     return build(
@@ -277,6 +281,7 @@ def reading(path: Path, source: Source) -> Reading:
         how={name: "max" for name in values if name.startswith("time") or "#" in name},
         origin=origin,
         configuration={} if size is None else {"ranks": float(size)},
+        meanings=over,
         notes=notes,
         environment=dict(source.globals),
         command=_command(source.globals.get("cmdline", "")),
@@ -294,12 +299,9 @@ def _bare(rows: _calltree.Tree, time: Array | None) -> str:
 
 
 def _exclusive(
-    rows: _calltree.Tree, best: Mapping[str, _caliper_names.Column], ranks: int
+    rows: _calltree.Tree, best: Mapping[str, _caliper_names.Column]
 ) -> tuple[dict[str, Array], dict[str, str], list[str]]:
-    """Values of each quantity without callees, in SI units, where each comes from, and what was assumed.
-
-    Sums over processes are those of so many `ranks`, whose mean is taken.
-    """
+    """Values of each quantity without callees, in SI units, where each comes from, and what was assumed."""
     notes: list[str] = []
     values: dict[str, Array] = {}
     origin: dict[str, str] = {}
@@ -307,7 +309,7 @@ def _exclusive(
         total, scale = rows.columns[item.name], item.scale
         if scale is None:
             scale = _guessed_scale(item.name, total, notes)
-        total = total * scale / (ranks if item.across == "sum" else 1)
+        total = total * scale
         inclusive = item.inclusive
         if inclusive is None:
             inclusive = _calltree.looks_inclusive(total, rows.parents)

@@ -16,9 +16,11 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE
+from ranksight.core.meaning import EACH, UNSTATED
 from ranksight.core.metrics import metric
 from ranksight.core.numerals import decimal_mark, parse_number, parse_numbers, settled_mark, stated_scale
 from ranksight.core.reading import Reading
+from ranksight.core.run import TOTAL
 from ranksight.core.units import some_of
 from ranksight.counters.readers._delimited import Delimited, Texts
 from ranksight.counters.readers._reshaping import Shape
@@ -295,6 +297,9 @@ class _Table:
                 repetition=int(repetition),
                 provenance={name: "measured" for name in counters.columns if name not in COUNTER_KEYS},
                 names=self.columns.metrics,
+                environment={TOTAL: self.columns.total} if self.columns.total else {},
+                exclusive=False,
+                meaning=UNSTATED if self.columns.rank is None else EACH,
                 notes=notes,
                 source=(str(self.path),),
             )

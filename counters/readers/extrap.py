@@ -90,6 +90,7 @@ class Measurements:
                     configuration=dict(point),
                     counters=pd.DataFrame({"kernel": held_by, "rank": np.int32(ALL_RANKS), **columns}),
                     repetition=repetition,
+                    exclusive=False,
                     provenance=dict.fromkeys(columns, "measured"),
                     notes=tuple(self.notes),
                     source=(str(self.path),),

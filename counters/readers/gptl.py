@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
+from ranksight.core.meaning import MAXIMUM, MEAN
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._assemble import Cells, build, columns_of
 from ranksight.counters.readers._files import Format, Ranked, damaged, inside, number, read_text
@@ -230,5 +231,7 @@ def _summary(path: Path, lines: Sequence[str]) -> Reading:
         columns_of(rows.values()),
         origin={"time_inclusive": "measured (wallmax)", "time_inclusive_mean": "derived from walltotal, processes"},
         configuration={} if ranks is None else {"ranks": ranks},
+        meaning=MEAN,
+        meanings={"time_inclusive": MAXIMUM},
         notes=("a summary does not show who calls whom: times include what timers call, largest over ranks",),
     )

@@ -23,6 +23,7 @@ from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS
 from ranksight.core.files import regular_file
+from ranksight.core.meaning import SUM
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.xml import parse
 from ranksight.counters.names import unit_scale
@@ -229,6 +230,7 @@ def _summed(file: Path, tree: _Tree) -> Reading:
         columns,
         origin=origin,
         configuration={},
+        meaning=SUM,
         notes=("its folder holds no .metric-db: values are sums over all ranks",),
     )
 

@@ -23,6 +23,7 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
+from ranksight.core.meaning import OF_SOCKET
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.units import some_of
 from ranksight.counters.checking import HOSTS
@@ -64,6 +65,8 @@ _METRICS = {
 }  # fmt: skip
 """Metrics of LIKWID, without their units, that no events give."""
 _HALTED = "time_halted"
+_TRAFFIC = ("bytes_mem", "bytes_mem_read", "bytes_mem_written")
+"""Metrics of the uncore, which one core of a socket counts for all of it."""
 _REDUCED = {"time": "max", "frequency": "mean", "CPI": "mean", "runtime_unhalted": "mean", _HALTED: "mean"}
 _ASLEEP = 0.05
 """Part of the time in which cores were halted from which a note says so."""
@@ -168,7 +171,8 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         said.append("columns are hardware threads: each is taken as a rank, in the order of the columns")
     if kernels != [WHOLE]:
         said.append("regions that lie inside one another are counted in both: LIKWID does not report which do")
-    if any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows):
+    uncore = any("BOX" in counter for block in blocks for _, counter, _, _ in block.rows)
+    if uncore:
         said.append("uncore events are recorded by one core of a socket for the whole socket; other ranks show 0")
     return build(
         path,
@@ -187,6 +191,8 @@ def _reading(path: Path, run: Output, notes: Sequence[str], rank: int | None) ->
         aliases={"CPI": "cpi"},
         configuration={} if by == "stated" else None,
         assumed=frozenset({"ranks"} if by == "threads" else ()),
+        exclusive=kernels == [WHOLE],
+        meanings=dict.fromkeys(_TRAFFIC, OF_SOCKET) if uncore else {},
         notes=(*notes, *said),
         command=_command(lines),
         environment=_environment(lines, blocks),

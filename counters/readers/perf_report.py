@@ -15,10 +15,11 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
+from ranksight.core.meaning import ONE, SUM
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.objects import kernel_name, owner_of
 from ranksight.counters.readers._assemble import Cells
-from ranksight.counters.readers._files import Format, damaged, number, read_text
+from ranksight.counters.readers._files import Format, damaged, number, of_launcher, read_text
 from ranksight.counters.readers._samples import meaning, provenance
 
 _SAMPLES = re.compile(r"^# Samples:\s+(?P<count>[\d.]+)(?P<prefix>[KMG]?)\s+of events? '(?P<event>[^']+)'")
@@ -80,6 +81,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
         notes=notes,
         origin=origin,
         command=tuple(command.split()),
+        meaning=SUM if rank is None and (not command or of_launcher(command.split())) else ONE,
         worth={name: total / hits for name, (total, hits) in totals.items() if total > 0 and hits > 0},
     )
 

@@ -16,11 +16,12 @@ import numpy as np
 
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
+from ranksight.core.meaning import EACH, MAXIMUM, OF_NODE, ONE, SUM, UNSTATED, Meaning
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.units import counted, some_of
 from ranksight.counters.names import unit_scale
 from ranksight.counters.readers._assemble import build, columns_of
-from ranksight.counters.readers._files import Format, damaged, grouped, head_of, read_text, words
+from ranksight.counters.readers._files import Format, damaged, grouped, head_of, of_launcher, read_text, words
 from ranksight.counters.readers._perf_stat_rows import (
     SEPARATORS,
     Row,
@@ -107,6 +108,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     if not any(table.values()):
         raise InputError(f"{path}: no event can be used", "; ".join(said_notes))
     facts = next((facts for facts in said.values() if "what" in facts), {})
+    over = EACH if tagged else ONE if rank is not None else _meaning(facts.get("what", ""))
     yield build(
         path,
         [WHOLE] * len(table),
@@ -117,6 +119,8 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
         configuration=None if tagged else {},
         notes=said_notes,
         command=words(facts.get("what", "")),
+        meaning=over,
+        meanings={"time": MAXIMUM} if over.reduced else {},
         wall_time=wall,
     )
 
@@ -124,6 +128,13 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
 READERS.register("perf-stat")(
     Format("perf stat: text, -x and -j, intervals, tagged output of several ranks", _is_one, _read)
 )
+
+
+def _meaning(what: str) -> Meaning:
+    """What the counts of one report are: sums of what a launcher started, or of all that a node did (``-a``)."""
+    if what in ("system wide", "CPU(s)") or what.startswith("CPU(s) "):
+        return OF_NODE
+    return SUM if of_launcher(words(what)) else UNSTATED  # a script may start ranks: CPUs utilized shows it
 
 
 def _add(

@@ -191,4 +191,5 @@ def _reading(path: Path, run: _Run, notes: list[str]) -> Reading:
     if missing:
         notes = [*notes, f"{path.name}:{run.line}: no value of {', '.join(missing)}"]
     columns = columns_of(cells.values())
-    return build(path, list(cells), [ALL_RANKS] * len(cells), columns, configuration=configuration, notes=notes)
+    rows = list(cells), [ALL_RANKS] * len(cells)
+    return build(path, *rows, columns, configuration=configuration, notes=notes, exclusive=False)

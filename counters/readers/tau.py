@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksight.core.errors import InputError
+from ranksight.core.mpi import LABEL, is_call
 from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._assemble import Cells
 from ranksight.counters.readers._calltree import SEPARATOR
@@ -28,6 +29,8 @@ _ROW = re.compile(r'"(?P<name>.*)" (?P<numbers>[^"]+?)(?: GROUP="(?P<group>.*)")
 _ATTRIBUTE = re.compile(r"<attribute><name>([^<]*)</name><value>([^<]*)</value></attribute>")
 _TIME = re.compile(r"TIME|TIMERS$|CLOCK$|GET_TIME_OF_DAY|USER_CLOCK", re.IGNORECASE)
 _ARROW = " => "
+_OF_MPI = re.compile(r"(?:^|[|\s])MPI(?:$|[|\s])")
+"""Among the groups of a function, which TAU separates by bars."""
 _SAMPLING = re.compile(r"(?:^|=> )\[(?:SAMPLE|SUMMARY|CONTEXT|UNWIND|INTERMEDIATE)\] ")
 _PLACE = re.compile(r"\s+\[\{.*\}\]\s*$")
 _TOLD = ("Command Line", "CPU Type", "CPU MHz", "Executable", "Hostname", "TAU Version", "Starting Timestamp")
@@ -142,7 +145,10 @@ def _profile(file: Path) -> _Profile:
         if row is None or len(values) < 4:
             raise damaged(f"{file}:{at} is not a row of a TAU profile")
         visits, own = (read(f"{file}:{at}", values[place], row["name"]) for place, read in ((0, number), (2, value)))
-        name = _ARROW.join(part.strip() for part in row["name"].split(_ARROW))
+        parts = [part.strip() for part in row["name"].split(_ARROW)]
+        if _OF_MPI.search(row["group"] or "") and not is_call(parts[-1]):
+            parts[-1] += LABEL
+        name = _ARROW.join(parts)
         if name in exclusive:
             raise damaged(f"{file}:{at} gives {name!r} a second time")
         calls[name], exclusive[name] = visits, own

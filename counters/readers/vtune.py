@@ -1,7 +1,8 @@
 """VTune's ``-report hw-events -format csv`` (and hotspots): hardware events and time of every function, sampled.
 
 Any delimiter (VTune's own is a tab), any grouping: a column that counts nothing groups. Functions are the kernels; a
-column of processes or threads is added over, a column of ranks (``-group-by process`` under MPI) does not exist.
+column of processes or threads is added over, a column of ranks (``-group-by process`` under MPI) does not exist: values
+are sums over the ranks that were profiled, unless the file's name states its rank.
 
 Source: Intel VTune Profiler user guide, "Command Line Report" and "Hardware Event Count".
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from ranksight.core.errors import InputError
 from ranksight.core.leftout import MPI, OTHER
+from ranksight.core.meaning import ONE, SUM
 from ranksight.core.numerals import MISSING, settled_mark
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.units import counted
@@ -84,7 +86,8 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     if left:
         notes.append(f"columns left out: {', '.join(left[:20])}{' ...' if len(left) > 20 else ''}")
     origin = {metric: f"sampled ({metric if metric != 'time' else 'CPU Time'})" for metric, _ in wanted.values()}
-    yield cells.reading(path, configuration={}, notes=notes, origin=origin)
+    over = SUM if rank is None else ONE
+    yield cells.reading(path, configuration={}, notes=notes, origin=origin, meaning=over)
 
 
 def _decimal(path: Path, columns: Mapping[str, Sequence[str]], wanted: Mapping[str, tuple[str, float]]) -> str:

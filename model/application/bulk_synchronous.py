@@ -18,6 +18,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
+from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
@@ -260,6 +261,16 @@ class Application(Stored):
             timed = {WHOLE: timed[WHOLE]}
         elif len(timed) > 1:  # kernels other than the whole are its parts
             timed.pop(WHOLE, None)
+        exchanged = None
+        if self.communication is not None and not self.nested and self.communication.priced(self.network):
+            exchanged = self.communication.exchanged(points, self.network, said.level)
+        calls = [kernel for kernel in timed if communicates(kernel)]
+        if exchanged is not None and 0 < len(calls) < len(timed):  # a profile timed the same messages
+            if exchanged.assumed:
+                exchanged = None
+            else:
+                timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
+        messages = None if exchanged is None else exchanged.times
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
         (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
@@ -268,10 +279,6 @@ class Application(Stored):
             own = (high - low) ** 2
             low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
             form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
-        exchanged = messages = None
-        if self.communication is not None and not self.nested and self.communication.priced(self.network):
-            exchanged = self.communication.exchanged(points, self.network, said.level)
-            messages = exchanged.times
         callers = () if messages is None or self.communication is None else self.communication.callers
         kernels = tuple(dict.fromkeys((*timed, *callers)))
         place = {kernel: at for at, kernel in enumerate(kernels)}
@@ -338,6 +345,12 @@ class Application(Stored):
             for name in PARTS:
                 each[name][: len(kernels)] *= mean / np.where(own > 0, own, 1.0)
             each["imbalance"][: len(kernels)] = self.imbalances.parts(kernels, own, points)
+        calls = np.array([communicates(kernel) for kernel in timed], dtype=bool)
+        if calls.any():  # what ranks do in MPI is no computing, and no imbalance of it
+            mine = np.flatnonzero(calls)
+            seconds = np.sum([each[name][mine] for name in PARTS], axis=0)
+            for name in PARTS:
+                each[name][mine] = seconds if name == "communication" else 0.0
         return each
 
     def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:

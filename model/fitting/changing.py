@@ -9,6 +9,7 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.metrics import metric
+from ranksight.core.mpi import communicates
 from ranksight.model import priors
 from ranksight.model.uncertainty.slope import DIVIDING, Change
 
@@ -27,7 +28,7 @@ def changes(fitted: Fitted, points: Array) -> Change | None:
     """
     kinds = {name: metric(name).kind for name in set(fitted.metrics)}
     times = fitted.positive & np.array([kinds[name] == "time" for name in fitted.metrics])
-    calls = np.array([name.startswith("MPI_") or operation_name(name) in OPERATIONS for name in fitted.kernels])
+    calls = np.array([communicates(name) or operation_name(name) in OPERATIONS for name in fitted.kernels])
     shape = len(priors.SLOPE_PLACES), len(fitted), len(points)
     share, centre, spread = np.zeros(shape), np.zeros(shape), np.ones(shape)
     for axis, name in enumerate(fitted.parameters):

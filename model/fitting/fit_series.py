@@ -11,6 +11,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.log import progress
 from ranksight.core.metrics import Kind
+from ranksight.core.mpi import is_call
 from ranksight.core.onethread import one_thread
 from ranksight.model import priors
 from ranksight.model.fitting.by_process import by_process, fitted_by_process
@@ -181,9 +182,7 @@ def _exchanges(series: Series) -> Mask:
     if series.parameters != ("ranks",):
         return np.zeros(len(series), dtype=bool)
     kernels = exchanging(series)
-    return np.array(
-        [name in TIMES and kernel in kernels and not kernel.startswith("MPI_") for kernel, name in series.keys]
-    )
+    return np.array([name in TIMES and kernel in kernels and not is_call(kernel) for kernel, name in series.keys])
 
 
 def _along(offered: Offer, line: int) -> Offer:

@@ -16,6 +16,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import metric
+from ranksight.core.mpi import communicates
 
 if TYPE_CHECKING:
     from ranksight.model.series.reducing import Series
@@ -51,11 +52,11 @@ def cores(points: Array, parameters: Sequence[str]) -> Array:
 
 
 def exchanging(series: Series) -> set[str]:
-    """Kernels that exchange messages: they send, are named after an MPI operation, or have a time and no counts, with
-    other kernels that have counts."""
+    """Kernels that exchange messages: they send, are MPI's (:mod:`ranksight.core.mpi`), or have a time and no counts,
+    with other kernels that have counts."""
     keys = series.keys
     counted = {kernel for kernel, name in keys if name in COUNTED and kernel != WHOLE}
-    found = {kernel for kernel, name in keys if name in EXCHANGED or kernel.startswith(("MPI_", "PMPI_"))}
+    found = {kernel for kernel, name in keys if name in EXCHANGED or communicates(kernel)}
     if counted:
         found |= {kernel for kernel, name in keys if name == "time" and kernel not in counted}
     return found

@@ -19,6 +19,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
+from ranksight.core.mpi import LABEL, communicates
 from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
 from ranksight.core.units import counted
 from ranksight.model.plaindata import Stored
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
 
 OTHERS = "(others)"
-"""Kernel of all that are too small to be one of their own."""
+"""Kernel of all that are too small to be one of their own,"""
+OTHERS_OF_MPI = f"{OTHERS}{LABEL}"
+"""and of those whose time is communication."""
 SMALL = 1e-3
 """Share of a metric's total from which, at any configuration, a kernel is fitted by itself."""
 SMALL_OF_REST = 5e-3
@@ -131,7 +134,8 @@ class Folded(View):
     def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:
         super().__init__(experiment.path, experiment.application, experiment.parameters, experiment.runs)
         self._experiment = experiment
-        self._folded = frozenset(folded)
+        calls = frozenset(filter(communicates, folded))
+        self._folded = {into: names for into, names in ((OTHERS, {*folded} - calls), (OTHERS_OF_MPI, calls)) if names}
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """See :meth:`Experiment.columns`."""
@@ -149,15 +153,22 @@ class Folded(View):
             held = self.arrays(run)
             return None if held is None else held.table()
         table = self._experiment.table(run, name, columns)
-        return _samples(table, self._folded) if table is not None and "kernel" in table else table
+        if table is not None and "kernel" in table:
+            for into, names in self._folded.items():
+                table = _samples(table, names, into)
+        return table
 
     def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
-        held = self._experiment.arrays(run)
-        return None if held is None else _counters(held, self._folded)
+        if (held := self._experiment.arrays(run)) is None:
+            return None
+        for into, names in self._folded.items():
+            held = _counters(held, names, into)
+        return held
 
 
-def _counters(table: Columns, folded: frozenset[str]) -> Columns:
-    """Counters with one row a rank in place of those of `folded` kernels; what does not add up has no value there."""
+def _counters(table: Columns, folded: Collection[str], into: str) -> Columns:
+    """Counters with one row a rank of a kernel `into` in place of those of `folded` kernels; what does not add up has
+    no value there."""
 
     def measured(names: Iterable[str]) -> Mask:
         each = [~np.isnan(table.values[name]) for name in names]
@@ -180,19 +191,19 @@ def _counters(table: Columns, folded: frozenset[str]) -> Columns:
         return np.where(np.bincount(place[known], minlength=len(ranks)) > 0, total.astype(np.float64), np.nan)
 
     rest = ~mask | measured(name for name in _SENT if name in table.values)
-    kernels = tuple(sorted({*(table.kernels[code] for code in np.unique(table.code[rest])), OTHERS}))
+    kernels = tuple(sorted({*(table.kernels[code] for code in np.unique(table.code[rest])), into}))
     number = {kernel: at for at, kernel in enumerate(kernels)}
     code = np.array([number.get(kernel, -1) for kernel in table.kernels], dtype=np.intp)[table.code[rest]]
     values = {
         name: np.append(np.where(mask & (name in names), np.nan, column)[rest], together(name))
         for name, column in table.values.items()
     }
-    others = np.full(len(ranks), number[OTHERS])
+    others = np.full(len(ranks), number[into])
     return Columns(kernels, np.append(code, others), np.append(table.rank[rest], ranks), values)
 
 
-def _samples(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
-    """Samples with those of `folded` kernels as one: so many, and worth so much each, as scatter as their sum does."""
+def _samples(table: pd.DataFrame, folded: Collection[str], into: str) -> pd.DataFrame:
+    """Samples with those of `folded` kernels as one, `into`: so many, worth so much, as scatter as their sum does."""
     mask = _among(table["kernel"], folded)
     if not mask.any():
         return table
@@ -209,7 +220,7 @@ def _samples(table: pd.DataFrame, folded: frozenset[str]) -> pd.DataFrame:
         one = one.reset_index()
     else:
         one = mine.groupby(keys, sort=True)["samples"].sum().reset_index()
-    one = one.assign(kernel=OTHERS).reindex(columns=table.columns)
+    one = one.assign(kernel=into).reindex(columns=table.columns)
     return _joined(table[~mask], one)
 
 
@@ -220,7 +231,7 @@ def _joined(rest: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     return found.astype({"kernel": "category", **{key: rest[key].dtype for key in rest if key != "kernel"}})
 
 
-def _among(kernels: pd.Series, names: frozenset[str]) -> Mask:
+def _among(kernels: pd.Series, names: Collection[str]) -> Mask:
     """Which rows are of one of `names`, found by the categories rather than by each row."""
     found = kernels.astype("category").cat
     yes = np.array([str(name) in names for name in found.categories], dtype=bool)

@@ -137,12 +137,12 @@ def series_from_experiment(
     Runs of one configuration and repetition by different collectors are joined: each contributes the kernels and
     metrics it has, and where two have the same one the first run in the experiment's order wins. Values of ranks are
     reduced; a value that its source had reduced already (:data:`~ranksight.core.experiment.ALL_RANKS`) is taken as it
-    is. Runs are read one at a time. Values made of samples are those of all of them
-    (:mod:`ranksight.model.series.sampling`). Counts of ranks with several threads are means over cores
-    (:func:`per_core`). What cannot be below zero, as a difference of two counts may have come out,
-    is zero. `metrics`: all when not given. `over_ranks`: reduction over ranks; without it, each metric's own
-    (:mod:`ranksight.core.metrics`). Raises InputError when the experiment has no runs or no such metric, or a reduction
-    is unknown.
+    is, or times the ranks where a sum is asked for and its meaning (:mod:`ranksight.core.meaning`) is a rank's. Runs
+    are read one at a time. Values made of samples are those of all of them (:mod:`ranksight.model.series.sampling`).
+    Counts of ranks with several threads are means over cores (:func:`per_core`). What cannot be below zero, as a
+    difference of two counts may have come out, is zero. `metrics`: all when not
+    given. `over_ranks`: reduction over ranks; without it, each metric's own (:mod:`ranksight.core.metrics`). Raises
+    InputError when the experiment has no runs or no such metric, or a reduction is unknown.
     """
     runs = [run for run in experiment.runs if run.state == "complete"]
     if not runs:
@@ -293,12 +293,23 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
         matrix[codes, position] = np.where(whole, np.nan, column)
         reduced = reduce(matrix, how[name], axis=1)
         given = whole & ~np.isnan(column)
-        reduced[codes[given]] = column[given]
+        reduced[codes[given]] = column[given] * _times(run, name, how[name])
         keep = ~np.isnan(reduced)
         if keep.any():
             some = kernels if keep.all() else [k for k, yes in zip(kernels, keep, strict=True) if yes]
             result.append((name, some, reduced[keep]))
     return result
+
+
+def _times(run: Run, name: str, how: Reduction) -> float:
+    """What makes a value of all ranks together the reduction that is asked for: a rank's becomes a sum over ranks.
+
+    Sums were divided where they were stored (:meth:`ranksight.core.reading.Reading.per_rank`), but for those of sockets
+    and nodes.
+    """
+    meaning = run.meaning(name)
+    single = how == "sum" and meaning.over in ("one", "mean", "max")
+    return float(run.configuration.get("ranks", 1.0)) if single else 1.0
 
 
 CYCLES = ("cycles", "reference_cycles", "stall_cycles", "cpu_time", "compute_cpu_time")

@@ -388,7 +388,7 @@ def test_a_main_that_seems_to_hold_the_others_is_asked_for_and_may_be_the_whole(
     assert "--total" not in capsys.readouterr().err
     found = read(tmp_path / "b.exp")
     kernels = set(found.table(found.runs[0], "counters", ["kernel"])["kernel"])  # type: ignore[index]
-    assert kernels == {WHOLE, "solve", "inner"}
+    assert kernels == {WHOLE, "main()", "solve", "inner"}
     assert main([*line, "--total", "nix", "-o", str(tmp_path / "c.exp")]) == 1
     assert "no kernel is named 'nix'" in capsys.readouterr().err
     # One that takes longest and holds nothing is not suspected.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -47,7 +48,7 @@ def test_the_whole_is_asked_for_by_name(tmp_path: Path, capsys: pytest.CaptureFi
     assert "2.7 times as long" in said
     assert not (tmp_path / "made").exists()
     assert imported(path, "--total", name) == 0
-    assert set(read(tmp_path / "made").counters()["kernel"]) == {WHOLE, *nested} - {name}
+    assert set(read(tmp_path / "made").counters()["kernel"]) == {WHOLE, *nested}, "it stays a timer to be asked for"
 
 
 def test_the_user_may_say_that_no_timer_holds_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +105,97 @@ def test_timers_that_hold_each_other_are_not_added_up(tmp_path: Path, capsys: py
     assert {name: shares[name] for name in NESTED if name != "Total"} == pytest.approx(
         {name: part / NESTED["Total"] for name, part in NESTED.items() if name != "Total"}
     )
+
+
+CALLS = {"drive": 30.0, "step": 19.7, "step_one": 19.69, "physics": 8.3, "physics_all": 8.297, "rad": 4.9, "rad_lw": 2.4,
+         "dycore": 7.7, "dycore_run": 7.695, "halo": 1.9, "init": 9.3, "init_grid": 9.294, "write": 0.7}  # fmt: skip
+"""Nested timers of which none is named as the whole and none is the sum of all; four call one other each."""
+
+
+def calls(folder: Path, seconds: dict[str, float], scatter: float = 0.05) -> Path:
+    """Times that scatter from run to run, those of a pair together as one holds the other."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for p in (1, 2, 4, 8):
+        jobs: dict[str, float] = {}
+        for name, each in seconds.items():
+            family = name.split("_")[0]
+            jobs.setdefault(family, float(np.exp(scatter * rng.standard_normal())))
+            rows.append(f"{p},0,{name},{each / p * jobs[family]}")
+    path = folder / "calls.csv"
+    path.write_text(HEAD + "\n".join(rows) + "\n")
+    return path
+
+
+def test_nested_timers_are_recognised_by_their_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(calls(tmp_path, CALLS)) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "4 pairs of timers hardly differ in any run, such as step and step_one" in said
+    assert "drive, is taken for the whole program" in said
+    experiment = read(tmp_path / "made")
+    assert set(experiment.counters()["kernel"]) == {WHOLE, *CALLS}
+    model = rs.fit(experiment)
+    found = model.predict(ranks=8).table().set_index("kernel")
+    whole, drive = found.loc[None, "value"], found.loc["drive", "value"]
+    assert whole == pytest.approx(30 / 8, rel=0.1)
+    assert drive == pytest.approx(whole, rel=0.05)
+    assert set(CALLS) <= set(found.index), "no timer is summed with others"
+
+
+def test_the_user_may_name_another_or_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = calls(tmp_path, CALLS)
+    assert imported(path, "--total", "drive") == 0
+    assert "add up to" in capsys.readouterr().err
+    assert imported(path, "--total", "", "--force") == 0
+    assert capsys.readouterr().err == ""
+    assert WHOLE not in set(read(tmp_path / "made").counters()["kernel"])
+
+
+def test_times_near_each_other_by_chance_are_no_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Flat profiles of many functions, of which some are alike, equal, or near in one run."""
+    rng = np.random.default_rng(11)
+    flat = {f"f{at}": float(t) for at, t in enumerate(np.exp(rng.uniform(-3, 0, 120)))}
+    flat |= {"x_sweep": 0.8, "y_sweep": 0.8, "z_sweep": 0.8}
+    assert imported(calls(tmp_path, flat, 0.02)) == 0
+    assert capsys.readouterr().err == ""
+    assert not any(run.inclusive("time") for run in read(tmp_path / "made").runs)
+    assert WHOLE not in set(read(tmp_path / "made").counters()["kernel"])
+
+
+def test_none_is_the_whole_where_none_is_the_longest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = calls(tmp_path, {**CALLS, "init": 30.0, "init_grid": 29.98, "drive": 30.2}, 0.1)
+    assert imported(path) == 1
+    assert "none is the longest in all runs" in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()
+
+
+def test_profiles_of_exclusive_times_are_not_suspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """TAU's times are without callees, whatever functions are called and however near they are."""
+    for p in (1, 2, 4, 8):
+        place = tmp_path / "tau" / f"p{p}"
+        place.mkdir(parents=True)
+        rows = [f'"{name}" 1 0 {1e6 * t / p:.0f} {1e6 * t / p:.0f} 0 GROUP="TAU_USER"' for name, t in {**CALLS, "main": 40.0, "Total": 60.0}.items()]  # fmt: skip
+        head = f"{len(rows)} templated_functions_MULTI_TIME\n# Name Calls Subrs Excl Incl ProfileCalls #\n"
+        for rank in range(p):
+            (place / f"profile.{rank}.0.0").write_text(head + "\n".join(rows) + "\n0 aggregates\n0 userevents\n")
+    assert main(["import", str(tmp_path / "tau"), "--parameter", r"ranks=p(\d+)", "-o", str(tmp_path / "made"), "--quiet"]) == 0  # fmt: skip
+    assert capsys.readouterr().err == ""
+    assert not any(run.inclusive("time") for run in read(tmp_path / "made").runs)
+
+
+def test_a_real_climate_model_is_no_sum_of_its_timers(
+    tmp_path: Path, shared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = shared / "data" / "scaling" / "scream_summit.csv"
+    line = ["import", "csv", str(path), "--parameter", "ranks", "--kernel", "kernel", "--metric", "time=wallmax"]
+    assert main([*line, "-o", str(tmp_path / "made"), "--quiet"]) == 0
+    assert "timers contain each other" in " ".join(capsys.readouterr().err.split())
+    experiment = read(tmp_path / "made")
+    table = experiment.table(experiment.runs[-1], "counters")
+    assert table is not None
+    times = table.groupby(table["kernel"].astype(str))["time"].max()
+    assert times[WHOLE] == times.max() == times["CPL:INIT"]
+    assert times.sum() > 5 * times[WHOLE]
 
 
 def test_parts_that_share_out_the_whole_stay_times(tmp_path: Path) -> None:
@@ -164,3 +256,32 @@ def test_a_model_whose_parts_exceed_the_whole_is_refused_or_says_so(
             rs.fit(experiment)
     else:
         assert any("1.4 times the program's" in note for note in rs.fit(experiment).extras["notes"])
+
+
+def test_no_inclusive_time_of_a_summary_is_added_up(tmp_path: Path) -> None:
+    """GPTL's summaries over ranks hold the largest and the mean time of nested timers."""
+    head = "name  on  processes  threads  count  walltotal  wallmax (proc  thrd )  wallmin (proc  thrd )\n"
+    for ranks in (4, 8, 16, 32):
+        times = {"loop": 640.0 / ranks, "dynamics": 400.0 / ranks, "physics": 200.0 / ranks}
+        rows = [f'"{name}"  -  {ranks}  {ranks}  {9 * ranks}  {t * ranks}  {t} ( 0  0)  {t} ( 1  0)' for name, t in times.items()]  # fmt: skip
+        path = tmp_path / f"summary{ranks}.txt"
+        path.write_text(f"***** GLOBAL STATISTICS ({ranks} MPI TASKS) *****\n\n{head}" + "\n".join(rows) + "\n\n")
+    files = sorted(map(str, tmp_path.glob("summary*.txt")))
+    assert main(["import", "gptl", *files, "-o", str(tmp_path / "made"), "--quiet"]) == 0
+    found = rs.fit(tmp_path / "made").predict(ranks=64).table()
+    rows = found[found["kernel"].isna()]
+    assert set(rows["metric"]) == {"visits"}
+    assert found.set_index(["kernel", "metric"]).loc[("loop", "time_inclusive_mean"), "value"] == pytest.approx(
+        10, rel=0.02
+    )
+
+
+@pytest.mark.parametrize("timers", [NESTED, {"Total": 10.0, "solve": 6.0, "halo": 2.5, "init": 1.4}])
+def test_the_total_can_be_asked_for_by_its_name(tmp_path: Path, timers: dict[str, float]) -> None:
+    """Whether the others are its parts, or contain each other."""
+    assert imported(table(tmp_path, timers), "--total", "Total") == 0
+    model = rs.fit(tmp_path / "made")
+    rows = model.predict(ranks=8, kernels="Total").table()
+    assert rows["value"].tolist() == pytest.approx([10.0], rel=0.02)
+    with pytest.raises(InputError, match="no kernel 'Totals'"):
+        model.predict(ranks=8, kernels="Totals")

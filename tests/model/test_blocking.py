@@ -280,6 +280,24 @@ def test_kernels_that_hold_the_communication_get_no_form(tmp_path: Path) -> None
         more = {"rank": np.arange(ranks), "time": 3 * seconds(ranks)}
         inclusive.add(Run({"ranks": ranks}, collector="timers"), pd.DataFrame({"kernel": "exchange", **more}))
         profiled.add(Run({"ranks": ranks}, collector="timers"), pd.DataFrame({"kernel": "MPI_Allreduce", **more}))
-    for experiment in (inclusive, profiled):
-        model = fit(experiment, ["time"], platform=None)
-        assert communication(model, LARGER)[0] == 0
+    found = [fit(experiment, ["time"], platform=None) for experiment in (inclusive, profiled)]
+    assert communication(found[0], LARGER)[0] == 0
+    broken = found[1].breakdown(np.array([[float(LARGER)]]))
+    assert broken.exchanged is None
+    timed = broken.each["communication"][broken.kernels.index("MPI_Allreduce"), 0]
+    predicted = found[1].predict(ranks=LARGER, kernels="MPI_Allreduce").table().set_index("kernel")["value"]
+    assert communication(found[1], LARGER)[0] == timed == pytest.approx(predicted["MPI_Allreduce"]), "counted once"
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_messages_that_a_profile_timed_too_are_counted_once(timed: bool, tmp_path: Path) -> None:
+    """On the network where their time in the program is known from the trace, as the profile has it otherwise."""
+    traced, both = (write(tmp_path / name, 3.0, timed=timed) for name in "ab")
+    for ranks in RANKS:
+        rows = pd.DataFrame({"kernel": "MPI_Allreduce", "rank": np.arange(ranks), "time": 3 * seconds(ranks)})
+        both.add(Run({"ranks": ranks}, collector="timers"), rows)
+    once, twice = (fitted(experiment, algorithms=DOUBLING) for experiment in (traced, both))
+    assert communication(twice, *RANKS) == pytest.approx([3 * seconds(ranks) for ranks in RANKS], rel=0.3)
+    if timed:
+        point = np.array([[float(RANKS[-1])]])
+        assert twice.breakdown(point).total.value == pytest.approx(once.breakdown(point).total.value, rel=1e-6)

@@ -60,7 +60,7 @@ def test_a_record_without_a_path_is_the_whole_where_it_holds_the_rest(
 
 
 def test_profile_reduced_over_ranks() -> None:
-    reading = read(DATA / "reduced.cali")
+    reading = read(DATA / "reduced.cali").per_rank("here")
     assert reading.configuration == {"ranks": 4.0}
     assert set(reading.counters["rank"]) == {ALL_RANKS}
     assert cell(reading, "main", "time", ALL_RANKS) == pytest.approx((40.0 - 24.0) / 4)
@@ -223,7 +223,8 @@ def test_real_streams_agree_with_their_totals(shared: Path) -> None:
             if len(record.get("path", [])) < 2 and "sum#inclusive#sum#time.duration" in record
         )
         # the file gives six decimals of each of about 46 sums
-        assert reading.counters["time"].sum() == pytest.approx(total / ranks, rel=1e-4)
+        assert reading.counters["time"].sum() == pytest.approx(total, rel=1e-4)
+        assert reading.per_rank("here").counters["time"].sum() == pytest.approx(total / ranks, rel=1e-4)
         assert np.isfinite(reading.counters["time"]).all()
         assert float(reading.environment["problem_size"]) == 30
 

@@ -36,7 +36,7 @@ def test_a_profile_has_the_values_of_its_caliper_file() -> None:
 
 def test_units_are_guessed_and_noted() -> None:
     """Thicket does not keep the units of Caliper's columns."""
-    reading = read(DATA / "thicket" / "reduced.json")
+    reading = read(DATA / "thicket" / "reduced.json").per_rank("here")
     assert readings.cell(reading, "main->solve", "time_inclusive", ALL_RANKS) == pytest.approx(24_000e-6 / 4)
     assert any("taken as microseconds" in note for note in reading.notes)
 
