@@ -314,12 +314,13 @@ class Import:
             checked.append(self._checked(reading, reader, path))
         if not checked:
             raise InputError(f"{path} holds no measurement")
-        timed = [_timed(reading, path) for reading in checked]
-        failed = [reason for _, reason in timed if reason]
-        checked = [each for each, _ in timed if each is not None]
+        timed = [(*_timed(reading, path), entry, wrong) for reading, entry, wrong in checked]
+        failed = [reason for _, reason, _, _ in timed if reason]
+        checked = [(each, entry, wrong) for each, _, entry, wrong in timed if each is not None]
         if not checked:
             raise InputError(failed[0], "measure again what failed")
-        checked[0] = replace(checked[0], notes=(*checked[0].notes, *failed))
+        first, entry, wrong = checked[0]
+        checked[0] = (replace(first, notes=(*first.notes, *failed)), entry, wrong)
         self.left_out += failed
         for old in self.naming.metrics.values():
             if old not in held:

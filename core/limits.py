@@ -26,6 +26,8 @@ JSON = 1 << 28
 """The head of an experiment or of a run."""
 TOML = 1 << 20
 """A platform, or expectations."""
+TOML_PARTS = 32
+"""Parts of a dotted key."""
 OBJECT_FILE = 1 << 30
 """A program, a library or a file of debugging information whose symbols are read."""
 

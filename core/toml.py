@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from importlib.resources import files
@@ -12,6 +13,11 @@ from typing import Any
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError, readable
+
+
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DOTTED = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{limits.TOML_PARTS},}}+")
+"""A dotted key of too many parts: the parser's time and memory grow with their square."""
 
 
 def read(path: Path, remedy: str = "") -> bytes:
@@ -62,7 +68,11 @@ def decode(content: bytes, origin: str, remedy: str) -> dict[str, Any]:
     if len(content) > limits.TOML:
         raise InputError(f"{origin} is larger than {limits.TOML} bytes", remedy)
     try:
-        found = tomllib.loads(content.decode("utf-8-sig"))  # some editors put a mark before the text
+        text = content.decode("utf-8-sig")  # some editors put a mark before the text
+        if long := _DOTTED.search(text):
+            line = text.count("\n", 0, long.start()) + 1
+            raise InputError(f"{origin}:{line} has a key of more than {limits.TOML_PARTS} parts", remedy)
+        found = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise InputError(f"{origin}: byte {error.start} is not UTF-8", remedy) from error
     except tomllib.TOMLDecodeError as error:

@@ -104,14 +104,15 @@ def from_frame(
                 remedy = "name the column as kernel, repetition or a parameter" if named else ROWS
                 raise InputError(error.what, remedy) from error
             _refuse_holder(work, total)
+            work.settle()
             if total and work.timers.overlap is not None:
-                work.mark_inclusive()
+                work.mark_inclusive(total)
             experiment = work.finish()
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     weakref.finalize(experiment, shutil.rmtree, folder, True)
-    for note in filter(None, (*work.notes, *checks.warnings(), warning(experiment))):
+    for note in filter(None, (*work.meanings.notes, *work.notes, *checks.warnings(), warning(experiment))):
         warnings.warn(note, stacklevel=2)
     return experiment
 

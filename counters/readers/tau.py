@@ -25,14 +25,14 @@ from ranksight.counters.readers._files import LARGEST, counter, damaged, head_of
 
 _FILE = re.compile(r"profile\.(\d{1,9})\.(\d{1,9})\.(\d{1,9})$")
 _HEAD = re.compile(r"(\d{1,9}) templated_functions(?:_MULTI_(\S+))?\s*$")
-_ROW = re.compile(r'"(?P<name>.*)" (?P<numbers>[^"]+?)(?: GROUP="(?P<group>.*)")?\s*$')
+_ROW = re.compile(r'"(?P<name>.*)" (?P<numbers>[^"]+?)(?: GROUP="(?P<group>.*)")?$')  # of a line without blanks at its end
 _ATTRIBUTE = re.compile(r"<attribute><name>([^<]*)</name><value>([^<]*)</value></attribute>")
 _TIME = re.compile(r"TIME|TIMERS$|CLOCK$|GET_TIME_OF_DAY|USER_CLOCK", re.IGNORECASE)
 _ARROW = " => "
 _OF_MPI = re.compile(r"(?:^|[|\s])MPI(?:$|[|\s])")
 """Among the groups of a function, which TAU separates by bars."""
 _SAMPLING = re.compile(r"(?:^|=> )\[(?:SAMPLE|SUMMARY|CONTEXT|UNWIND|INTERMEDIATE)\] ")
-_PLACE = re.compile(r"\s+\[\{.*\}\]\s*$")
+_PLACE = re.compile(r"(?<!\s)\s+\[\{.*\}\]$")
 _TOLD = ("Command Line", "CPU Type", "CPU MHz", "Executable", "Hostname", "TAU Version", "Starting Timestamp")
 
 
@@ -140,7 +140,7 @@ def _profile(file: Path) -> _Profile:
     calls: dict[str, float] = {}
     exclusive: dict[str, float] = {}
     for at, line in enumerate(lines[2 : count + 2], 3):
-        row = _ROW.match(line)
+        row = _ROW.match(line.rstrip())
         values = row["numbers"].split() if row else []
         if row is None or len(values) < 4:
             raise damaged(f"{file}:{at} is not a row of a TAU profile")
@@ -199,6 +199,6 @@ def _sampled(exclusive: dict[str, float]) -> dict[tuple[str, str], float]:
         timer, context, rest = name.partition(f"{_ARROW}[CONTEXT] ")
         leaf = rest.rsplit(_ARROW, 1)[-1]
         if context and leaf.startswith("[SAMPLE] "):
-            function = _PLACE.sub("", leaf.removeprefix("[SAMPLE] ")).strip()
+            function = _PLACE.sub("", leaf.removeprefix("[SAMPLE] ").strip())
             found[timer, function] = found.get((timer, function), 0.0) + value
     return found

@@ -68,7 +68,7 @@ GOOD = {"ranks": [1, 2, 4], "kernel": ["a", "a", "a"], "time": [3.0, 2.0, 1.0]}
         ({}, {"time": "tme"}, r"no column 'tme'.*time"),
         ({}, {"time": None}, "no column is named for the time"),
         ({}, {"parameters": ["size"]}, "no column 'size'"),
-        ({"time": [3.0, "fast", 1.0]}, {}, r"the frame:2: 'fast' in column 'time' is not a number"),
+        ({"time": [3.0, "2x", 1.0]}, {}, r"the frame:2: '2x' in column 'time' is not a number"),
         ({"ranks": [1, "two", 4]}, {}, r"the frame:2: 'two' in column 'ranks' is not a number"),
         ({"ranks": [1, 1, 4], "time": [3.0, 3.0, 1.0]}, {}, "row 2 is there before"),
         ({"ranks": [1, 1, 4]}, {"repetition": "kernel"}, "row 2 is there before"),

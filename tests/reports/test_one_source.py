@@ -24,7 +24,7 @@ from ranksight.model.assembly import assemble
 from ranksight.platforms import load
 from ranksight.reports.html.context import Context
 from ranksight.reports.palette import NAMES
-from ranksight.reports.plans import hours
+from ranksight.reports.plans import spent
 from ranksight.reports.sweep import sweep
 from ranksight.reports.trust import trust
 from ranksight.reports.validation import validate
@@ -196,7 +196,7 @@ def test_a_run_costs_the_same_in_a_plan_and_in_the_report(case: Case, capsys: py
 
         recommended = build(context)["recommended"]
         assert recommended is not None
-        assert f"{hours(found.core_hours)} core-hours" in html.unescape(recommended["why"])
+        assert spent(found.core_hours) in html.unescape(recommended["why"])
 
 
 def test_the_check_of_the_demonstration_is_that_of_the_report(tmp_path: Path) -> None:
