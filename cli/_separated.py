@@ -11,31 +11,14 @@ Names come from files that others may have written. A text cell is written so th
 from __future__ import annotations
 
 import csv
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ranksight.core.names import UNSAFE
+from ranksight.core.names import cell
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_FORMULA = ("=", "+", "-", "@", "'")
-
-
-def cell(value: object) -> object:
-    """What to write for a value: texts made harmless, as the module says, all else as it is."""
-    if not isinstance(value, str):
-        return value
-    text = UNSAFE.sub(_escaped, value.replace("\\", "\\\\"))
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _escaped(found: re.Match[str]) -> str:
-    number = ord(found[0])
-    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
-
 
 def write(columns: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a header and rows."""

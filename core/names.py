@@ -9,8 +9,12 @@ import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 
-UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
-"""Characters that steer a terminal, break a page, or change the direction of the text around them."""
+UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+"""Characters that steer a terminal, break a page, are not seen, or change the direction of the text around them."""
+FORMULA = ("=", "+", "-", "@", "'")
+"""Beginnings of a cell that spreadsheets take for a formula, and their mark of a text."""
 _GUARDED = re.compile(
     r"\boperator ?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)|\((?:anonymous namespace|lambda[^()]*)\)|"
     r"\{[^{}()]*(?:\([^{}()]*\))?[^{}()]*\}"
@@ -31,6 +35,25 @@ _CALLS = re.compile(r"(?<!operator)->(?=.)")
 def printable(text: str) -> str:
     """`text` on one line, without characters that would steer a terminal or break a page."""
     return UNSAFE.sub("\ufffd", text)
+
+
+def spelled(text: str) -> str:
+    r"""`text` with the characters that :func:`printable` replaces as Python writes them (``\x1b``, ``\u202e``), and a
+    backslash as ``\\``: nothing is lost."""
+    return UNSAFE.sub(_spelled, text.replace("\\", "\\\\"))
+
+
+def _spelled(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+
+
+def cell(value: object) -> object:
+    """What to write for a value in a table of text: texts spelled and none a formula, all else as it is."""
+    if not isinstance(value, str):
+        return value
+    text = spelled(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def clipped(text: str, width: int) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 from ranksight.core import limits
 from ranksight.core.errors import InputError, readable
 
-
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DOTTED = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{limits.TOML_PARTS},}}+")
 """A dotted key of too many parts: the parser's time and memory grow with their square."""

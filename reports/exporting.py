@@ -18,7 +18,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, ToolError, nearest
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric as described
-from ranksight.core.names import call_path
+from ranksight.core.names import call_path, cell, printable
 from ranksight.core.units import format_si, in_full, in_words
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.reports.formula import escaped, latex
@@ -118,7 +118,9 @@ def _completed(series: Series) -> Array:
 
 def csv(what: Exported) -> str:
     """The rows of :func:`tidy`, as ``pandas.read_csv`` takes them."""
-    return str(tidy(what.series()).to_csv(index=False))
+    frame = tidy(what.series())
+    texts = {name: frame[name].astype(object).map(cell) for name in frame.select_dtypes(exclude="number").columns}
+    return str(frame.assign(**texts).rename(columns=cell).to_csv(index=False))
 
 
 def parquet(what: Exported) -> bytes:
@@ -293,7 +295,7 @@ def _package(name: str) -> Any:
 
 
 def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return printable(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _identifier(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ranksight.core.names import printable
 from ranksight.core.units import format_si
 
 DIGITS = 3
@@ -70,7 +71,7 @@ def python(text: str, parameters: Sequence[str]) -> str:
 
 def escaped(text: str) -> str:
     """Text as LaTeX shows it."""
-    return re.sub(r"([_#%&${}])", r"\\\1", text.replace("\\", "/"))
+    return re.sub(r"([_#%&${}])", r"\\\1", printable(text).replace("\\", "/"))
 
 
 def identifier(name: str) -> str:

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranksight.cli._separated import cell, write_frame
+from ranksight.cli._separated import write_frame
 from ranksight.cli.main import main
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.html import table
-from ranksight.core.names import UNSAFE, printable
+from ranksight.core.names import UNSAFE, cell, printable
 
 EVIL = ("=HYPERLINK(\"http://x\")", "+1", "-2+3", "@SUM(A1)", "\tx", "\rx", "'quoted", "a\x1b[31mred", "a\u202eb\u2066",
         "back\\u202eslash", "größe\U0001f600", "two\nlines", "operator-")  # fmt: skip
