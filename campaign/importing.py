@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 SAME = 0.2
-"""Relative difference of repetitions that are alike but for a unit."""
+"""Relative difference of repetitions that differ in their unit alone."""
 REPEATED = 20
 """Repetitions of a configuration whose times are compared with those that follow."""
 JOB = ("JobName", "SubmitLine", "WorkDir")

@@ -17,7 +17,8 @@ def load(data: Path) -> Iterator[Task]:
     """Mean exclusive time over ranks: 27, 64, 125, 216 ranks train; 343 is held out."""
     pairs: dict[str, list[tuple[tuple[float], list[float]]]] = {}
     for file in sorted((data / "scaling" / "lulesh_caliper_weak").iterdir()):
-        for reading in READERS["caliper"].read(file):
+        for read in READERS["caliper"].read(file):
+            reading = read.per_rank(file.name)
             assert reading.counters is not None
             for row in reading.counters.to_dict("records"):
                 point = (float(reading.configuration["ranks"]),)

@@ -68,7 +68,7 @@ def _literal(text: str) -> str:
 
 @dataclass(frozen=True)
 class Log:
-    """What stands where in the logs: the time, and parameters by name."""
+    """Where the logs have the time, and parameters by name."""
 
     time: Pattern
     parameters: Mapping[str, Pattern]

@@ -3,7 +3,7 @@
 ``sacct --parsable2 --format JobID,JobName,NTasks,NNodes,AllocCPUS,Elapsed,State,MaxRSS``, any delimiter, or the table
 in columns. A step that ``srun`` started is a run with its ``NTasks`` as ranks; a job without such steps is one, and its
 processors are taken for ranks, which the user may state otherwise. All columns can be named as parameters:
-``--parameter nodes=NNodes``; what stands in the job's name is found by a regular expression. Jobs that did not
+``--parameter nodes=NNodes``; a value in the job's name is found by a regular expression. Jobs that did not
 complete are left out, and named.
 
 Source: sacct(1): "Elapsed time fields are presented as [days-]hours:minutes:seconds".

@@ -1,6 +1,6 @@
 """Series along one coordinate as fitted functions whose answers come from the process (:mod:`ranksight.model.process`).
 
-What stands as their function is what is printed: the closed form nearest to the predicted medians.
+Their functions are what is printed: the closed form nearest to the predicted medians.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ two values has the odds
 
     E(values below) E(values from there on) c / (E(all values) n),    c = exp(:data:`priors.ANOTHER_REGIME`),
 
-n places being alike (product partitions: Barry and Hartigan 1993, *Journal of the American Statistical Association* 88,
-309).
+n places being equally likely (product partitions: Barry and Hartigan 1993, *Journal of the American Statistical
+Association* 88, 309).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def fit_process(
     """The process of located series, all of whose values are positive, along a coordinate with values `x` (n,).
 
     `rows` (s,): which of the fitted series they are. `axis`: of the coordinate. `prevalence`: of means and covariances,
-    the table's when not given. Series of one experiment do not update it: they are too much alike to count as many.
+    the table's when not given. Series of one experiment do not update it: they are too similar to count as many.
     """
     prevalence = learned() if prevalence is None else prevalence
     terms, every = along_one()

@@ -59,7 +59,7 @@ class Prevalence:
 
 
 def unlearned(members: Index, scales: Array) -> Prevalence:
-    """The prevalence before any curve: means by their number of terms, covariances alike."""
+    """The prevalence before any curve: means by their number of terms, covariances equally likely."""
     means = -np.array(TERM_COSTS)[(members >= 0).sum(axis=1) - 1]
     return Prevalence(means - special.logsumexp(means), np.full(len(scales), -np.log(len(scales))), scales)
 

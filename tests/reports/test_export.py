@@ -16,6 +16,7 @@ import ranksight as rs
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, read
+from ranksight.core.names import cell
 from ranksight.model.fitted_model import Model
 
 ODD = 'op<int>::"run"\\_100%'
@@ -78,7 +79,8 @@ def test_tables_are_read_by_pandas(folder: Path, tmp_path: Path, capsys: pytest.
     table = pd.read_csv(io.StringIO(exported(folder, capsys, "csv", str(folder / "e"))))
     assert list(table.columns) == ["ranks", "my-size", "kernel", "metric", "repetition", "value", "unit"]
     assert len(table) == 4 * 3 * 2 * 3
-    one = table.query("ranks == 8 and `my-size` == 16 and kernel == @ODD and metric == 'time' and repetition == 1")
+    name = cell(ODD)
+    one = table[table["kernel"] == name].query("ranks == 8 and `my-size` == 16 and metric == 'time' and repetition == 1")
     assert one["value"].item() == pytest.approx(1e-3 * 256 / 8 * 1.01)
     assert one["unit"].item() == "s"
     file = tmp_path / "e.parquet"
