@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.tracer.rawfile import RankTrace
+from ranksight.core.errors import InputError
 from ranksight.core.names import printable
 from ranksight.core.symbols import plain_names, read_symbols, unnamed
 
@@ -70,6 +71,8 @@ class CallSites:
         if not trace.maps:
             return np.zeros(pcs.size, dtype=np.uint64)
         maps = sorted(trace.maps)
+        if any(not 0 <= number < 1 << 64 for entry in maps for number in entry[:3]):
+            raise InputError("a trace maps a file at an address that no process has", "the trace is damaged")
         begins, ends, offsets = (np.array([entry[i] for entry in maps], dtype=np.uint64) for i in range(3))
         numbers = np.array([self._files.setdefault(entry[3], len(self._files)) for entry in maps], dtype=np.uint64)
         before = pcs - np.uint64(1)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ranksight.cli.main import main
-from ranksight.core.experiment import Experiment, Run
+from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.fitted_model import Model
 from ranksight.reports.answer import with_run
@@ -131,10 +131,10 @@ def test_insufficient_evidence_is_written_and_returned(
 
 
 def test_a_program_without_time_is_reported_as_such(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = tmp_path / "nothing.csv"
-    table.write_text("ranks,t\n" + "".join(f"{ranks},0\n" for ranks in (1, 2, 4, 8)))
     folder = str(tmp_path / "nothing.exp")
-    assert main(["import", "csv", str(table), "--parameter", "ranks", "--metric", "time=t", "-o", folder]) == 0
+    made = Experiment.create(tmp_path / "nothing.exp", "nothing", ["ranks"])
+    for ranks in (1, 2, 4, 8):
+        made.add(Run({"ranks": ranks}), pd.DataFrame({"kernel": [WHOLE], "rank": [-1], "time": [0.0]}))
     assert main(["fit", folder, "--quiet"]) == 0
     assert main(["report", f"{folder}.model.json", "-o", str(tmp_path / "r.html")]) in (0, 4)
     assert "internal error" not in capsys.readouterr().err
