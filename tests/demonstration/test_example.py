@@ -118,7 +118,7 @@ def test_the_example_predicts_what_was_measured(
     readme = (DOCUMENTS / "README.md").read_text()
     shown = readme[readme.index("demo output -->") :].partition("\n")[2].partition("<!-- end")[0]
     assert lines_not_printed(shown, printed) == []
-    assert len(shown_in_documents()) == 5
+    assert len(shown_in_documents()) == 4
     monkeypatch.setenv("COLUMNS", "80")
     for words, shown in shown_in_documents():
         assert main([*words, *(["--force"] if words[0] == "report" else [])]) == 0
