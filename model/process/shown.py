@@ -23,6 +23,8 @@ CLOSE = 0.02
 """Largest relative difference, 1, with which fewer terms are preferred to a closer sum of more."""
 RIDGE = 1e-9
 """Part of the normal equations that keeps terms apart that are nearly one."""
+LARGEST = 1e6
+"""Difference of forms that do not fit at all."""
 BATCH = 200
 
 
@@ -71,8 +73,10 @@ def _nearest(medians: Array, at: Array, members: Index, place: Index) -> tuple[I
     # The fewest terms that are close, else the closest.
     least = difference.min(axis=1, keepdims=True)
     good = difference <= np.maximum(CLOSE / 2, least)
-    order = np.where(good, sizes + difference / (1 + difference), np.inf)
-    best = order.argmin(axis=1)
+    # Forms that do not fit have no difference; between 0 and 1 it only decides among equally many terms.
+    finite = np.minimum(difference, LARGEST)
+    nearer = finite / (1 + finite)
+    best = np.where(good, sizes + nearer, np.inf).argmin(axis=1)
     rows = np.arange(len(medians))
     # As they are read: what grows fastest comes last.
     used = members[best]
