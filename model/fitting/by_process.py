@@ -11,6 +11,8 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Mask
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.fitting.outcome import seen_range, trained_range
+from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
 from ranksight.model.process.changepoint import changepoints
 from ranksight.model.process.fit import data_of, fit_process
 from ranksight.model.process.means import along_one
@@ -43,6 +45,8 @@ def fitted_by_process(series: Series, label: str, location: Location) -> Fitted:
     Where a series becomes another within the range, what is beyond follows from the values from there on alone.
     """
     x = series.points[:, 0]
+    if len(x) < CHANGEPOINTS_FROM:
+        return _fitted(series, label, location)
     order = np.argsort(x)
     breaks = changepoints(x[order], data_of(x, location).ordered(order), learned())
     rows = np.flatnonzero(~np.isnan(breaks))
@@ -70,8 +74,6 @@ def _fitted(series: Series, label: str, location: Location) -> Fitted:
     status = np.where(measured < FEWEST, forecast.FEW_POINTS, forecast.OK)
     quality = judge(location)
     held_out = process.held_out()
-    values = np.where(present, location.values, np.nan)
-    ends = np.stack([np.where(present, x, np.inf).min(axis=1), np.where(present, x, -np.inf).max(axis=1)], axis=1)
     many = printed.members.shape[1]
     hidden = series.hidden
     slope = _departure(process)
@@ -92,10 +94,10 @@ def _fitted(series: Series, label: str, location: Location) -> Fitted:
         count=measured,
         status=status,
         positive=np.ones(count, dtype=bool),
-        trained=ends[:, None],
+        trained=trained_range(series.points, present),
         drift=np.repeat(slope[:, None, None], 2, axis=2),
         pace=np.ones(count),
-        seen=np.stack([np.nanmin(values, axis=1), np.nanmax(values, axis=1)], axis=1),
+        seen=seen_range(location),
         turned=np.zeros(count),
         within=quality.within,
         repetitions=quality.repetitions,

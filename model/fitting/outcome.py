@@ -98,10 +98,10 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
         count=count,
         status=status,
         positive=positive,
-        trained=_trained(series.points, present),
+        trained=trained_range(series.points, present),
         drift=searched.drift,
         pace=searched.pace,
-        seen=_seen(location),
+        seen=seen_range(location),
         turned=searched.turned,
         within=quality.within,
         repetitions=quality.repetitions,
@@ -129,14 +129,14 @@ def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
     return np.where((size > 1) & (count > size) & (total > 0), adjusted, np.nan)
 
 
-def _seen(location: Location) -> Array:
+def seen_range(location: Location) -> Array:
     """Smallest and largest value (s, 2); zero where there is none."""
     values = np.where(location.repeats > 0, location.values, np.nan)
     found = np.stack([np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)], axis=1)
     return np.where(np.isfinite(found), found, 0.0)
 
 
-def _trained(points: Array, present: Mask) -> Array:
+def trained_range(points: Array, present: Mask) -> Array:
     """Smallest and largest value (s, m, 2) of each parameter where a series is `present` (s, n); zero where nowhere."""
     seen = np.where(present[:, :, None], points[None], np.nan)
     none = np.asarray(~present.any(axis=1))[:, None]
