@@ -33,8 +33,8 @@ from ranksight.model.series.noise import locate
 from ranksight.model.uncertainty.mixture import quantiles
 
 TITLE = "Prevalence of means and covariances"
-PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
-"""Local departure, change of slope and scatter between jobs that are offered."""
+PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.05), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
+"""Local departure, change of slope, exponent and scatter between jobs that are offered."""
 SCALES = np.array(list(itertools.product(*PARTS)))
 MEANS_WORTH, SCALES_WORTH = 150.0, 40.0
 """Curves that the table before any curve counts for: most sources are of strong scaling, and users' tables are not."""

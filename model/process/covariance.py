@@ -1,11 +1,11 @@
 """Covariance of what a series leaves its mean by: a sum of named parts over the logarithms of the coordinates.
 
-    k(u, v) = local^2 exp(-|u - v|) + slope^2 min(u, v)^2 (3 max(u, v) - min(u, v)) / 6 + jobs^2 [u = v]
+    k(u, v) = local^2 exp(-|u - v|) + slope^2 min(u, v)^2 (3 max(u, v) - min(u, v)) / 6 + power^2 u v + jobs^2 [u = v]
 
 with u, v in e-folds from the first value of a coordinate: local departures that are forgotten within an e-fold
 (Ornstein and Uhlenbeck's process), a change of slope that accumulates with the distance (the integrated Wiener process;
-Wahba 1978, *Journal of the Royal Statistical Society B* 40, 364), and scatter between jobs. Several coordinates add
-their parts. On the other side of the origin the change of slope is another, independent one.
+Wahba 1978, *Journal of the Royal Statistical Society B* 40, 364), an exponent that is none of those listed (the mean
+times x^d, d normal), and scatter between jobs. Several coordinates add their parts. On the other side of the origin the change of slope is another, independent one.
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.model.priors import FAR, REPEATED, UNSEEN
 
-PARTS = ("local", "slope", "jobs")
+PARTS = ("local", "slope", "power", "jobs")
 """Names of the parts, in the order in which scales are given: each is a standard deviation of ln y, of the departure,
-of the slope after one e-fold, and of one job."""
+of the slope after one e-fold, of the exponent, and of one job."""
 
 
 def smooth(u: Array, v: Array) -> Array:
-    """Covariance (2, n, k) of the local departure and the change of slope of unit scale, at `u` (n, m) and `v` (k, m)
-    in e-folds from the origin."""
-    total = np.zeros((2, len(u), len(v)))
+    """Covariance (3, n, k) of the local departure, the change of slope and the exponent of unit scale, at `u` (n, m)
+    and `v` (k, m) in e-folds from the origin."""
+    total = np.zeros((3, len(u), len(v)))
     for axis in range(u.shape[1]):
         a, b = u[:, axis][:, None], v[:, axis][None, :]
         low, high = np.minimum(np.abs(a), np.abs(b)), np.maximum(np.abs(a), np.abs(b))
         same = np.sign(a) * np.sign(b) > 0
         total[0] += np.exp(-np.abs(a - b))
         total[1] += np.where(same, low**2 * (3 * high - low) / 6, 0.0)
+        total[2] += a * b
     return total
 
 
 def variance(v: Array) -> Array:
-    """Variance (2, k) of the two at `v` (k, m)."""
-    return np.stack([np.full(len(v), float(v.shape[1])), (np.abs(v) ** 3 / 3).sum(axis=1)])
+    """Variance (3, k) of the three at `v` (k, m)."""
+    distance = np.abs(v)
+    parts = np.full(len(v), float(v.shape[1])), (distance**3 / 3).sum(axis=1), (distance**2).sum(axis=1)
+    return np.stack(parts)
 
 
 def unseen(points: Array, held: Array) -> Array:

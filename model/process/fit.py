@@ -16,7 +16,7 @@ from ranksight.model.process.solve import Data, columns, evidence, refined, smoo
 from ranksight.model.search.terms import values
 from ranksight.model.series.location import Location
 
-SMOOTHING = np.array([(0.03, slope, jobs) for slope in (0.1, 0.4) for jobs in (0.0, 0.01, 0.03, 0.1, 0.3)])
+SMOOTHING = np.array([(0.03, slope, 0.0, jobs) for slope in (0.1, 0.4) for jobs in (0.0, 0.01, 0.03, 0.1, 0.3)])
 """Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
 REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 """Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""
@@ -75,7 +75,7 @@ def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
 def _kept(
     data: Data, at: Array, members: Index, scores: Array, prevalence: Prevalence
 ) -> tuple[Index, Array, Array, Array]:
-    """Members (s, c, q), scales (s, c, 3), weights (s, c) and coefficients (s, c, q) of the heaviest hypotheses."""
+    """Members (s, c, q), scales (s, c, 4), weights (s, c) and coefficients (s, c, q) of the heaviest hypotheses."""
     weights = prevalence.means[prevalence.occurring]
     joint = (scores + weights[:, None] + prevalence.covariances).reshape(len(scores), -1)
     order = np.argpartition(-joint, min(REFINED, joint.shape[1]) - 1, axis=1)[:, :REFINED]
@@ -84,7 +84,7 @@ def _kept(
     flat = data.part(np.repeat(np.arange(len(order)), order.shape[1]))
     terms = used.reshape(-1, used.shape[-1])
     share, _ = columns(np.where(terms[..., None] < 0, 0.0, at[np.maximum(terms, 0)]), flat)
-    solved = refined(flat, share, scales.reshape(-1, 3))
+    solved = refined(flat, share, scales.reshape(-1, scales.shape[-1]))
     log_weight = solved.evidence.reshape(order.shape) + weights[mean] + prevalence.covariances[form]
     possible = np.isfinite(np.take_along_axis(joint, order, axis=1)) & np.isfinite(log_weight)
     log_weight = np.where(possible, log_weight, -np.inf)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
-from ranksight.model.process.covariance import smooth, unseen, variance
+from ranksight.model.process.covariance import PARTS, smooth, unseen, variance
 from ranksight.model.process.solve import Data, Solved, columns, inverse, refined
 from ranksight.model.search.terms import values
 from ranksight.model.uncertainty.mixture import Components, quantile
@@ -34,7 +34,7 @@ class Process(Stored):
     scatter: Array  # (p,): variance of one repetition's logarithm
     terms: Array  # (t, 1, 3)
     members: Index  # (p, c, q): terms of each mean; -1 pads
-    scales: Array  # (p, c, 3): of the parts of its covariance (:data:`ranksight.model.process.covariance.PARTS`)
+    scales: Array  # (p, c, 4): of the parts of its covariance (:data:`ranksight.model.process.covariance.PARTS`)
     weight: Array  # (p, c)
     coefficients: Array  # (p, c, q): in units of the largest share of each term
     difference: Array  # (p,): largest relative difference of the printed function from the medians
@@ -82,12 +82,12 @@ class Process(Stored):
     def _components(self, x: Array, latent: bool) -> Components:
         shape = (*self.weight.shape, len(x))
         flat, share, unit, used = self._rows()
-        scales = self.scales.reshape(-1, 3)
+        scales = self.scales.reshape(-1, self.scales.shape[-1])
         solved = refined(flat, share, scales, self.coefficients.reshape(len(scales), -1), rounds=1)
         centre, total = _at(flat, solved, scales, self._targets(x, used, unit), np.log(x / self.x.min())[:, None])
         if not latent:
             total = total + unseen(np.log(x)[:, None], np.log(self.x)[:, None]) ** 2
-            total = total + (scales[:, 2] ** 2 + np.repeat(self.scatter, shape[1]))[:, None]
+            total = total + (scales[:, -1] ** 2 + np.repeat(self.scatter, shape[1]))[:, None]
         weight = np.broadcast_to(self.weight.T[..., None], (shape[1], shape[0], shape[2]))
         mean, spread = (np.moveaxis(part.reshape(shape), 1, 0) for part in (centre, np.sqrt(np.maximum(total, 0.0))))
         return Components(weight, mean, np.maximum(spread, ROUNDED), np.full(mean.shape, NORMAL))
@@ -112,7 +112,7 @@ class Process(Stored):
         p, n = len(self.rows), len(self.x)
         c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
         shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
-        shapes |= {"scales": (p, c, 3), "weight": (p, c), "coefficients": (p, c, q), "difference": (p,)}
+        shapes |= {"scales": (p, c, len(PARTS)), "weight": (p, c), "coefficients": (p, c, q), "difference": (p,)}
         numbers = ("x", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
         return (
             all(getattr(self, name).shape == shape for name, shape in shapes.items())
@@ -132,7 +132,7 @@ def _at(flat: Data, solved: Solved, scales: Array, target: Array, asked: Array) 
     """Mean and variance (f, k) of the latent ln y of hypotheses one a row, at `asked` (k, 1) e-folds."""
     inverted = inverse(flat, scales[:, None])[0][:, 0]
     function = np.maximum(np.einsum("fq,fqk->fk", solved.coefficients, target), SMALLEST)
-    square = scales[:, :2] ** 2
+    square = scales[:, :-1] ** 2
     ahead = np.einsum("fp,pnk->fnk", square, smooth(flat.u, asked))
     solved_ahead = inverted @ ahead
     rest = np.where(flat.absent, 0.0, solved.data.target - np.einsum("fq,fqn->fn", solved.coefficients, solved.columns))

@@ -27,7 +27,7 @@ are more means."""
 
 @dataclass(frozen=True)
 class Prevalence:
-    """Logarithms of the weights of means (h,) and of covariances (g,), and the scales of the latter (g, 3); minus
+    """Logarithms of the weights of means (h,) and of covariances (g,), and the scales of the latter (g, 4); minus
     infinity for means that do not occur."""
 
     means: Array
@@ -84,7 +84,7 @@ def written(prevalence: Prevalence, source: str) -> str:
     return "\n".join(
         [
             f"# Written by `python -m benchmarks prevalence` from {source}.",
-            "# Standard deviations of ln y: local departure, slope after an e-fold, between jobs; then the weight.",
+            "# Standard deviations of ln y: local departure, slope after an e-fold, exponent, between jobs; then the weight.",
             "covariances = [",
             *(f"  [{', '.join(f'{number:.4g}' for number in row)}]," for row in table.tolist()),
             "]",

@@ -64,11 +64,11 @@ class Data:
 
 def inverse(data: Data, scales: Array) -> tuple[Array, Array]:
     """Inverse (s, c, n, n) and logarithm of the determinant (s, c) of the covariance of the values, for `scales`
-    (s or 1, c, 3) of the parts of :mod:`ranksight.model.process.covariance`."""
+    (s or 1, c, 4) of the parts of :mod:`ranksight.model.process.covariance`."""
     square = scales**2
-    smoothed = np.einsum("scp,pnk->scnk", square[..., :2], smooth(data.u, data.u))
+    smoothed = np.einsum("scp,pnk->scnk", square[..., :-1], smooth(data.u, data.u))
     noise = np.where(data.absent, ABSENT, data.noise)
-    diagonal = noise[:, None, :] + square[..., 2:3] + ROUNDING
+    diagonal = noise[:, None, :] + square[..., -1:] + ROUNDING
     total = smoothed + diagonal[..., None] * np.eye(len(data.u))
     return np.linalg.inv(total), np.linalg.slogdet(total)[1]
 
@@ -129,7 +129,7 @@ def _sweep(joint: Array, count: int) -> Array:
 
 def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
     """Logarithm of the evidence (s, h, g) of means `members` (h, q) over terms `values` (t, n) under `covariances`
-    (g, 3); -1 pads members; minus infinity where a mean has more terms than a series has values."""
+    (g, 4); -1 pads members; minus infinity where a mean has more terms than a series has values."""
     share, _ = columns(values, data)
     inverted, log_determinant = inverse(data, covariances[None])
     present = ~data.absent
@@ -184,7 +184,7 @@ def _scores(normal: Array, right: Array, whole: Array, these: Index) -> Array:
 
 
 def smoothed(data: Data, covariances: Array) -> Data:
-    """The series with `centre` what a power law with any departure and scatter of `covariances` (g, 3) leaves of the
+    """The series with `centre` what a power law with any departure and scatter of `covariances` (g, 4) leaves of the
     values without scatter: the posterior mean, averaged by evidence."""
     present = ~data.absent
     line = np.stack([np.ones(len(data.u)), *data.u.T])[None] * present[:, None]
@@ -200,7 +200,7 @@ def smoothed(data: Data, covariances: Array) -> Data:
     score = -0.5 * (apart * pull).sum(axis=-1) - 0.5 * log_determinant - 0.5 * np.linalg.slogdet(normal)[1]
     weight = np.exp(score - score.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
-    scatter = np.where(data.absent, 0.0, data.noise)[:, None, :] + covariances[None, :, 2:3] ** 2 + ROUNDING
+    scatter = np.where(data.absent, 0.0, data.noise)[:, None, :] + covariances[None, :, -1:] ** 2 + ROUNDING
     centre = logs - np.einsum("sg,sgn->sn", weight, scatter * pull)
     return replace(data, centre=np.where(present, centre, level))
 
@@ -218,7 +218,7 @@ class Solved:
 
 def refined(data: Data, share: Array, scales: Array, coefficients: Array | None = None, rounds: int = 2) -> Solved:
     """Solve one hypothesis a row by `rounds` of Gauss and Newton about its own function, from `coefficients` (f, q) or
-    those about `data.centre`; `share` (f, q, n) are its columns at `data.centre`, `scales` (f, 3) its covariance."""
+    those about `data.centre`; `share` (f, q, n) are its columns at `data.centre`, `scales` (f, 4) its covariance."""
     inverted, log_determinant = inverse(data, scales[:, None])
     inverted, first = inverted[:, 0], data.centre
     found = coefficients
