@@ -24,10 +24,10 @@ from benchmarks.methods.power import LastPower
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
-from ranksight.model.process.fit import data_of, fit_process
+from ranksight.model.process.fit import SMOOTHING, data_of, fit_process
 from ranksight.model.process.means import along_one, text_of
-from ranksight.model.process.prevalence import FILE, Prevalence, unlearned, written
-from ranksight.model.process.solve import evidence
+from ranksight.model.process.prevalence import FILE, POWER, Prevalence, unlearned, written
+from ranksight.model.process.solve import KINDS, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.noise import locate
 from ranksight.model.uncertainty.mixture import quantiles
@@ -36,6 +36,10 @@ TITLE = "Prevalence of means and covariances"
 PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.05), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
 """Local departure, change of slope, exponent and scatter between jobs that are offered."""
 SCALES = np.array(list(itertools.product(*PARTS)))
+LISTED = np.array([np.flatnonzero((SCALES == np.where(np.arange(4) == POWER, 0.0, row)).all(axis=1))[0] for row in SCALES])
+"""Place of each covariance without another exponent than listed: that of sums of several terms."""
+CHOICES = (*PARTS, KINDS)
+LEVELS = np.array(list(itertools.product(*(range(len(part)) for part in CHOICES))))
 MEANS_WORTH, SCALES_WORTH = 150.0, 40.0
 """Curves that the table before any curve counts for: most sources are of strong scaling, and users' tables are not."""
 ABSENT = 0.5
@@ -82,13 +86,22 @@ def curves_of(tasks: Sequence[Task], generator: np.random.Generator) -> Iterator
         yield Curve(first.source, x[order], times[:, order])
 
 
-def scores_of(x: Array, times: Array) -> Array:
-    """Evidence (s, h, g) of every mean and covariance."""
+def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
+    """Evidence (s, h, g) of every mean, covariance and kind of odd run, averaged over which run is odd."""
     terms, members = along_one()
     data = data_of(x, locate(times, points=x[:, None]))
     at = values(terms, x[:, None])
-    parts = np.array_split(np.arange(len(times)), max(1, len(times) // 100))
-    return np.concatenate([evidence(data.part(part), at, members, SCALES) for part in parts])
+    kinds, places, _ = unlearned(members, SCALES).odd(data.u)
+    found = np.full((len(times), len(members), len(SCALES), len(KINDS)), -np.inf)
+    for part in np.array_split(np.arange(len(times)), max(1, len(times) // 100)):
+        mine = data.part(part)
+        for kind, place in zip(kinds.tolist(), places.tolist(), strict=True):
+            odd = mine.odd(np.full(len(part), kind), np.full(len(part), place))
+            each = evidence(odd if kind == 0 else smoothed(odd, SMOOTHING), at, members, SCALES)
+            found[part, ..., kind] = np.logaddexp(found[part, ..., kind], each - np.log((kinds == kind).sum()))
+    several = (members >= 0).sum(axis=1) > 1
+    found[:, several] = found[:, several][:, :, LISTED]
+    return found.reshape(len(times), len(members), -1).astype(np.float32)
 
 
 def evidences(curves: Sequence[Curve]) -> dict[str, tuple[Array, Array, Array]]:
@@ -112,22 +125,23 @@ def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str]
     """The table that all sources but some give."""
     rest = [parts for source, parts in found.items() if source not in without]
     whole, near, far = (np.concatenate(each) for each in zip(*rest, strict=True))
-    first = unlearned(along_one()[1], SCALES)
+    first = unlearned(along_one()[1], np.repeat(SCALES, len(KINDS), axis=0))
     means = first.updated(whole, MEANS_WORTH, ROUNDS).means
-    weights = _by_far_part(near, far, first.means)
+    parts = _by_far_part(near, far, first.means)
+    weights = np.array([sum(map(float, each)) for each in itertools.product(*parts[:-1])])
     often, known = np.exp(weights) > LIGHTEST, np.exp(means) > RAREST
     means = np.where(known, means - logsumexp(means[known]), -np.inf)
-    return Prevalence(means, weights[often] - logsumexp(weights[often]), SCALES[often])
+    return Prevalence(means, weights[often] - logsumexp(weights[often]), SCALES[often], parts[-1])
 
 
-def _by_far_part(near: Array, far: Array, means: Array) -> Array:
-    """Log weights (g,) of covariances under which the near parts give the far ones the largest density.
+def _by_far_part(near: Array, far: Array, means: Array) -> list[Array]:
+    """Log weights of the levels of :data:`CHOICES` under which the near parts of curves give the far ones the largest
+    density.
 
     The parts of a covariance are taken to be independent of each other: few weights, which few sources can carry.
     """
     sums = [logsumexp(np.maximum(each, -1e4) + means[:, None], axis=1) for each in (far, near)]
-    levels = [np.unique(column, return_inverse=True)[1] for column in SCALES.T]
-    sizes = [len(part) for part in PARTS]
+    sizes = [len(part) for part in CHOICES]
     starts = np.cumsum([0, *sizes])
 
     def of(free: Array) -> list[Array]:
@@ -136,15 +150,15 @@ def _by_far_part(near: Array, far: Array, means: Array) -> Array:
 
     def loss(free: Array) -> tuple[float, Array]:
         parts = of(free)
-        weight = np.sum([part[level] for part, level in zip(parts, levels, strict=True)], axis=0)
-        total, slope = 0.0, np.zeros(len(SCALES))
+        weight = np.sum([part[level] for part, level in zip(parts, LEVELS.T, strict=True)], axis=0)
+        total, slope = 0.0, np.zeros(len(LEVELS))
         for sign, each in zip((1, -1), sums, strict=True):
             joint = each + weight
             whole = logsumexp(joint, axis=1, keepdims=True)
             total += sign * float(whole.sum())
             slope += sign * np.exp(joint - whole).sum(axis=0)
         found = []
-        for part, level in zip(parts, levels, strict=True):
+        for part, level in zip(parts, LEVELS.T, strict=True):
             prior = np.full(len(part), (1 - ABSENT) / (len(part) - 1))
             prior[0] = ABSENT
             own = np.bincount(level, slope, len(part)) + SCALES_WORTH * prior
@@ -152,8 +166,7 @@ def _by_far_part(near: Array, far: Array, means: Array) -> Array:
             found.append(own - np.exp(part) * own.sum())
         return -total, -np.concatenate(found)
 
-    free = minimize(loss, np.zeros(starts[-1]), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
-    return np.sum([part[level] for part, level in zip(of(free), levels, strict=True)], axis=0)
+    return of(minimize(loss, np.zeros(starts[-1]), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x)
 
 
 def answers(tasks: Sequence[Task], prevalence: Prevalence) -> list[Answer]:

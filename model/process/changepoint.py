@@ -36,13 +36,13 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence) -> Array:
     if count < FEWEST:
         return found
     terms, every = along_one()
-    members, weights = every[prevalence.occurring], prevalence.means[prevalence.occurring]
+    members = every[prevalence.occurring]
     at = values(terms, x[:, None])
 
     def total(side: slice) -> Array:
         part = Data(data.u[side] - data.u[side][:1], data.logs[:, side], data.noise[:, side], data.centre[:, side])
         scores = evidence(part, at[:, side], members, prevalence.scales)
-        joint = scores + weights[:, None] + prevalence.covariances
+        joint = scores + prevalence.joint
         return np.asarray(special.logsumexp(joint.reshape(len(joint), -1), axis=1))
 
     whole = total(slice(None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ SMOOTHING = np.array([(0.03, slope, 0.0, jobs) for slope in (0.1, 0.4) for jobs 
 """Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
 REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 """Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""
+MEANS = 24
+"""Means that are compared under all covariances."""
 BATCH = 16
 """Series worked on at once: as many as stay in a processor's cache."""
 
@@ -49,20 +52,16 @@ def fit_process(
     data = data_of(x, location)
     at = values(terms, x[:, None])
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
-    found: list[tuple[Index, Array, Array, Array]] = []
-    for batch in batches:
-        part = data.part(batch)
-        scores = evidence(part, at, members, prevalence.scales)
-        found.append(_kept(part, at, members, scores, prevalence))
-    width = max(weight.shape[1] for _, _, weight, _ in found)
-    used, scales, weight, coefficients = (
+    found = [_kept(data.part(batch), at, members, prevalence) for batch in batches]
+    width = max(each[4].shape[1] for each in found)
+    used, scales, kind, place, weight, coefficients = (
         np.concatenate([_padded(part, width) for part in each]) for each in zip(*found, strict=True)
     )
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
     unknown = np.zeros(len(rows))
     return Process(
-        rows, axis, x, data.logs, noise, data.centre, scatter, terms, used, scales, weight, coefficients, unknown
+        rows, axis, x, data.logs, noise, data.centre, scatter, terms, used, scales, kind, place, weight, coefficients, unknown
     )
 
 
@@ -72,33 +71,76 @@ def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
     return np.concatenate([array, np.repeat(array[:, -1:] * (array.ndim > 2), extra, axis=1)], axis=1)
 
 
-def _kept(
-    data: Data, at: Array, members: Index, scores: Array, prevalence: Prevalence
-) -> tuple[Index, Array, Array, Array]:
+@dataclass(frozen=True)
+class Hypotheses:
+    """Hypotheses of s series: which mean, which covariance, which run is odd and how, each (s, k)."""
+
+    score: Array  # logarithm of evidence times prevalence
+    mean: Index  # (s, k)
+    scales: Array  # (s, k, 4)
+    prior: Array  # logarithm of the prevalence
+    kind: Index
+    place: Index
+
+    def take(self, chosen: Index) -> Hypotheses:
+        """Some of them (s, k')."""
+        flat = {name: np.take_along_axis(getattr(self, name), chosen, axis=1) for name in NAMES}
+        return Hypotheses(scales=np.take_along_axis(self.scales, chosen[..., None], axis=1), **flat)
+
+
+NAMES = ("score", "mean", "prior", "kind", "place")
+
+
+def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> Hypotheses:
+    """Every mean under few covariances, with every run as odd as it may be; the best of them under all."""
+    coarse = prevalence.coarse
+    count = len(data.logs)
+    kind, place, odds = prevalence.odd(data.u)
+    many = len(kind)
+    rows = np.repeat(np.arange(count), many)
+    varied = data.part(rows).odd(np.tile(kind, count), np.tile(place, count))
+    prior = odds[:, None, None] + coarse.joint
+    rough = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
+    total = special.logsumexp(np.moveaxis(rough, 2, 1).reshape(count, len(members), -1), axis=2)
+    best = np.argpartition(-total, min(MEANS, len(members)) - 1, axis=1)[:, :MEANS]
+    fine_prior = odds[0] + prevalence.joint[best]
+    fine = evidence(data, at, members[best], prevalence.scales) + fine_prior
+    parts = []
+    usual = np.broadcast_arrays(best[..., None], np.arange(len(prevalence.scales)))
+    parts.append((fine, *usual, fine_prior, np.zeros_like(usual[0]), np.zeros_like(usual[0]), prevalence.scales))
+    grid = np.broadcast_arrays(np.arange(len(members))[:, None], np.arange(len(coarse.scales)), kind[1:, None, None], place[1:, None, None])
+    grid = [np.broadcast_to(each, (count, *each.shape)) for each in grid]
+    parts.append((rough[:, 1:], *grid[:2], np.broadcast_to(prior[1:], grid[0].shape), *grid[2:], coarse.scales))
+    flat = [[np.broadcast_to(each, part[0].shape).reshape(count, -1) for each in part[:-1]] for part in parts]
+    scales = np.concatenate([part[-1][each[2]] for part, each in zip(parts, flat)], axis=1)
+    score, mean, _, prior_of, kinds, places = (np.concatenate(each, axis=1) for each in zip(*flat))
+    return Hypotheses(score, mean, scales, prior_of, kinds, places)
+
+
+def _kept(data: Data, at: Array, members: Index, prevalence: Prevalence):
     """Members (s, c, q), scales (s, c, 4), weights (s, c) and coefficients (s, c, q) of the heaviest hypotheses."""
-    weights = prevalence.means[prevalence.occurring]
-    joint = (scores + weights[:, None] + prevalence.covariances).reshape(len(scores), -1)
-    order = np.argpartition(-joint, min(REFINED, joint.shape[1]) - 1, axis=1)[:, :REFINED]
-    mean, form = np.unravel_index(order, scores.shape[1:])
-    used, scales = members[mean], prevalence.scales[form]
-    flat = data.part(np.repeat(np.arange(len(order)), order.shape[1]))
+    every = compared(data, at, members, prevalence)
+    some = every.take(np.argpartition(-every.score, min(REFINED, every.score.shape[1]) - 1, axis=1)[:, :REFINED])
+    shape = some.score.shape
+    used = members[some.mean]
+    flat = data.part(np.repeat(np.arange(len(used)), shape[1])).odd(some.kind.reshape(-1), some.place.reshape(-1))
     terms = used.reshape(-1, used.shape[-1])
     share, _ = columns(np.where(terms[..., None] < 0, 0.0, at[np.maximum(terms, 0)]), flat)
-    solved = refined(flat, share, scales.reshape(-1, scales.shape[-1]))
-    log_weight = solved.evidence.reshape(order.shape) + weights[mean] + prevalence.covariances[form]
-    possible = np.isfinite(np.take_along_axis(joint, order, axis=1)) & np.isfinite(log_weight)
-    log_weight = np.where(possible, log_weight, -np.inf)
+    solved = refined(flat, share, some.scales.reshape(len(terms), -1))
+    log_weight = solved.evidence.reshape(shape) + some.prior
+    log_weight = np.where(np.isfinite(some.score) & np.isfinite(log_weight), log_weight, -np.inf)
     weight = np.exp(log_weight - special.logsumexp(log_weight, axis=1, keepdims=True))
     best = np.argsort(-weight, axis=1)[:, :KEPT]
     weight = np.take_along_axis(weight, best, axis=1)
     weight = np.where(weight >= np.minimum(LIGHTEST, weight[:, :1]), weight, 0.0)
-    some = max(1, int((weight > 0).sum(axis=1).max()))
-    best, weight = best[:, :some], weight[:, :some]
-    coefficients = solved.coefficients.reshape(*order.shape, -1)
-    chosen = best[..., None]
+    best, weight = (each[:, : max(1, int((weight > 0).sum(axis=1).max()))] for each in (best, weight))
+    coefficients = solved.coefficients.reshape(*shape, -1)
+    kept = some.take(best)
     return (
-        np.take_along_axis(used, chosen, axis=1),
-        np.take_along_axis(scales, chosen, axis=1),
+        np.take_along_axis(used, best[..., None], axis=1),
+        kept.scales,
+        kept.kind,
+        kept.place,
         weight / weight.sum(axis=1, keepdims=True),
-        np.take_along_axis(coefficients, chosen, axis=1),
+        np.take_along_axis(coefficients, best[..., None], axis=1),
     )

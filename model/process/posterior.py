@@ -35,6 +35,8 @@ class Process(Stored):
     terms: Array  # (t, 1, 3)
     members: Index  # (p, c, q): terms of each mean; -1 pads
     scales: Array  # (p, c, 4): of the parts of its covariance (:data:`ranksight.model.process.covariance.PARTS`)
+    kind: Index  # (p, c): what one run is (:data:`ranksight.model.process.solve.KINDS`)
+    place: Index  # (p, c): which run that is
     weight: Array  # (p, c)
     coefficients: Array  # (p, c, q): in units of the largest share of each term
     difference: Array  # (p,): largest relative difference of the printed function from the medians
@@ -44,8 +46,8 @@ class Process(Stored):
 
     def select(self, places: Index, rows: Index) -> Process:
         """Some of the series (by their places here), which are `rows` of other fitted ones."""
-        names = ("logs", "noise", "centre", "scatter", "members", "scales", "weight", "coefficients",
-                 "difference")  # fmt: skip
+        names = ("logs", "noise", "centre", "scatter", "members", "scales", "kind", "place",
+                 "weight", "coefficients", "difference")  # fmt: skip
         return replace(self, rows=rows, **{name: getattr(self, name)[places] for name in names})
 
     def components(self, x: Array, latent: bool = False) -> Components:
@@ -66,7 +68,7 @@ class Process(Stored):
         """Root mean square (p,) of the errors of ln y where one value at a time is left out, by the heaviest
         hypothesis: ``r_i / P_ii`` with P the inverse of the covariance of all values (Rasmussen and Williams,
         *Gaussian Processes for Machine Learning*, 5.12)."""
-        first = replace(self, **{name: getattr(self, name)[:, :1] for name in ("members", "scales", "coefficients")})
+        first = replace(self, **{name: getattr(self, name)[:, :1] for name in ("members", "scales", "kind", "place", "coefficients")})
         flat, share, _, _ = first._rows()
         solved = refined(flat, share, first.scales[:, 0], first.coefficients[:, 0], rounds=1)
         inverted = inverse(flat, first.scales)[0][:, 0]
@@ -98,6 +100,7 @@ class Process(Stored):
         noise = np.where(np.isnan(self.noise), np.inf, self.noise)
         data = Data(np.log(self.x / self.x.min())[:, None], self.logs, noise, self.centre)
         flat, used = data.part(np.repeat(np.arange(count), many)), self.members.reshape(-1, width)
+        flat = flat.odd(self.kind.reshape(-1), self.place.reshape(-1))
         at = values(self.terms, self.x[:, None])[np.maximum(used, 0)]
         share, unit = columns(np.where(used[..., None] < 0, 0.0, at), flat)
         return flat, share, unit, used
@@ -112,7 +115,7 @@ class Process(Stored):
         p, n = len(self.rows), len(self.x)
         c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
         shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
-        shapes |= {"scales": (p, c, len(PARTS)), "weight": (p, c), "coefficients": (p, c, q), "difference": (p,)}
+        shapes |= {"scales": (p, c, len(PARTS)), "kind": (p, c), "place": (p, c), "weight": (p, c), "coefficients": (p, c, q), "difference": (p,)}
         numbers = ("x", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
         return (
             all(getattr(self, name).shape == shape for name, shape in shapes.items())

@@ -9,17 +9,22 @@ writes it.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from importlib import resources
 
 import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
+from ranksight.model.process.covariance import PARTS
 from ranksight.model.process.means import along_one, text_of
+from ranksight.model.process.solve import KINDS
 
+POWER = PARTS.index("power")
 FILE = "prevalence.toml"
+COARSE = np.array([(0.0, 0.0, 0.0, 0.003), (0.0, 0.0, 0.05, 0.03), (0.0, 0.15, 0.0, 0.03), (0.0, 0.0, 0.0, 0.1), (0.0, 0.4, 0.0, 0.3)])
+NEAR = 0.01
 TERM_COSTS = (0.0, 1.0, 3.0)
 """Logarithm of the odds, 1, against means of one, two and three terms before any curve was seen: of more terms there
 are more means."""
@@ -33,6 +38,34 @@ class Prevalence:
     means: Array
     covariances: Array
     scales: Array
+    kinds: Array
+
+    @cached_property
+    def coarse(self) -> Prevalence:
+        """Few covariances that stand for all: each weighs what is nearer to it than to the others."""
+        near = np.log(COARSE + NEAR)[:, None] - np.log(self.scales + NEAR)
+        nearest = (near**2).sum(axis=2).argmin(axis=0)
+        weight = np.bincount(nearest, np.exp(self.covariances), len(COARSE))
+        return Prevalence(self.means, np.log(np.maximum(weight, 1e-12)), COARSE, self.kinds)
+
+    def odd(self, u: Array) -> tuple[Index, Index, Array]:
+        """Kind, place and log weight, each (k,), of what one run at `u` (n, 1) may be; the first is none."""
+        count = len(u)
+        if count < 3:
+            return np.zeros(1, np.intp), np.zeros(1, np.intp), np.zeros(1)
+        kind = np.array([0, *[1] * count, 2])
+        place = np.array([0, *range(count), int(u[:, 0].argmin())])
+        return kind, place, self.kinds[kind] - np.log(np.where(kind == 1, count, 1))
+
+    @cached_property
+    def joint(self) -> Array:
+        """Logarithm of the weight (h, g) of the means that occur under each covariance: only the exponent of a single
+        term may be another than listed."""
+        free = self.scales[:, POWER] > 0
+        alone = (along_one()[1][self.occurring] >= 0).sum(axis=1) == 1
+        listed = self.covariances - special.logsumexp(self.covariances[~free])
+        each = np.where(alone[:, None], self.covariances, np.where(free, -np.inf, listed))
+        return np.asarray(self.means[self.occurring][:, None] + each)
 
     @property
     def occurring(self) -> Index:
@@ -54,14 +87,15 @@ class Prevalence:
             count = worth + share.sum()
             means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
             covariances = np.log((worth * first[1] + share.sum(axis=(0, 1))) / count)
-            found = Prevalence(means, covariances, self.scales)
+            found = replace(found, means=means, covariances=covariances)
         return found
 
 
 def unlearned(members: Index, scales: Array) -> Prevalence:
     """The prevalence before any curve: means by their number of terms, covariances equally likely."""
     means = -np.array(TERM_COSTS)[(members >= 0).sum(axis=1) - 1]
-    return Prevalence(means - special.logsumexp(means), np.full(len(scales), -np.log(len(scales))), scales)
+    kinds = np.full(len(KINDS), -np.log(len(KINDS)))
+    return Prevalence(means - special.logsumexp(means), np.full(len(scales), -np.log(len(scales))), scales, kinds)
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +107,9 @@ def learned() -> Prevalence:
     with np.errstate(divide="ignore"):
         means = np.log(np.array([weights.get(text_of(terms, mean), 0.0) for mean in members]))
     table = np.array(content["covariances"])
-    return Prevalence(means - special.logsumexp(means), np.log(table[:, -1] / table[:, -1].sum()), table[:, :-1])
+    kinds = np.log(np.array([content["runs"][name] for name in KINDS]))
+    scales, weight = table[:, :-1], np.log(table[:, -1] / table[:, -1].sum())
+    return Prevalence(means - special.logsumexp(means), weight, scales, kinds - special.logsumexp(kinds))
 
 
 def written(prevalence: Prevalence, source: str) -> str:
@@ -88,6 +124,10 @@ def written(prevalence: Prevalence, source: str) -> str:
             "covariances = [",
             *(f"  [{', '.join(f'{number:.4g}' for number in row)}]," for row in table.tolist()),
             "]",
+            "",
+            "# What one run of a series is.",
+            "[runs]",
+            *(f"{name} = {weight:.4g}" for name, weight in zip(KINDS, np.exp(prevalence.kinds).tolist(), strict=True)),
             "",
             "[means]",
             *(f'"{text_of(terms, mean)}" = {weight:.4g}' for mean, weight in rows if weight > 0),

@@ -31,6 +31,11 @@ LEAST = 1e-9
 """Part of the value that a function has at least where it is made linear."""
 VAGUE = 1e-4
 """Precision of level and slope of a power law before the data, 1: none to speak of."""
+KINDS = ("usual", "slow", "first")
+"""What one run of a series may be: like the others; slowed by something else that ran; the first, in a regime of its
+own, such as the only one without messages."""
+SHIFT, SPREAD = np.array([0.0, 0.3, 0.0]), np.array([0.0, 0.2, 0.7])
+"""Logarithm by which the time of such a run is longer than the curve's, and its standard deviation."""
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
@@ -51,6 +56,12 @@ class Data:
     def part(self, rows: Index) -> Data:
         """The same of some series."""
         return Data(self.u, self.logs[rows], self.noise[rows], self.centre[rows])
+
+    def odd(self, kind: Index, place: Index) -> Data:
+        """The same where the value at `place` (s,) is that of a run of `kind` (s,) of :data:`KINDS`."""
+        here = place[:, None] == np.arange(len(self.u))
+        shift, spread = (np.where(here, part[kind][:, None], 0.0) for part in (SHIFT, SPREAD))
+        return replace(self, logs=self.logs - shift, noise=self.noise + spread**2)
 
     def ordered(self, order: Index) -> Data:
         """The same with its configurations in another order."""
@@ -128,34 +139,39 @@ def _sweep(joint: Array, count: int) -> Array:
 
 
 def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
-    """Logarithm of the evidence (s, h, g) of means `members` (h, q) over terms `values` (t, n) under `covariances`
-    (g, 4); -1 pads members; minus infinity where a mean has more terms than a series has values."""
-    share, _ = columns(values, data)
+    """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series, over terms `values`
+    (t, n) under `covariances` (g, 4); -1 pads members; minus infinity where a mean has more terms than a series has
+    values."""
+    share, _ = columns(np.vstack([values, np.zeros(len(data.u))]), data)
     inverted, log_determinant = inverse(data, covariances[None])
-    present = ~data.absent
+    present = (~data.absent).sum(axis=1)
     goal = data.target
     turned = share[:, None] @ inverted
     # Terms first: sums over few of them are then operations on whole arrays.
     normal = np.ascontiguousarray(np.moveaxis(turned @ np.swapaxes(share, 1, 2)[:, None], (2, 3), (0, 1)))
     right = np.ascontiguousarray(np.moveaxis((turned * goal[:, None, None, :]).sum(axis=-1), 2, 0))
     whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
-    sizes = (members >= 0).sum(axis=1)
-    found = np.full((len(members), *whole.shape), -np.inf)
-    for size in np.unique(sizes):
-        rows = np.flatnonzero(sizes == size)
-        each = _scores(normal, right, whole, members[rows, :size])
-        found[rows] = np.where((present.sum(axis=1) < size)[:, None], -np.inf, each)
+    each = members[:, None] if members.ndim == 2 else np.moveaxis(members, 0, 1)
+    sizes = (each >= 0).sum(axis=2)
+    found = np.empty((len(each), *whole.shape))
+    most = sizes.max(axis=1)
+    for size in np.unique(most):
+        rows = np.flatnonzero(most == size)
+        found[rows] = _scores(normal, right, whole, each[rows, :, :size])
     found -= 0.5 * log_determinant
-    return np.moveaxis(np.where(np.isfinite(found), found, -np.inf), 0, 1)
+    possible = np.isfinite(found) & (present >= sizes)[..., None]
+    return np.moveaxis(np.where(possible, found, -np.inf), 0, 1)
 
 
 def _scores(normal: Array, right: Array, whole: Array, these: Index) -> Array:
-    """:func:`solved`'s evidence (h, ...) of means of the terms `these` (h, q), from G (t, t, ...), b (t, ...) and z'
-    K^-1 z (...) of all terms: the same steps on one array for every entry of the matrices."""
-    count = these.shape[1]
-    rows = [[normal[these[:, i], these[:, j]] + (i == j) for j in range(count)] for i in range(count)]
+    """:func:`solved`'s evidence (h, s, g) of means of the terms `these` (h, s or 1, q), from G (t, t, s, g), b (t, s,
+    g) and z' K^-1 z (s, g) of all terms: the same steps on one array for every entry of the matrices. The last term is
+    nothing and pads: its coefficient is what it was before the data."""
+    count, series = these.shape[2], np.arange(len(whole))[None]
+    term = [these[..., i] for i in range(count)]
+    rows = [[normal[term[i], term[j], series] + (i == j) for j in range(count)] for i in range(count)]
     for i in range(count):
-        rows[i].append(right[these[:, i]])
+        rows[i].append(right[term[i], series])
     score = np.broadcast_to(whole, rows[0][0].shape)
     for at in range(count):
         pivot = np.maximum(rows[at][at], 1.0)
