@@ -26,7 +26,7 @@ from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
 from ranksight.model.process.fit import SMOOTHING, data_of, fit_process
 from ranksight.model.process.means import along_one, text_of
-from ranksight.model.process.prevalence import FILE, POWER, Prevalence, unlearned, written
+from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
 from ranksight.model.process.solve import KINDS, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.noise import locate
@@ -42,6 +42,7 @@ CHOICES = (*PARTS, KINDS)
 LEVELS = np.array(list(itertools.product(*(range(len(part)) for part in CHOICES))))
 MEANS_WORTH, SCALES_WORTH = 150.0, 40.0
 """Curves that the table before any curve counts for: most sources are of strong scaling, and users' tables are not."""
+USUALLY, KINDS_WORTH = np.array([0.9, 0.07, 0.03]), 1000.0
 ABSENT = 0.5
 """Probability before any curve that a part of the covariance is absent: a law is met, or it is not."""
 MOST = 60
@@ -100,6 +101,7 @@ def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
             each = evidence(odd if kind == 0 else smoothed(odd, SMOOTHING), at, members, SCALES)
             found[part, ..., kind] = np.logaddexp(found[part, ..., kind], each - np.log((kinds == kind).sum()))
     several = (members >= 0).sum(axis=1) > 1
+    found[..., SCALES[:, -1] < SCATTERED, 1:] = -np.inf
     found[:, several] = found[:, several][:, :, LISTED]
     return found.reshape(len(times), len(members), -1).astype(np.float32)
 
@@ -140,7 +142,7 @@ def _by_far_part(near: Array, far: Array, means: Array) -> list[Array]:
 
     The parts of a covariance are taken to be independent of each other: few weights, which few sources can carry.
     """
-    sums = [logsumexp(np.maximum(each, -1e4) + means[:, None], axis=1) for each in (far, near)]
+    sums = [logsumexp(np.maximum(each, np.float32(-1e4)) + means[:, None], axis=1) for each in (far, near)]
     sizes = [len(part) for part in CHOICES]
     starts = np.cumsum([0, *sizes])
 
@@ -161,8 +163,11 @@ def _by_far_part(near: Array, far: Array, means: Array) -> list[Array]:
         for part, level in zip(parts, LEVELS.T, strict=True):
             prior = np.full(len(part), (1 - ABSENT) / (len(part) - 1))
             prior[0] = ABSENT
-            own = np.bincount(level, slope, len(part)) + SCALES_WORTH * prior
-            total += SCALES_WORTH * float(prior @ part)
+            worth = SCALES_WORTH
+            if part is parts[-1]:
+                prior, worth = USUALLY, KINDS_WORTH
+            own = np.bincount(level, slope, len(part)) + worth * prior
+            total += worth * float(prior @ part)
             found.append(own - np.exp(part) * own.sum())
         return -total, -np.concatenate(found)
 

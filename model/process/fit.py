@@ -12,7 +12,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.means import along_one
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import Prevalence, learned
+from ranksight.model.process.prevalence import SCATTERED, Prevalence, learned
 from ranksight.model.process.solve import Data, columns, evidence, refined, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.location import Location
@@ -100,6 +100,7 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
     rows = np.repeat(np.arange(count), many)
     varied = data.part(rows).odd(np.tile(kind, count), np.tile(place, count))
     prior = odds[:, None, None] + coarse.joint
+    prior = np.where((kind[:, None, None] > 0) & (coarse.scales[:, -1] < SCATTERED), -np.inf, prior)
     rough = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
     total = special.logsumexp(np.moveaxis(rough, 2, 1).reshape(count, len(members), -1), axis=2)
     best = np.argpartition(-total, min(MEANS, len(members)) - 1, axis=1)[:, :MEANS]

@@ -23,7 +23,8 @@ from ranksight.model.process.solve import KINDS
 
 POWER = PARTS.index("power")
 FILE = "prevalence.toml"
-COARSE = np.array([(0.0, 0.0, 0.0, 0.003), (0.0, 0.0, 0.05, 0.03), (0.0, 0.15, 0.0, 0.03), (0.0, 0.0, 0.0, 0.1), (0.0, 0.4, 0.0, 0.3)])
+COARSE = np.array([(0.0, 0.0, 0.0, 0.003), (0.0, 0.0, 0.0, 0.03), (0.0, 0.15, 0.05, 0.03), (0.0, 0.0, 0.0, 0.1), (0.0, 0.4, 0.0, 0.3)])
+SCATTERED = 0.03
 NEAR = 0.01
 TERM_COSTS = (0.0, 1.0, 3.0)
 """Logarithm of the odds, 1, against means of one, two and three terms before any curve was seen: of more terms there
