@@ -2,7 +2,8 @@
 
 How often means occur is learned by expectation maximisation over whole curves; how large departures, changes of slope
 and scatter are, by the density that the near part of each curve gives to its far part, which is what a prediction
-needs. Every source is judged with the table that the others give. With ``--freeze`` the table is written.
+needs. Runs that are odd are weighed in the same way. Every source is judged with the table that the others give. With
+``--freeze`` the table is written.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from benchmarks.methods.power import LastPower
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
-from ranksight.model.process.fit import SMOOTHING, data_of, fit_process
+from ranksight.model.process.compare import SMOOTHING
+from ranksight.model.process.fit import data_of, fit_process
 from ranksight.model.process.means import along_one, text_of
 from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
 from ranksight.model.process.solve import KINDS, evidence, smoothed
@@ -36,15 +38,20 @@ TITLE = "Prevalence of means and covariances"
 PARTS = ((0.0, 0.05), (0.0, 0.05, 0.15, 0.4), (0.0, 0.05), (0.0, 0.003, 0.01, 0.03, 0.1, 0.3))
 """Local departure, change of slope, exponent and scatter between jobs that are offered."""
 SCALES = np.array(list(itertools.product(*PARTS)))
-LISTED = np.array([np.flatnonzero((SCALES == np.where(np.arange(4) == POWER, 0.0, row)).all(axis=1))[0] for row in SCALES])
+LISTED = np.array(
+    [np.flatnonzero((np.where(np.arange(4) == POWER, 0.0, row) == SCALES).all(axis=1))[0] for row in SCALES]
+)
 """Place of each covariance without another exponent than listed: that of sums of several terms."""
 CHOICES = (*PARTS, KINDS)
+"""What is weighed: levels of the parts of a covariance, and kinds of runs."""
 LEVELS = np.array(list(itertools.product(*(range(len(part)) for part in CHOICES))))
 MEANS_WORTH, SCALES_WORTH = 150.0, 40.0
 """Curves that the table before any curve counts for: most sources are of strong scaling, and users' tables are not."""
-USUALLY, KINDS_WORTH = np.array([0.9, 0.07, 0.03]), 1000.0
 ABSENT = 0.5
 """Probability before any curve that a part of the covariance is absent: a law is met, or it is not."""
+USUALLY, KINDS_WORTH = np.array([0.9, 0.07, 0.03]), 300.0
+"""Probabilities of the kinds of runs before any curve, and the curves that they count for: most sources ran on busy
+machines, and what is taken for a slow run is lost as evidence of growth."""
 MOST = 60
 """Curves of one source that count."""
 ROUNDS, STEPS = 30, 60
@@ -161,17 +168,20 @@ def _by_far_part(near: Array, far: Array, means: Array) -> list[Array]:
             slope += sign * np.exp(joint - whole).sum(axis=0)
         found = []
         for part, level in zip(parts, LEVELS.T, strict=True):
-            prior = np.full(len(part), (1 - ABSENT) / (len(part) - 1))
-            prior[0] = ABSENT
-            worth = SCALES_WORTH
-            if part is parts[-1]:
-                prior, worth = USUALLY, KINDS_WORTH
+            prior, worth = _before(len(part)) if part is not parts[-1] else (USUALLY, KINDS_WORTH)
             own = np.bincount(level, slope, len(part)) + worth * prior
             total += worth * float(prior @ part)
             found.append(own - np.exp(part) * own.sum())
         return -total, -np.concatenate(found)
 
     return of(minimize(loss, np.zeros(starts[-1]), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x)
+
+
+def _before(levels: int) -> tuple[Array, float]:
+    """Weights of the levels of a part of the covariance before any curve, and the curves that they count for."""
+    prior = np.full(levels, (1 - ABSENT) / (levels - 1))
+    prior[0] = ABSENT
+    return prior, SCALES_WORTH
 
 
 def answers(tasks: Sequence[Task], prevalence: Prevalence) -> list[Answer]:

@@ -52,5 +52,3 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence) -> Array:
     certain = special.logsumexp(odds, axis=1) > 0
     between = np.sqrt(x[1:] * x[:-1])[EACH_SIDE - 1 : count - EACH_SIDE]
     return np.where(certain, between[best], found)
-
-

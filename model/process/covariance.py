@@ -5,7 +5,8 @@
 with u, v in e-folds from the first value of a coordinate: local departures that are forgotten within an e-fold
 (Ornstein and Uhlenbeck's process), a change of slope that accumulates with the distance (the integrated Wiener process;
 Wahba 1978, *Journal of the Royal Statistical Society B* 40, 364), an exponent that is none of those listed (the mean
-times x^d, d normal), and scatter between jobs. Several coordinates add their parts. On the other side of the origin the change of slope is another, independent one.
+times x^d, d normal), and scatter between jobs. Several coordinates add their parts. On the other side of the origin the
+change of slope is another, independent one.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,19 +9,16 @@ from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
+from ranksight.model.process.compare import SMOOTHING, compared
 from ranksight.model.process.means import along_one
 from ranksight.model.process.posterior import Process
-from ranksight.model.process.prevalence import SCATTERED, Prevalence, learned
-from ranksight.model.process.solve import Data, columns, evidence, refined, smoothed
+from ranksight.model.process.prevalence import Prevalence, learned
+from ranksight.model.process.solve import Data, columns, refined, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.location import Location
 
-SMOOTHING = np.array([(0.03, slope, 0.0, jobs) for slope in (0.1, 0.4) for jobs in (0.0, 0.01, 0.03, 0.1, 0.3)])
-"""Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
 REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 """Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""
-MEANS = 24
-"""Means that are compared under all covariances."""
 BATCH = 16
 """Series worked on at once: as many as stay in a processor's cache."""
 
@@ -59,10 +55,9 @@ def fit_process(
     )
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
-    unknown = np.zeros(len(rows))
-    return Process(
-        rows, axis, x, data.logs, noise, data.centre, scatter, terms, used, scales, kind, place, weight, coefficients, unknown
-    )
+    measured = (data.logs, noise, data.centre, scatter)
+    weighed = (used, scales, kind, place, weight, coefficients)
+    return Process(rows, axis, x, *measured, terms, *weighed, difference=np.zeros(len(rows)))
 
 
 def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
@@ -71,55 +66,11 @@ def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
     return np.concatenate([array, np.repeat(array[:, -1:] * (array.ndim > 2), extra, axis=1)], axis=1)
 
 
-@dataclass(frozen=True)
-class Hypotheses:
-    """Hypotheses of s series: which mean, which covariance, which run is odd and how, each (s, k)."""
-
-    score: Array  # logarithm of evidence times prevalence
-    mean: Index  # (s, k)
-    scales: Array  # (s, k, 4)
-    prior: Array  # logarithm of the prevalence
-    kind: Index
-    place: Index
-
-    def take(self, chosen: Index) -> Hypotheses:
-        """Some of them (s, k')."""
-        flat = {name: np.take_along_axis(getattr(self, name), chosen, axis=1) for name in NAMES}
-        return Hypotheses(scales=np.take_along_axis(self.scales, chosen[..., None], axis=1), **flat)
-
-
-NAMES = ("score", "mean", "prior", "kind", "place")
-
-
-def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> Hypotheses:
-    """Every mean under few covariances, with every run as odd as it may be; the best of them under all."""
-    coarse = prevalence.coarse
-    count = len(data.logs)
-    kind, place, odds = prevalence.odd(data.u)
-    many = len(kind)
-    rows = np.repeat(np.arange(count), many)
-    varied = data.part(rows).odd(np.tile(kind, count), np.tile(place, count))
-    prior = odds[:, None, None] + coarse.joint
-    prior = np.where((kind[:, None, None] > 0) & (coarse.scales[:, -1] < SCATTERED), -np.inf, prior)
-    rough = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
-    total = special.logsumexp(np.moveaxis(rough, 2, 1).reshape(count, len(members), -1), axis=2)
-    best = np.argpartition(-total, min(MEANS, len(members)) - 1, axis=1)[:, :MEANS]
-    fine_prior = odds[0] + prevalence.joint[best]
-    fine = evidence(data, at, members[best], prevalence.scales) + fine_prior
-    parts = []
-    usual = np.broadcast_arrays(best[..., None], np.arange(len(prevalence.scales)))
-    parts.append((fine, *usual, fine_prior, np.zeros_like(usual[0]), np.zeros_like(usual[0]), prevalence.scales))
-    grid = np.broadcast_arrays(np.arange(len(members))[:, None], np.arange(len(coarse.scales)), kind[1:, None, None], place[1:, None, None])
-    grid = [np.broadcast_to(each, (count, *each.shape)) for each in grid]
-    parts.append((rough[:, 1:], *grid[:2], np.broadcast_to(prior[1:], grid[0].shape), *grid[2:], coarse.scales))
-    flat = [[np.broadcast_to(each, part[0].shape).reshape(count, -1) for each in part[:-1]] for part in parts]
-    scales = np.concatenate([part[-1][each[2]] for part, each in zip(parts, flat)], axis=1)
-    score, mean, _, prior_of, kinds, places = (np.concatenate(each, axis=1) for each in zip(*flat))
-    return Hypotheses(score, mean, scales, prior_of, kinds, places)
-
-
-def _kept(data: Data, at: Array, members: Index, prevalence: Prevalence):
-    """Members (s, c, q), scales (s, c, 4), weights (s, c) and coefficients (s, c, q) of the heaviest hypotheses."""
+def _kept(
+    data: Data, at: Array, members: Index, prevalence: Prevalence
+) -> tuple[Index, Array, Index, Index, Array, Array]:
+    """Members (s, c, q), scales (s, c, 4), kinds and places of odd runs, weights, each (s, c), and coefficients (s, c,
+    q) of the heaviest hypotheses."""
     every = compared(data, at, members, prevalence)
     some = every.take(np.argpartition(-every.score, min(REFINED, every.score.shape[1]) - 1, axis=1)[:, :REFINED])
     shape = some.score.shape

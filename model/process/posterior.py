@@ -9,7 +9,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import PARTS, smooth, unseen, variance
-from ranksight.model.process.solve import Data, Solved, columns, inverse, refined
+from ranksight.model.process.solve import KINDS, Data, Solved, columns, inverse, refined
 from ranksight.model.search.terms import values
 from ranksight.model.uncertainty.mixture import Components, quantile
 
@@ -68,7 +68,8 @@ class Process(Stored):
         """Root mean square (p,) of the errors of ln y where one value at a time is left out, by the heaviest
         hypothesis: ``r_i / P_ii`` with P the inverse of the covariance of all values (Rasmussen and Williams,
         *Gaussian Processes for Machine Learning*, 5.12)."""
-        first = replace(self, **{name: getattr(self, name)[:, :1] for name in ("members", "scales", "kind", "place", "coefficients")})
+        names = ("members", "scales", "kind", "place", "coefficients")
+        first = replace(self, **{name: getattr(self, name)[:, :1] for name in names})
         flat, share, _, _ = first._rows()
         solved = refined(flat, share, first.scales[:, 0], first.coefficients[:, 0], rounds=1)
         inverted = inverse(flat, first.scales)[0][:, 0]
@@ -115,7 +116,8 @@ class Process(Stored):
         p, n = len(self.rows), len(self.x)
         c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
         shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
-        shapes |= {"scales": (p, c, len(PARTS)), "kind": (p, c), "place": (p, c), "weight": (p, c), "coefficients": (p, c, q), "difference": (p,)}
+        shapes |= {"scales": (p, c, len(PARTS)), "kind": (p, c), "place": (p, c), "weight": (p, c)}
+        shapes |= {"coefficients": (p, c, q), "difference": (p,)}
         numbers = ("x", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
         return (
             all(getattr(self, name).shape == shape for name, shape in shapes.items())
@@ -123,6 +125,7 @@ class Process(Stored):
             and all(bool(np.isfinite(getattr(self, name)).all()) for name in numbers)
             and bool((self.x > 0).all() and n)
             and bool((self.members >= -1).all() and (self.members < len(self.terms)).all())
+            and bool(((self.kind >= 0) & (self.kind < len(KINDS)) & (self.place >= 0) & (self.place < n)).all())
             and bool((self.weight >= 0).all() and (self.scatter >= 0).all() and (self.rows >= 0).all())
         )
 

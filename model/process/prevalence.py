@@ -23,9 +23,16 @@ from ranksight.model.process.solve import KINDS
 
 POWER = PARTS.index("power")
 FILE = "prevalence.toml"
-COARSE = np.array([(0.0, 0.0, 0.0, 0.003), (0.0, 0.0, 0.0, 0.03), (0.0, 0.15, 0.05, 0.03), (0.0, 0.0, 0.0, 0.1), (0.0, 0.4, 0.0, 0.3)])
-SCATTERED = 0.03
+COARSE = np.array(
+    [(0.0, 0.0, 0.0, 0.003), (0.0, 0.0, 0.0, 0.03), (0.0, 0.15, 0.05, 0.03), (0.0, 0.0, 0.0, 0.1), (0.0, 0.4, 0.0, 0.3)]
+)
+"""Covariances that stand for all where means and odd runs are compared, in the order of their parts."""
 NEAR = 0.01
+"""Standard deviations below this are near to each other, whatever their ratio."""
+SCATTERED = 0.03
+"""Scatter between jobs from which on a run may be odd."""
+FEWEST = 3
+"""Values below which none can be."""
 TERM_COSTS = (0.0, 1.0, 3.0)
 """Logarithm of the odds, 1, against means of one, two and three terms before any curve was seen: of more terms there
 are more means."""
@@ -33,8 +40,8 @@ are more means."""
 
 @dataclass(frozen=True)
 class Prevalence:
-    """Logarithms of the weights of means (h,) and of covariances (g,), and the scales of the latter (g, 4); minus
-    infinity for means that do not occur."""
+    """Logarithms of the weights of means (h,), of covariances (g,) with their scales (g, 4), and of the kinds of runs
+    (3,); minus infinity for means that do not occur."""
 
     means: Array
     covariances: Array
@@ -52,8 +59,8 @@ class Prevalence:
     def odd(self, u: Array) -> tuple[Index, Index, Array]:
         """Kind, place and log weight, each (k,), of what one run at `u` (n, 1) may be; the first is none."""
         count = len(u)
-        if count < 3:
-            return np.zeros(1, np.intp), np.zeros(1, np.intp), np.zeros(1)
+        if count < FEWEST:
+            return np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp), np.zeros(1)
         kind = np.array([0, *[1] * count, 2])
         place = np.array([0, *range(count), int(u[:, 0].argmin())])
         return kind, place, self.kinds[kind] - np.log(np.where(kind == 1, count, 1))
@@ -121,7 +128,7 @@ def written(prevalence: Prevalence, source: str) -> str:
     return "\n".join(
         [
             f"# Written by `python -m benchmarks prevalence` from {source}.",
-            "# Standard deviations of ln y: local departure, slope after an e-fold, exponent, between jobs; then the weight.",
+            "# Standard deviations of ln y: local departure, slope after an e-fold, exponent, jobs; the weight.",
             "covariances = [",
             *(f"  [{', '.join(f'{number:.4g}' for number in row)}]," for row in table.tolist()),
             "]",

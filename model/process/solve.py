@@ -146,10 +146,10 @@ def evidence(data: Data, values: Array, members: Index, covariances: Array) -> A
     inverted, log_determinant = inverse(data, covariances[None])
     present = (~data.absent).sum(axis=1)
     goal = data.target
-    turned = share[:, None] @ inverted
     # Terms first: sums over few of them are then operations on whole arrays.
-    normal = np.ascontiguousarray(np.moveaxis(turned @ np.swapaxes(share, 1, 2)[:, None], (2, 3), (0, 1)))
-    right = np.ascontiguousarray(np.moveaxis((turned * goal[:, None, None, :]).sum(axis=-1), 2, 0))
+    share = np.ascontiguousarray(np.moveaxis(share, 1, 0))
+    turned = np.einsum("tsn,sgnk->tsgk", share, inverted)
+    right = np.einsum("tsgn,sn->tsg", turned, goal)
     whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
     each = members[:, None] if members.ndim == 2 else np.moveaxis(members, 0, 1)
     sizes = (each >= 0).sum(axis=2)
@@ -157,21 +157,24 @@ def evidence(data: Data, values: Array, members: Index, covariances: Array) -> A
     most = sizes.max(axis=1)
     for size in np.unique(most):
         rows = np.flatnonzero(most == size)
-        found[rows] = _scores(normal, right, whole, each[rows, :, :size])
+        found[rows] = _scores(turned, share, right, whole, each[rows, :, :size])
     found -= 0.5 * log_determinant
     possible = np.isfinite(found) & (present >= sizes)[..., None]
     return np.moveaxis(np.where(possible, found, -np.inf), 0, 1)
 
 
-def _scores(normal: Array, right: Array, whole: Array, these: Index) -> Array:
-    """:func:`solved`'s evidence (h, s, g) of means of the terms `these` (h, s or 1, q), from G (t, t, s, g), b (t, s,
-    g) and z' K^-1 z (s, g) of all terms: the same steps on one array for every entry of the matrices. The last term is
-    nothing and pads: its coefficient is what it was before the data."""
+def _scores(turned: Array, share: Array, right: Array, whole: Array, these: Index) -> Array:
+    """:func:`solved`'s evidence (h, s, g) of means of the terms `these` (h, s or 1, q), from D' K^-1 (t, s, g, n), D'
+    (t, s, n), b (t, s, g) and z' K^-1 z (s, g) of all terms: the same steps on one array for every entry of the
+    matrices. The last term is nothing and pads: its coefficient is what it was before the data."""
     count, series = these.shape[2], np.arange(len(whole))[None]
     term = [these[..., i] for i in range(count)]
-    rows = [[normal[term[i], term[j], series] + (i == j) for j in range(count)] for i in range(count)]
+    rows: list[list[Array]] = [[np.empty(0)] * (count + 1) for _ in range(count)]
     for i in range(count):
-        rows[i].append(right[term[i], series])
+        for j in range(i + 1):
+            entry = np.einsum("hsgn,hsn->hsg", turned[term[i], series], share[term[j], series]) + (i == j)
+            rows[i][j] = rows[j][i] = entry
+        rows[i][count] = right[term[i], series]
     score = np.broadcast_to(whole, rows[0][0].shape)
     for at in range(count):
         pivot = np.maximum(rows[at][at], 1.0)

@@ -1,0 +1,72 @@
+"""Hypotheses of series compared: means, covariances, and runs that may be odd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index
+from ranksight.model.process.prevalence import SCATTERED, Prevalence
+from ranksight.model.process.solve import Data, evidence, smoothed
+
+MEANS = 24
+"""Means of a series that are compared under all covariances: those best under few."""
+SMOOTHING = np.array([(0.03, slope, 0.0, jobs) for slope in (0.1, 0.4) for jobs in (0.0, 0.01, 0.03, 0.1, 0.3)])
+"""Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """Some hypotheses of each of s series."""
+
+    score: Array  # (s, k): logarithm of evidence times prevalence
+    prior: Array  # (s, k): logarithm of the prevalence
+    mean: Index  # (s, k): place of the mean
+    kind: Index  # (s, k): what one run is (:data:`ranksight.model.process.solve.KINDS`)
+    place: Index  # (s, k): which run that is
+    scales: Array  # (s, k, 4): of the covariance
+
+    def take(self, chosen: Index) -> Hypotheses:
+        """Those at places `chosen` (s, k') of each series."""
+        scales = np.take_along_axis(self.scales, chosen[..., None], axis=1)
+        parts = (self.score, self.prior, self.mean, self.kind, self.place)
+        return Hypotheses(*(np.take_along_axis(part, chosen, axis=1) for part in parts), scales)
+
+    @classmethod
+    def over(cls, score: Array, prior: Array, mean: Index, kind: Index, place: Index, scales: Array) -> Hypotheses:
+        """The hypotheses of a grid: `score` (s, ...), the others broadcast to it; `scales` (..., 4) without series."""
+        flat = [np.broadcast_to(part, score.shape).reshape(len(score), -1) for part in (prior, mean, kind, place)]
+        of_form = np.broadcast_to(scales, (*score.shape, scales.shape[-1])).reshape(*flat[0].shape, -1)
+        return cls(score.reshape(flat[0].shape), flat[0], flat[1], flat[2], flat[3], of_form)
+
+
+def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> Hypotheses:
+    """Every mean of `members` (h, q) over terms `at` (t, n) under few covariances, with every run as odd as it may be;
+    the means that are best so, where no run is odd, under all covariances."""
+    coarse, count = prevalence.coarse, len(data.logs)
+    kind, place, odds = prevalence.odd(data.u)
+    varied = data.part(np.repeat(np.arange(count), len(kind))).odd(np.tile(kind, count), np.tile(place, count))
+    prior = odds[:, None, None] + coarse.joint
+    # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
+    prior = np.where((kind[:, None, None] > 0) & (coarse.scales[:, -1] < SCATTERED), -np.inf, prior)
+    found = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
+    total = special.logsumexp(np.moveaxis(found, 2, 1).reshape(count, len(members), -1), axis=2)
+    best = np.argpartition(-total, min(MEANS, len(members)) - 1, axis=1)[:, :MEANS]
+    usual_prior = odds[0] + prevalence.joint[best]
+    usual = evidence(data, at, members[best], prevalence.scales) + usual_prior
+    none = np.zeros((), dtype=np.intp)
+    parts = (
+        Hypotheses.over(usual, usual_prior, best[..., None], none, none, prevalence.scales),
+        Hypotheses.over(
+            found[:, 1:],
+            prior[1:],
+            np.arange(len(members))[:, None],
+            kind[1:, None, None],
+            place[1:, None, None],
+            coarse.scales,
+        ),
+    )
+    names = ("score", "prior", "mean", "kind", "place", "scales")
+    return Hypotheses(*(np.concatenate([getattr(part, name) for part in parts], axis=1) for name in names))
