@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +27,13 @@ from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
 from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.fit import data_of, fit_process
-from ranksight.model.process.means import along_one, text_of
+from ranksight.model.process.means import along_one, divided, text_of
+from ranksight.model.process.posterior import coordinates
 from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
 from ranksight.model.process.solve import KINDS, evidence, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.noise import locate
+from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.mixture import quantiles
 
 TITLE = "Prevalence of means and covariances"
@@ -59,6 +61,8 @@ RAREST, LIGHTEST = 3e-4, 3e-3
 """Means and covariances that are rarer are left out of the table: what is left decides every answer, in half the
 time."""
 ABSTAINED = 4.0
+NODES, DOMAIN, NODES_WORTH = ("spechpc ranks 1..18 -> 20..72", "lulesh node 1, 8, 27 -> 64"), 18, 10.0
+"""Sources within a node, the cores of its memory domains, and the curves that even odds count for."""
 
 Array = NDArray[np.float64]
 
@@ -99,7 +103,7 @@ def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
     terms, members = along_one()
     data = data_of(x, locate(times, points=x[:, None]))
     at = values(terms, x[:, None])
-    kinds, places, _ = unlearned(members, SCALES).odd(data.u)
+    kinds, places, _ = unlearned(SCALES).odd(data.u)
     found = np.full((len(times), len(members), len(SCALES), len(KINDS)), -np.inf)
     for part in np.array_split(np.arange(len(times)), max(1, len(times) // 100)):
         mine = data.part(part)
@@ -134,13 +138,39 @@ def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str]
     """The table that all sources but some give."""
     rest = [parts for source, parts in found.items() if source not in without]
     whole, near, far = (np.concatenate(each) for each in zip(*rest, strict=True))
-    first = unlearned(along_one()[1], np.repeat(SCALES, len(KINDS), axis=0))
+    first = unlearned(np.repeat(SCALES, len(KINDS), axis=0))
     means = first.updated(whole, MEANS_WORTH, ROUNDS).means
     parts = _by_far_part(near, far, first.means)
     weights = np.array([sum(map(float, each)) for each in itertools.product(*parts[:-1])])
     often, known = np.exp(weights) > LIGHTEST, np.exp(means) > RAREST
     means = np.where(known, means - logsumexp(means[known]), -np.inf)
-    return Prevalence(means, weights[often] - logsumexp(weights[often]), SCALES[often], parts[-1])
+    return replace(
+        first,
+        means=means,
+        covariances=weights[often] - logsumexp(weights[often]),
+        scales=SCALES[often],
+        kinds=parts[-1],
+    )
+
+
+def filling(tasks: Sequence[Task], table: Prevalence, without: str = "") -> Prevalence:
+    """The table with how often ranks of a known memory domain act on each other, from whole curves within a node."""
+    found = replace(table, filling=unlearned(table.scales).filling)
+    within, scores = found.in_domains, []
+    for _, batch in batches([task for task in tasks if task.split in NODES and task.split != without]):
+        first = batch[0]
+        x = np.concatenate([first.points, first.targets])[:, 0]
+        times = np.stack([[*np.nanmean(stack([task])[0], axis=1), *task.measured] for task in batch])[..., None]
+        data = data_of(x, locate(times, points=x[:, None]))
+        at = values(within.terms, coordinates(x, Domains.inferred(DOMAIN)))
+        scores.append(evidence(data, at, within.members[within.occurring], table.scales))
+    every, falls = np.concatenate(scores), divided(table.terms, table.members[table.occurring])
+    for _ in range(ROUNDS):
+        joint = every + found.in_domains.joint
+        share = np.exp(joint - logsumexp(joint, axis=(1, 2), keepdims=True)).sum(axis=(0, 2)).reshape(2, -1)
+        seen = np.array([[part[falls == kind].sum() for kind in (False, True)] for part in share])
+        found = replace(found, filling=np.log((NODES_WORTH / 2 + seen[1]) / (NODES_WORTH + seen.sum(axis=0))))
+    return found
 
 
 def _by_far_part(near: Array, far: Array, means: Array) -> list[Array]:
@@ -184,12 +214,12 @@ def _before(levels: int) -> tuple[Array, float]:
     return prior, SCALES_WORTH
 
 
-def answers(tasks: Sequence[Task], prevalence: Prevalence) -> list[Answer]:
+def answers(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | None = None) -> list[Answer]:
     """Answers of the process with a table."""
     found: dict[int, Answer] = {}
     for where, batch in batches(tasks):
         x, times = batch[0].points[:, 0], stack(batch)
-        process = fit_process(x, locate(times, points=x[:, None]), np.arange(len(batch)), prevalence=prevalence)
+        process = fit_process(x, locate(times, points=x[:, None]), np.arange(len(batch)), 0, prevalence, domains)
         low, value, high = np.exp(quantiles((0.05, 0.5, 0.95), *process.components(batch[0].targets[:, 0])))
         for row, place in enumerate(where):
             flagged = ~(high[row] / low[row] <= ABSTAINED)
@@ -204,13 +234,24 @@ def related(source: str, sources: Collection[str]) -> set[str]:
     return {each for each in sources if words[0] in each.lower().split()}
 
 
+def _row(split: str, tasks: Sequence[Task], given: Sequence[Answer]) -> list[object]:
+    """A row of the table: errors at the farthest point, of the power law too, coverage, gross errors and score."""
+    points, power = judge(tasks, given), judge(tasks, LastPower(2).answer(tasks))
+    answered = ~points.flagged
+    score = float(np.mean([interval_score(task, answer) for task, answer in zip(tasks, given, strict=True)]))
+    last = points.error[points.last]
+    inside = 100 * float(points.inside[answered].mean()) if answered.any() else float("nan")
+    errors = float(np.median(last)), float(np.quantile(last, 0.9)), float(np.median(power.error[power.last]))
+    return [split, len(tasks), *errors, 100 * float(answered.mean()), inside, int(points.gross.sum()), score]
+
+
 def run(settings: Settings) -> str:
     """Figures of every source with the table of the others; raises Skipped where the data is absent."""
     if not settings.data.is_dir():
         raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
     tasks, _ = tasks_of(settings.data)
     found = evidences(list(curves_of(tasks, np.random.default_rng(0))))
-    every = learn(found)
+    every = filling(tasks, learn(found))
     text = written(every, f"{sum(len(parts[0]) for parts in found.values())} curves of {len(found)} sources")
     place = Path(ROOT) / "model" / "process" / FILE
     if settings.freeze:
@@ -221,13 +262,11 @@ def run(settings: Settings) -> str:
     for split, source in splits.items():
         mine = [task for task in tasks if task.split == split and usable(task)]
         given = answers(mine, learn(found, related(source, found)))
-        points, power = judge(mine, given), judge(mine, LastPower(2).answer(mine))
-        answered = ~points.flagged
-        score = float(np.mean([interval_score(task, answer) for task, answer in zip(mine, given, strict=True)]))
-        last = points.error[points.last]
-        inside = 100 * float(points.inside[answered].mean()) if answered.any() else float("nan")
-        errors = float(np.median(last)), float(np.quantile(last, 0.9)), float(np.median(power.error[power.last]))
-        rows.append([split, len(mine), *errors, 100 * float(answered.mean()), inside, int(points.gross.sum()), score])
+        rows.append(_row(split, mine, given))
+    for split in NODES:
+        mine = [task for task in tasks if task.split == split]
+        given = answers(mine, filling(tasks, every, split), Domains.inferred(DOMAIN))
+        rows.append(_row(f"{split}, domains known", mine, given))
     heads = ["split", "series", "error, %", "90 %", "power law, %", "answered, %", "inside, %", "gross", "score"]
     shipped = "the one that is shipped" if same else "another than the one that is shipped: run with --freeze"
     largest = np.argsort(-every.means)[:8]

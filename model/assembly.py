@@ -245,7 +245,7 @@ def assemble(
     sampled, uneven = _series(experiment, chosen, how, platform, settings.get("iterations"))
     series = sampled.series
     stated = _stated(experiment, series, volumes)
-    model = model_of(series, experiment.application, **settings)
+    model = model_of(series, experiment.application, domains=domains, **settings)
     insufficient = int((model.fitted.status != 0).sum())
     log("functions fitted in space %s: %d with insufficient data", model.fitted.space, insufficient)
     functions = structured(

@@ -21,6 +21,7 @@ from ranksight.model.process.prevalence import learned
 from ranksight.model.process.shown import BEYOND, shown
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
+from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.slope import primes_of
 
@@ -39,23 +40,25 @@ def by_process(series: Series, location: Location, space: object, intervals: boo
     return np.asarray(positive & (behaviours(series.metrics, location.samples) == "time"))
 
 
-def fitted_by_process(series: Series, label: str, location: Location) -> Fitted:
-    """The fitted functions of series all of which the process answers; `label`: name of the search space.
+def fitted_by_process(series: Series, label: str, location: Location, domains: Domains | None = None) -> Fitted:
+    """The fitted functions of series all of which the process answers; `label`: name of the search space;
+    `domains`: memory domains that ranks share, which act where ranks are what varies.
 
     Where a series becomes another within the range, what is beyond follows from the values from there on alone.
     """
     x = series.points[:, 0]
+    domains = domains if series.parameters == ("ranks",) else None
     if len(x) < CHANGEPOINTS_FROM:
-        return _fitted(series, label, location)
+        return _fitted(series, label, location, domains)
     order = np.argsort(x)
-    breaks = changepoints(x[order], data_of(x, location).ordered(order), learned())
+    breaks = changepoints(x[order], data_of(x, location).ordered(order), learned(), domains)
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
-        return _fitted(series, label, location)
+        return _fitted(series, label, location, domains)
     left = x[None] < breaks[:, None]
-    above = _fitted(series, label, replace(location, repeats=np.where(left, 0.0, location.repeats)))
+    above = _fitted(series, label, replace(location, repeats=np.where(left, 0.0, location.repeats)), domains)
     part = location.part(rows)
-    below = _fitted(series.select(rows), label, replace(part, repeats=np.where(left[rows], part.repeats, 0.0)))
+    below = _fitted(series.select(rows), label, replace(part, repeats=np.where(left[rows], part.repeats, 0.0)), domains)
     above.trained[rows, :, 0] = below.trained[:, :, 0]
     above.seen[rows, 0] = np.minimum(above.seen[rows, 0], below.seen[:, 0])
     above.seen[rows, 1] = np.maximum(above.seen[rows, 1], below.seen[:, 1])
@@ -63,10 +66,10 @@ def fitted_by_process(series: Series, label: str, location: Location) -> Fitted:
     return replace(above, breaks=breaks[:, None], below=below, below_rows=rows)
 
 
-def _fitted(series: Series, label: str, location: Location) -> Fitted:
+def _fitted(series: Series, label: str, location: Location, domains: Domains | None) -> Fitted:
     count = len(series)
     x = series.points[:, 0]
-    process = fit_process(x, location, np.arange(count))
+    process = fit_process(x, location, np.arange(count), domains=domains)
     printed = shown(process)
     process = replace(process, difference=printed.difference)
     present = location.repeats > 0
@@ -126,4 +129,3 @@ def _explained(process: Process, present: Mask) -> Array:
     known = (count > 2) & (total > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(known, 1 - (rest / (count - 2)) / (total / (count - 1)), np.nan)
-

@@ -30,6 +30,7 @@ from ranksight.model.series import noise
 from ranksight.model.series.computation import exchanging
 from ranksight.model.series.noise import Location
 from ranksight.model.series.reducing import Series
+from ranksight.model.sharing.domains import Domains
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
 from ranksight.model.uncertainty import blocks, discrepancy, drift, slope
@@ -63,6 +64,7 @@ def fit_series(
     segments: bool = True,
     iterations: str | None = None,
     grid: Mapping[int, float] | None = None,
+    domains: Domains | None = None,
     jobs: int = 1,
     dask: str | None = None,
 ) -> Fitted:
@@ -88,6 +90,8 @@ def fit_series(
     grid : mapping of int to float, optional
         Weights of the numbers of dimensions that the program's process grid may have, as traces show it
         (:func:`ranksight.model.structure.neighbourfit.dimensions_of`).
+    domains : Domains, optional
+        Memory domains that ranks share: within one, cost of work may follow the ranks in it, and stays when it is full.
     jobs, dask
         Processes, or the address of a Dask scheduler, for :data:`MANY` series and more; the answer does not depend on
         them.
@@ -100,7 +104,7 @@ def fit_series(
         from ranksight.model.fitting.parallel import fit_shares
 
         settings = {"over_repetitions": over_repetitions, "guide": guide, "intervals": intervals, "segments": segments}
-        settings |= {"iterations": iterations, "grid": grid}
+        settings |= {"iterations": iterations, "grid": grid, "domains": domains}
         return fit_shares(series, jobs, dask, space=space, **settings)
     sampled = series.sampled
     positive = is_positive(series.metrics, series.values) | sampled
@@ -111,7 +115,7 @@ def fit_series(
         from ranksight.model.fitting.parallel import join
 
         parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
-        found = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]))
+        found = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]), domains)
         if answered.all():
             return found
         rest = fit_series(

@@ -16,10 +16,11 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.model import priors
-from ranksight.model.process.means import along_one
+from ranksight.model.process.posterior import coordinates
 from ranksight.model.process.prevalence import Prevalence
 from ranksight.model.process.solve import Data, evidence
 from ranksight.model.search.terms import values
+from ranksight.model.sharing.domains import Domains
 
 EACH_SIDE = 3
 """Values on each side of a change at least."""
@@ -27,7 +28,7 @@ FEWEST = 7
 """Values from which on changes are looked for."""
 
 
-def changepoints(x: Array, data: Data, prevalence: Prevalence) -> Array:
+def changepoints(x: Array, data: Data, prevalence: Prevalence, domains: Domains | None = None) -> Array:
     """Values (s,) of the coordinate `x` (n,), in ascending order, from which on each series is another; NaN where it
     stays what it is."""
     count = len(x)
@@ -35,9 +36,10 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence) -> Array:
     places = range(EACH_SIDE, count - EACH_SIDE + 1)
     if count < FEWEST:
         return found
-    terms, every = along_one()
-    members = every[prevalence.occurring]
-    at = values(terms, x[:, None])
+    if domains is not None:
+        prevalence = prevalence.in_domains
+    members = prevalence.members[prevalence.occurring]
+    at = values(prevalence.terms, coordinates(x, domains))
 
     def total(side: slice) -> Array:
         part = Data(data.u[side] - data.u[side][:1], data.logs[:, side], data.noise[:, side], data.centre[:, side])

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.compare import SMOOTHING, compared
-from ranksight.model.process.means import along_one
-from ranksight.model.process.posterior import Process
+from ranksight.model.process.posterior import Process, coordinates
 from ranksight.model.process.prevalence import Prevalence, learned
 from ranksight.model.process.solve import Data, columns, refined, smoothed
 from ranksight.model.search.terms import values
 from ranksight.model.series.location import Location
+from ranksight.model.sharing.domains import Domains
 
 REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 """Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""
@@ -35,18 +35,25 @@ def data_of(x: Array, location: Location) -> Data:
 
 
 def fit_process(
-    x: Array, location: Location, rows: Index, axis: int = 0, prevalence: Prevalence | None = None
+    x: Array,
+    location: Location,
+    rows: Index,
+    axis: int = 0,
+    prevalence: Prevalence | None = None,
+    domains: Domains | None = None,
 ) -> Process:
     """The process of located series, all of whose values are positive, along a coordinate with values `x` (n,).
 
     `rows` (s,): which of the fitted series they are. `axis`: of the coordinate. `prevalence`: of means and covariances,
-    the table's when not given. Series of one experiment do not update it: they are too similar to count as many.
+    the table's when not given. `domains`: memory domains that `x` ranks share. Series of one experiment do not update
+    the prevalence: they are too similar to count as many.
     """
     prevalence = learned() if prevalence is None else prevalence
-    terms, every = along_one()
-    members = every[prevalence.occurring]
+    if domains is not None:
+        prevalence = prevalence.in_domains
+    members = prevalence.members[prevalence.occurring]
     data = data_of(x, location)
-    at = values(terms, x[:, None])
+    at = values(prevalence.terms, coordinates(x, domains))
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     found = [_kept(data.part(batch), at, members, prevalence) for batch in batches]
     width = max(each[4].shape[1] for each in found)
@@ -57,7 +64,7 @@ def fit_process(
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
     measured = (data.logs, noise, data.centre, scatter)
     weighed = (used, scales, kind, place, weight, coefficients)
-    return Process(rows, axis, x, *measured, terms, *weighed, difference=np.zeros(len(rows)))
+    return Process(rows, axis, x, *measured, prevalence.terms, *weighed, np.zeros(len(rows)), domains)
 
 
 def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:

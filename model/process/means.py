@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.search.terms import ONE, Factor, write_term
 from ranksight.model.spaces.default import GROWING, STEEP
 
@@ -50,6 +50,29 @@ def along_one() -> tuple[Array, Index]:
     return np.array(names, dtype=np.float64)[:, None, :], members
 
 
+def divided(terms: Array, members: Index) -> Mask:
+    """Which means (h,) fall: the ranks divide their work."""
+    return np.asarray(((members >= 0) & (terms[:, 0, 0] < 0)[members]).any(axis=1))
+
+
+@lru_cache(maxsize=1)
+def in_domains() -> tuple[Array, Index]:
+    """Terms (t, 2, 3) of x ranks, y of which share a memory domain, and means (2 h, 3): those f(x) of
+    :func:`along_one`, and each with a cost per work that follows the ranks of a domain and stays when it is full.
+
+    That is f(y) where the work of a rank stays, and f(y) y / x where ranks divide it. Within one domain both are f(x).
+    """
+    terms, members = along_one()
+    count = len(terms)
+    own, shared, full = (np.zeros((count, 2, 3)) for _ in range(3))
+    own[:, 0] = shared[:, 1] = full[:, 1] = terms[:, 0]
+    full[:, 1, 0] += 1
+    full[:, 0, 0] = -1
+    moved = np.where(divided(terms, members)[:, None], members + 2 * count, members + count)
+    return np.concatenate([own, shared, full]), np.concatenate([members, np.where(members < 0, -1, moved)])
+
+
 def text_of(terms: Array, members: Index) -> str:
-    """A mean (q,) over terms (t, 1, 3) as people read it, such as ``1 + x^-1``."""
-    return " + ".join(write_term(terms[at], ("x",)) or "1" for at in members if at >= 0)
+    """A mean (q,) over terms (t, m, 3) as people read it, such as ``1 + x^-1``."""
+    names = ("x", "y")[: terms.shape[1]]
+    return " + ".join(write_term(terms[at], names) or "1" for at in members if at >= 0)

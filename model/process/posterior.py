@@ -11,6 +11,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import PARTS, smooth, unseen, variance
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, inverse, refined
 from ranksight.model.search.terms import values
+from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.mixture import Components, quantile
 
 NORMAL = 30.0
@@ -19,6 +20,11 @@ SMALLEST = 1e-300
 """Value that is none, below what a time may be."""
 BATCH = 20_000
 """Hypotheses x asked values at once."""
+
+
+def coordinates(x: Array, domains: Domains | None) -> Array:
+    """What terms are functions of, at `x` (k,): it alone, (k, 1), or ranks and those that share a domain, (k, 2)."""
+    return x[:, None] if domains is None else np.stack([x, domains.active(x)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Process(Stored):
     noise: Array  # (p, n): their variances, without scatter between jobs; infinite, stored as NaN, where there is none
     centre: Array  # (p, n): where hypotheses were compared (:func:`ranksight.model.process.solve.smoothed`)
     scatter: Array  # (p,): variance of one repetition's logarithm
-    terms: Array  # (t, 1, 3)
+    terms: Array  # (t, m, 3): of :func:`coordinates`
     members: Index  # (p, c, q): terms of each mean; -1 pads
     scales: Array  # (p, c, 4): of the parts of its covariance (:data:`ranksight.model.process.covariance.PARTS`)
     kind: Index  # (p, c): what one run is (:data:`ranksight.model.process.solve.KINDS`)
@@ -40,6 +46,7 @@ class Process(Stored):
     weight: Array  # (p, c)
     coefficients: Array  # (p, c, q): in units of the largest share of each term
     difference: Array  # (p,): largest relative difference of the printed function from the medians
+    domains: Domains | None = None  # memory domains that ranks share, where known
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -102,13 +109,13 @@ class Process(Stored):
         data = Data(np.log(self.x / self.x.min())[:, None], self.logs, noise, self.centre)
         flat, used = data.part(np.repeat(np.arange(count), many)), self.members.reshape(-1, width)
         flat = flat.odd(self.kind.reshape(-1), self.place.reshape(-1))
-        at = values(self.terms, self.x[:, None])[np.maximum(used, 0)]
+        at = values(self.terms, coordinates(self.x, self.domains))[np.maximum(used, 0)]
         share, unit = columns(np.where(used[..., None] < 0, 0.0, at), flat)
         return flat, share, unit, used
 
     def _targets(self, x: Array, used: Index, unit: Array) -> Array:
         """Columns (f, q, k) of hypotheses at `x` (k,)."""
-        at = values(self.terms, x[:, None])[np.maximum(used, 0)]
+        at = values(self.terms, coordinates(x, self.domains))[np.maximum(used, 0)]
         with np.errstate(over="ignore"):
             return np.where(used[..., None] < 0, 0.0, at) * np.exp(-unit)[..., None]
 

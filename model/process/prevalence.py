@@ -18,7 +18,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.covariance import PARTS
-from ranksight.model.process.means import along_one, text_of
+from ranksight.model.process.means import along_one, divided, in_domains, text_of
 from ranksight.model.process.solve import KINDS
 
 POWER = PARTS.index("power")
@@ -33,6 +33,8 @@ SCATTERED = 0.03
 """Scatter between jobs from which on a run may be odd."""
 FEWEST = 3
 """Values below which none can be."""
+WORK = ("held", "divided")
+"""What the work of a rank is as their number grows."""
 TERM_COSTS = (0.0, 1.0, 3.0)
 """Logarithm of the odds, 1, against means of one, two and three terms before any curve was seen: of more terms there
 are more means."""
@@ -40,10 +42,14 @@ are more means."""
 
 @dataclass(frozen=True)
 class Prevalence:
-    """Logarithms of the weights of means (h,), of covariances (g,) with their scales (g, 4), and of the kinds of runs
-    (3,); minus infinity for means that do not occur."""
+    """Logarithms of the weights of means (h,), sums of `terms` (t, m, 3), `members` (h, q) of them; of costs per work
+    that follow the ranks of a memory domain, for each of :data:`WORK`, (2,); of covariances (g,) with their scales (g,
+    4); and of the kinds of runs (3,). Minus infinity for means that do not occur."""
 
+    terms: Array
+    members: Index
     means: Array
+    filling: Array
     covariances: Array
     scales: Array
     kinds: Array
@@ -54,7 +60,15 @@ class Prevalence:
         near = np.log(COARSE + NEAR)[:, None] - np.log(self.scales + NEAR)
         nearest = (near**2).sum(axis=2).argmin(axis=0)
         weight = np.bincount(nearest, np.exp(self.covariances), len(COARSE))
-        return Prevalence(self.means, np.log(np.maximum(weight, 1e-12)), COARSE, self.kinds)
+        return replace(self, covariances=np.log(np.maximum(weight, 1e-12)), scales=COARSE)
+
+    @cached_property
+    def in_domains(self) -> Prevalence:
+        """The same where it is known which ranks share a memory domain."""
+        falls = divided(self.terms, self.members).astype(np.intp)
+        terms, members = in_domains()
+        means = np.concatenate([self.means + np.log1p(-np.exp(self.filling))[falls], self.means + self.filling[falls]])
+        return replace(self, terms=terms, members=members, means=means)
 
     def odd(self, u: Array) -> tuple[Index, Index, Array]:
         """Kind, place and log weight, each (k,), of what one run at `u` (n, 1) may be; the first is none."""
@@ -70,7 +84,7 @@ class Prevalence:
         """Logarithm of the weight (h, g) of the means that occur under each covariance: only the exponent of a single
         term may be another than listed."""
         free = self.scales[:, POWER] > 0
-        alone = (along_one()[1][self.occurring] >= 0).sum(axis=1) == 1
+        alone = (self.members[self.occurring] >= 0).sum(axis=1) == 1
         listed = self.covariances - special.logsumexp(self.covariances[~free])
         each = np.where(alone[:, None], self.covariances, np.where(free, -np.inf, listed))
         return np.asarray(self.means[self.occurring][:, None] + each)
@@ -99,11 +113,14 @@ class Prevalence:
         return found
 
 
-def unlearned(members: Index, scales: Array) -> Prevalence:
+def unlearned(scales: Array) -> Prevalence:
     """The prevalence before any curve: means by their number of terms, covariances equally likely."""
+    terms, members = along_one()
     means = -np.array(TERM_COSTS)[(members >= 0).sum(axis=1) - 1]
     kinds = np.full(len(KINDS), -np.log(len(KINDS)))
-    return Prevalence(means - special.logsumexp(means), np.full(len(scales), -np.log(len(scales))), scales, kinds)
+    even = np.full(len(scales), -np.log(len(scales)))
+    filling = np.full(len(WORK), np.log(0.5))
+    return Prevalence(terms, members, means - special.logsumexp(means), filling, even, scales, kinds)
 
 
 @lru_cache(maxsize=1)
@@ -117,13 +134,16 @@ def learned() -> Prevalence:
     table = np.array(content["covariances"])
     kinds = np.log(np.array([content["runs"][name] for name in KINDS]))
     scales, weight = table[:, :-1], np.log(table[:, -1] / table[:, -1].sum())
-    return Prevalence(means - special.logsumexp(means), weight, scales, kinds - special.logsumexp(kinds))
+    kinds -= special.logsumexp(kinds)
+    filling = np.log([content["domains"][name] for name in WORK])
+    return Prevalence(terms, members, means - special.logsumexp(means), filling, weight, scales, kinds)
 
 
 def written(prevalence: Prevalence, source: str) -> str:
     """The text of the table; `source` says what it was learned from."""
-    terms, members = along_one()
+    terms, members = prevalence.terms, prevalence.members
     table = np.column_stack([prevalence.scales, np.exp(prevalence.covariances)])
+    filling = zip(WORK, np.exp(prevalence.filling).tolist(), strict=True)
     rows = zip(members, np.exp(prevalence.means).tolist(), strict=True)
     return "\n".join(
         [
@@ -136,6 +156,10 @@ def written(prevalence: Prevalence, source: str) -> str:
             "# What one run of a series is.",
             "[runs]",
             *(f"{name} = {weight:.4g}" for name, weight in zip(KINDS, np.exp(prevalence.kinds).tolist(), strict=True)),
+            "",
+            "# How often cost per work follows the ranks of a known memory domain, by what a rank's work is.",
+            "[domains]",
+            *(f"{name} = {weight:.4g}" for name, weight in filling),
             "",
             "[means]",
             *(f'"{text_of(terms, mean)}" = {weight:.4g}' for mean, weight in rows if weight > 0),
