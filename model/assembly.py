@@ -92,7 +92,6 @@ def fit(
     derive: Mapping[str, str] | None = None,
     work: str | None = None,
     volumes: Mapping[str, str] | None = None,
-    equation: str = "closed",
     clock: float | None = None,
     all_kernels: bool = False,
     **settings: Unpack[Settings],
@@ -120,8 +119,6 @@ def fit(
         (:mod:`ranksight.model.series.computation`).
     volumes : mapping of str to str, optional
         How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
-    equation : str
-        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     clock : float, optional
         Cycles a second of runs that counted cycles and measured no time, in Hz
         (:mod:`ranksight.model.resource.cycle_times`); the platform's when not given.
@@ -159,7 +156,6 @@ def fit(
         units=whole,
         coordinates=coordinates,
         volumes=[f"{kernel}={text}" for kernel, text in (volumes or {}).items()],
-        equation=equation,
         clock=clock,
         all_kernels=all_kernels,
         **settings,
@@ -216,7 +212,6 @@ def assemble(
     units: WholeUnits | None = None,
     coordinates: Coordinates | None = None,
     volumes: Sequence[str] = (),
-    equation: str = "closed",
     clock: float | None = None,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     all_kernels: bool = False,
@@ -255,7 +250,7 @@ def assemble(
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     reductions = [_reductions(series, how).get(name, "") for name in ("time", "cycles")]
     application = fit_application(
-        experiment, sampled, platform, machine, domains, steps, stated, equation, *reductions, **settings
+        experiment, sampled, platform, machine, domains, steps, stated, *reductions, **settings
     )
     nested = holding and (WHOLE, "time") in functions.rows
     spread = 0.0 if counting is None else counting.spread
@@ -317,9 +312,7 @@ def _completed(
         for law, share in zip(weights.laws, weights.common, strict=True):
             inside = inside if share else inside.without(law)
         application = replace(application, inside=inside)
-    if application.resources is None or application.resources.equation == "closed":
-        # The literal equation is there to be compared with the runs.
-        application = replace(application, runs=Runs.of(sampled.series))
+    application = replace(application, runs=Runs.of(sampled.series))
     model = _with(model, application) if application.known else model
     communication, remark = _communication(model, experiment)
     if communication is not None:

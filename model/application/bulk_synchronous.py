@@ -193,8 +193,6 @@ class Application(Stored):
         laws.no_narrower(self.pace)
         if self.resources is not None:
             imputed = {name for name, yes in zip(self.resources.kernels, self.resources.imputed, strict=True) if yes}
-            if self.resources.equation == "literal":
-                laws.leave((CONSTANT_CPI,), np.ones(len(points), dtype=bool))
             if imputed and laws.given_parts is not None:
                 laws.only(CONSTANT_CPI, imputed, forecast.IMPUTED)
         return laws

@@ -34,7 +34,6 @@ def fit_application(
     domains: Domains | None,
     steps: Staircase | None,
     stated: Stated | None,
-    equation: str,
     over_ranks: str,
     cycles_over_ranks: str,
     **settings: Any,
@@ -43,9 +42,9 @@ def fit_application(
 
     Raises InputError when the counts contradict the machine. `sampled`: its series, and the samples behind them.
     `platform`: the machine measured, as `machine` at the clock that the runs had; `domains`: how ranks were placed on
-    it. `steps`: whole units that the work comes in. `stated`: volumes of messages as the user knows them. `equation`:
-    one of :data:`ranksight.model.resource.equation.EQUATIONS`. `over_ranks`, `cycles_over_ranks`: how times and cycles
-    were reduced over ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    it. `steps`: whole units that the work comes in. `stated`: volumes of messages as the user knows them. `over_ranks`,
+    `cycles_over_ranks`: how times and cycles were reduced over ranks. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     whose = values_of_totals(experiment, sampled.series) if over_ranks == "max" else ""
     means = over_ranks == "mean" or whose in (MEAN, MEAN_OF_ALL)
@@ -59,7 +58,7 @@ def fit_application(
     if machine is not None and imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
-    kernel_laws = KernelLaws(Readings(experiment), sampled, platform, machine, domains, units, equation, slowest, each)
+    kernel_laws = KernelLaws(Readings(experiment), sampled, platform, machine, domains, units, slowest, each)
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is not None:
         fitted = fit_varied(messages, **each)

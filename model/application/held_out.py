@@ -49,7 +49,6 @@ class KernelLaws:
     machine: Machine | None  # the platform at the clock that the runs had
     domains: Domains | None
     units: WholeUnits | None
-    equation: str  # one of :data:`ranksight.model.resource.equation.EQUATIONS`
     slowest: Mapping[str, Array] | None
     """mapping of kernel to (n,), or None: slowest over mean rank of the uneven kernels, where times are those of the
     slowest rank and cycles are means."""
@@ -60,16 +59,19 @@ class KernelLaws:
         series, platform, domains, machine = self.sampled.series, self.platform, self.domains, self.machine
         how = self.settings.get("over_repetitions", "auto")
         latencies = None if machine is None else np.array(machine.latencies)
-        closed = self.equation == "closed"
         # A cost per unit of work that nobody counted is a function of the parameters, which is a law already.
         counting = domains is not None or not set(COUNTS).isdisjoint(series.metrics)
-        counted = None if not counting else learn_counted(
-            series,
-            latencies if closed else None,
-            1.0 if machine is None else machine.frequency,
-            None if platform is None or latencies is None else Caches.of(platform, latencies),
-            domains,
-            64.0 if platform is None else float(platform.line),
+        counted = (
+            None
+            if not counting
+            else learn_counted(
+                series,
+                latencies,
+                1.0 if machine is None else machine.frequency,
+                None if platform is None or latencies is None else Caches.of(platform, latencies),
+                domains,
+                64.0 if platform is None else float(platform.line),
+            )
         )
         resources = None
         if machine is not None:
@@ -81,7 +83,6 @@ class KernelLaws:
                     rest,
                     machine,
                     self.sampled.samples,
-                    equation=self.equation,
                     slowest=self.slowest,
                     **{**self.settings, "over_repetitions": over},
                 )

@@ -61,7 +61,6 @@ def fit_resources(
     machine: Machine,
     samples: Mapping[str, Array] | None = None,
     over_repetitions: str = "median",
-    equation: str = "closed",
     slowest: Mapping[str, Array] | None = None,
     **settings: Any,
 ) -> Resources | None:
@@ -77,8 +76,6 @@ def fit_resources(
         Samples behind each time, for kernels whose time was sampled.
     over_repetitions : str
         How repetitions become one value.
-    equation : str
-        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     slowest : mapping of kernel to (n,), optional
         Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
     **settings
@@ -114,8 +111,6 @@ def fit_resources(
             continue
         if kernel in samples and kernel not in drawn:
             part = replace(part, evidence=UNSEEN, spread=SPREAD)
-        if equation == "literal":
-            part = _literal(part, counted, machine)
         parts.append(part)
     if not parts:
         return None
@@ -128,8 +123,6 @@ def fit_resources(
         np.array([[np.nanmin(part.factors), np.nanmax(part.factors)] for part in parts]),
         _trend(series, [part for part in parts if not part.steady], **settings),
         tuple(part.evidence for part in parts),
-        max(part.closure for part in parts),
-        equation=equation,
         spread=np.array([part.spread for part in parts]),
         means=slowest is not None,
     )
@@ -149,7 +142,6 @@ class _Kernel:
     error: float
     steady: bool
     evidence: str
-    closure: float = 0.0
     spread: float = 0.0
 
 
@@ -288,18 +280,6 @@ def _scatter(
         )
         variance += squares / total**2 if total > 0 else 0.0
     return float(np.sqrt(variance))
-
-
-def _literal(part: _Kernel, counted: Mapping[str, Array], machine: Machine) -> _Kernel:
-    """The same kernel with the full CPI: equation 1 of the paper as it is written, which counts stalls twice."""
-    source = "cycles" if "cycles" in counted else "time"
-    cycles = counted[source] * (machine.frequency if source == "time" else 1.0)
-    known = (cycles > 0) & (counted["instructions"] > 0)
-    instructions = counted["instructions"][known]
-    cpi = float(cycles[known].sum() / instructions.sum())
-    # T_literal - T is what the stalls add a second time.
-    twice = float(np.abs(instructions * (cpi - part.cpi) / cycles[known]).max())
-    return replace(part, cpi=cpi, closure=twice, evidence=f"equation 1 as written, {part.evidence}")
 
 
 def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, weight: Array, sampled: bool) -> float:
