@@ -23,7 +23,6 @@ from ranksight.model.application.comm_blocking import STATED, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fit_application import fit_application, in_words
 from ranksight.model.application.forms import fit_forms
-from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
 from ranksight.model.application.runs import Runs
@@ -31,6 +30,8 @@ from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.laws.stacking import Weights
+from ranksight.model.laws.weighing import MOST_INSIDE, inside_weights
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
@@ -305,8 +306,9 @@ def _completed(
     """The model with those parts of its equation that are learned from what the others predict."""
     scale, run_to_run = _scale(model, sampled)
     if application.resources is not None:
-        application = replace(application, resources=replace(application.resources, scale=scale, run_to_run=run_to_run))
-    inside = inside_weights(application, functions, sampled.series)
+        resources = replace(application.resources, scale=scale, run_to_run=run_to_run)
+        application = replace(application, laws=application.laws.having("resources", resources))
+    inside = _inside(application, functions, sampled.series)
     if inside is not None:
         weights = application.weights
         for law, share in zip(weights.laws, weights.common, strict=True):
@@ -320,6 +322,14 @@ def _completed(
         model = _with(model, application, remark)
     others = _others(model, sampled.series)
     return model if others is None else _with(model, replace(application, others=others))
+
+
+def _inside(application: Application, functions: Functions, series: Series) -> Weights | None:
+    """Weights of the laws between the runs; None without several laws, or with very many kernels."""
+    if application.counted is None or sum(name == "time" for _, name in functions.rows) > MOST_INSIDE:
+        return None
+    asked = application.asked(functions.predict(series.points), functions, series.points)
+    return inside_weights(asked, application.pace, series)
 
 
 def _with(model: Model, application: Application, remark: str = "") -> Model:

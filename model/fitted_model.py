@@ -468,7 +468,7 @@ class Model:
         """The parts of the application's time; InputError where it names kernels that have no function of time."""
         given = self.extras.get("application")
         found = Application() if given is None else Application.from_dict(given)
-        named = {kernel for law in found.laws for kernel in law.kernels}
+        named = {kernel for law in found.shared for kernel in law.kernels}
         if found.counted is not None:
             named.update(itertools.compress(found.counted.kernels, np.isfinite(found.counted.offset)))
         series = self.fitted.keys

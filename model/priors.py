@@ -136,17 +136,6 @@ table 2)."""
 TIME_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.25, "nothing": 0.05}
 """Prior weights of what time as a whole is proportional to, 1: the cost per unit of work of the last configuration is
 the trivial law that others have to beat."""
-LAWS = {
-    "counted equation": 0.5,
-    "cost per work": 0.04,
-    "constant CPI": 0.4,
-    "shared bandwidth": 0.4,
-    "shared cache": 0.4,
-    "messages": 0.5,
-    "function of time": 0.04,
-}
-"""Prior weights of the laws of a kernel's time, relative to those that apply: laws that count what a kernel does come
-before a function of its time alone."""
 REPEATED = 0.01
 """Standard deviation of the logarithm of a time between runs that no interval goes below, 1: other nodes, other
 days."""
