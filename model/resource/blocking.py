@@ -250,9 +250,10 @@ def _kernel(
     factors = np.where(known, excess / np.where(known, waiting, 1.0), np.nan)
     error = float(np.sqrt(((weight * waiting)[known] * (factors[known] - factor) ** 2).sum() / total))
     steady = bool(known.sum() < FEWEST)
+    factors = np.maximum(factors, 0.0)
+    if factor < 0:  # no more cycles where memory asks more: all of the time is execution
+        cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
     if rate is not None:
-        if factor < 0:  # within the sampling error, all of the time is execution
-            cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
         expected = (weight * (instructions * cpi + factor * waiting))[known]
         count = (weight * cycles)[known]
         chi = float(((count - expected) ** 2 / np.maximum(expected, 0.5)).sum())
