@@ -1,4 +1,4 @@
-"""Conformance kits: checks that a reader, a collector or a platform keeps its contract.
+"""Conformance kits: checks that a reader, a collector, a platform or a law keeps its contract.
 
 They are for the tests of packages that add one, and for our own. Each raises AssertionError that names what is wrong
 and which part of the contract says so, and returns nothing where all is well::
@@ -10,7 +10,8 @@ and which part of the contract says so, and returns nothing where all is well::
 """
 
 from ranksight.testing.collectors import check_collector
+from ranksight.testing.laws import check_law
 from ranksight.testing.platforms import check_platform
 from ranksight.testing.readers import check_reader, read_or_error
 
-__all__ = ["check_collector", "check_platform", "check_reader", "read_or_error"]
+__all__ = ["check_collector", "check_law", "check_platform", "check_reader", "read_or_error"]

@@ -57,23 +57,23 @@ class Asked:
         learned: Resources | None = self.fits.by(CONSTANT_CPI)
         if learned is None:
             return None
-        found = learned.parts(self.work_points, self.counts, self.rows)
+        result = learned.parts(self.work_points, self.counts, self.rows)
         if self.slowest is None or not learned.averaged.any():
-            return found
+            return result
         ratio, deviation = self.slowest(learned.kernels)
         averaged = learned.averaged[:, None]
-        return found.times(np.where(averaged, ratio, 1.0), np.where(averaged, deviation, 0.0))
+        return result.times(np.where(averaged, ratio, 1.0), np.where(averaged, deviation, 0.0))
 
     def predicted(self) -> dict[str, LawTimes]:
         """What every registered law predicts, by name."""
-        timed, found = {*self.timed, WHOLE}, {}
+        timed, result = {*self.timed, WHOLE}, {}
         for name, law in registered().items():
             learned = self.fits.by(name)
             if learned is None and law.kind is not None:
                 continue
             with answerable(name, law, "at"):
                 times = law.at(learned, self)
-            if times is not None:
-                known = timed if learned is None else {*timed, *learned.kernels}
-                found[name] = checked(name, times, known, len(self.points))
-        return found
+                if times is not None:
+                    known = timed if learned is None else {*timed, *learned.kernels}
+                    result[name] = checked(name, times, known, len(self.points))
+        return result

@@ -34,11 +34,11 @@ class Fits(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Fits:
         """The same with ranks placed in another way, of the laws that know of places."""
-        found = {
+        result = {
             part: each.placed(placement, ranks_per_node) if hasattr(each, "placed") else each
             for part, each in self.learned.items()
         }
-        return Fits(found, self.missing)
+        return Fits(result, self.missing)
 
     def remark(self) -> str:
         """What is to be known of laws that are not installed; empty where all are."""
@@ -73,15 +73,13 @@ class Fits(Stored):
                         learned[part] = law.kind.from_dict(each)
                 else:
                     missing[str(part)] = each
-        found = cls(learned, missing)
+        result = cls(learned, missing)
         if missing:
-            log("%s", found.remark())
-        return found
+            log("%s", result.remark())
+        return result
 
     def __bool__(self) -> bool:
         return bool(self.learned or self.missing)
 
     def _fits(self) -> bool:
         return True
-
-

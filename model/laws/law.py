@@ -161,14 +161,14 @@ def answerable(name: str, law: Law, what: str) -> Iterator[None]:
         raise refused(name, f"{what} raises {type(error).__name__}: {error}") from error
 
 
-def checked(name: str, found: Any, timed: Collection[str], count: int) -> LawTimes:
+def checked(name: str, times: Any, timed: Collection[str], count: int) -> LawTimes:
     """What a law predicts at `count` configurations; InputError where it cannot be a prediction of kernels in
     `timed`."""
     for test in (_shapes, _numbers, _parts):
-        reason = test(found, timed, count)
+        reason = test(times, timed, count)
         if reason:
             raise refused(name, reason)
-    result: LawTimes = found
+    result: LawTimes = times
     return result
 
 
@@ -181,21 +181,21 @@ def claims(name: str, learned: Any, kernels: Collection[str]) -> None:
         raise refused(name, f"it claims kernels that were not measured: {some_of(unknown)}")
 
 
-def _shapes(found: Any, timed: Collection[str], count: int) -> str:
-    if not isinstance(found, LawTimes) or not isinstance(found.time, Spread):
+def _shapes(times: Any, timed: Collection[str], count: int) -> str:
+    if not isinstance(times, LawTimes) or not isinstance(times.time, Spread):
         return "'at' returns no LawTimes"
-    if unknown := sorted(set(found.kernels) - set(timed)):
+    if unknown := sorted(set(times.kernels) - set(timed)):
         return f"it claims kernels that have no time: {some_of(unknown)}"
-    shape = (len(found.kernels), count)
-    arrays = (found.time.centre, found.time.down, found.time.up, found.answers)
-    if any(np.shape(array) != shape for array in arrays) or len(found.method) != len(found.kernels):
+    shape = (len(times.kernels), count)
+    arrays = (times.time.centre, times.time.down, times.time.up, times.answers)
+    if any(np.shape(array) != shape for array in arrays) or len(times.method) != len(times.kernels):
         return f"what it predicts is not of {shape[0]} kernels at {count} configurations"
-    return "" if np.asarray(found.answers).dtype == bool else "its answers are no truth values"
+    return "" if np.asarray(times.answers).dtype == bool else "its answers have to be truth values"
 
 
-def _numbers(found: LawTimes, timed: Collection[str], count: int) -> str:
+def _numbers(times: LawTimes, timed: Collection[str], count: int) -> str:
     for name in ("centre", "down", "up"):
-        values = np.asarray(getattr(found.time, name))[found.answers]
+        values = np.asarray(getattr(times.time, name))[times.answers]
         if not np.isfinite(values).all():
             return "times that it answers are not finite"
         if name != "centre" and (values < 0).any():
@@ -203,11 +203,11 @@ def _numbers(found: LawTimes, timed: Collection[str], count: int) -> str:
     return ""
 
 
-def _parts(found: LawTimes, timed: Collection[str], count: int) -> str:
-    if unknown := sorted(set(found.parts) - set(PARTS)):
+def _parts(times: LawTimes, timed: Collection[str], count: int) -> str:
+    if unknown := sorted(set(times.parts) - set(PARTS)):
         return f"its parts {', '.join(unknown)} are none of {', '.join(PARTS)}"
-    shape = (len(found.kernels), count)
-    if any(np.shape(part) != shape for part in (*found.parts.values(), *found.quantities.values())):
+    shape = (len(times.kernels), count)
+    if any(np.shape(part) != shape for part in (*times.parts.values(), *times.quantities.values())):
         return "its parts have another shape than its times"
     return ""
 
@@ -215,5 +215,3 @@ def _parts(found: LawTimes, timed: Collection[str], count: int) -> str:
 def code_of(name: str) -> str:
     """The code of a law in the column ``method`` of answers."""
     return "function" if name == FUNCTION else name.replace(" ", "-")
-
-

@@ -71,19 +71,19 @@ class View:
         law, part = laws[name], part_of(name, laws[name])
         if part not in self._learned:
             with answerable(name, law, "fit"):
-                found = law.fit(self)
-            if found is not None:
-                if law.kind is None or not isinstance(found, law.kind):
-                    raise refused(name, "what it learned is not of the class that its 'kind' names")
-                if self.kernels:
-                    claims(name, found, self.kernels)
-            self._learned[part] = found
+                result = law.fit(self)
+                if result is not None:
+                    if law.kind is None or not isinstance(result, law.kind):
+                        raise refused(name, "what it learned is not of the class that its 'kind' names")
+                    if self.kernels:
+                        claims(name, result, self.kernels)
+            self._learned[part] = result
         return self._learned[part]
 
     def fits(self) -> Fits:
         """What all laws learned."""
-        found = {part_of(name, law): self.learned(name) for name, law in registered().items()}
-        return Fits({part: learned for part, learned in found.items() if learned is not None})
+        result = {part_of(name, law): self.learned(name) for name, law in registered().items()}
+        return Fits({part: learned for part, learned in result.items() if learned is not None})
 
     def among(self, keep: Mask, kernels: tuple[str, ...]) -> View:
         """The view of the configurations `keep` (n,) and of some kernels, of which nothing was learned yet."""
@@ -101,5 +101,5 @@ def medians(series: Series, metric: str, kernels: tuple[str, ...]) -> Array:
     measured."""
     rows = series.rows
     index = np.array([rows.get((kernel, metric), -1) for kernel in kernels], dtype=np.intp)
-    found = reduce(series.values[index], "median", axis=2)
-    return np.asarray(np.where(index[:, None] >= 0, found, np.nan))
+    result = reduce(series.values[index], "median", axis=2)
+    return np.asarray(np.where(index[:, None] >= 0, result, np.nan))

@@ -31,18 +31,16 @@ def weights_of(view: View) -> Weights:
     stated = view.settings.get("iterations") is not None or view.settings.get("space", "default") != "default"
     series = view.series
     kernels = tuple(
-        kernel
-        for kernel, name in series.keys
-        if name == "time" and (kernel != WHOLE or set(series.kernels) == {WHOLE})
+        kernel for kernel, name in series.keys if name == "time" and (kernel != WHOLE or set(series.kernels) == {WHOLE})
     )
     if len(kernels) > MOST:
         spent = np.nansum(medians(series, "time", kernels), axis=1)
         heaviest = set(np.argsort(-spent, kind="stable")[:MOST].tolist())
         kernels = tuple(kernel for at, kernel in enumerate(kernels) if at in heaviest)
-    found = _learned(view, kernels)
+    result = _learned(view, kernels)
     for name, law in registered().items() if stated else ():
-        found = found.without(name) if law.gives_way else found
-    return found
+        result = result.without(name) if law.gives_way else result
+    return result
 
 
 def _learned(view: View, kernels: tuple[str, ...]) -> Weights:
@@ -58,10 +56,10 @@ def _learned(view: View, kernels: tuple[str, ...]) -> Weights:
         law: np.sum(scores, axis=0) if len(scores) == count else np.full(len(kernels), np.nan)
         for law, scores in total.items()
     }
-    found = learn_weights(kernels, scores)
-    shown = ", ".join(f"{law} {share:.2f}" for law, share in zip(found.laws, found.common, strict=True))
+    result = learn_weights(kernels, scores)
+    shown = ", ".join(f"{law} {share:.2f}" for law, share in zip(result.laws, result.common, strict=True))
     log("weights of the laws after %d held-out sets: %s", count, shown)
-    return found
+    return result
 
 
 def _splits(series: Series) -> list[Mask]:
@@ -83,9 +81,9 @@ def _scores(view: View, kernels: tuple[str, ...], keep: Mask) -> dict[str, Array
     asks = {"time", *(metric for law in registered().values() for metric in law.asks)}
     wanted = np.isin(np.array(part.series.metrics, dtype=object), sorted(asks))
     functions = Functions(fit_varied(part.series.select(wanted), **view.settings))
-    away = view.series.points[~keep]
-    said = functions.predict(away)
-    asked = Asked(view.series.parameters, away, functions.rows, said, said, away, fits)
+    held_out = view.series.points[~keep]
+    predicted = functions.predict(held_out)
+    asked = Asked(view.series.parameters, held_out, functions.rows, predicted, predicted, held_out, fits)
     return _each(Laws.of(asked), kernels, medians(view.series, "time", kernels)[:, ~keep])
 
 

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 OUTSIDE = {"tests", "benchmarks", "docs", "examples", "build"}
 ROOMS = {"core": 0, "campaign": 1, "platforms": 2, "comm": 2, "counters": 2, "model": 3, "analysis": 4, "reports": 5, "cli": 6,
-         "testing": 3, "examples": 0}  # fmt: skip
+         "testing": 3.9, "examples": 0}  # fmt: skip
 MODEL = ["series", "search", "spaces", "uncertainty", "process", "fitting", "structure", "resource", "messages", "sharing",
          "kernel_time", "laws", "application"]  # fmt: skip
 ANALYSIS = ["phases", "diagnosis", "expectations", "planning", "comparison", "history"]
