@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ranksight.model.laws.view import View
 
 FUNCTION, COST, COUNTED, CONSTANT_CPI = "function of time", "cost per work", "counted equation", "constant CPI"
-BANDWIDTH, CACHE, MESSAGES = "shared bandwidth", "shared cache", "messages"
+BANDWIDTH, CACHE, MESSAGES, FITTED = "shared bandwidth", "shared cache", "messages", "fitted equation"
 """Names of the laws of this package, for code that asks for what one of them learned."""
 PARTS = ("execution", *LEVELS, "contention", "direct")
 """What a law may take times to be made of."""

@@ -54,6 +54,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Experiment]:
         ("counted equation", True),
         ("messages", True),
         ("constant CPI", False),
+        ("fitted equation", False),
         pytest.param("shared bandwidth", False, marks=pytest.mark.slow),
     ],
 )
