@@ -13,7 +13,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -79,10 +79,10 @@ class Registry(Generic[T]):
         try:
             entry.load()
         except InputError as error:
-            raise InputError(f"{owner}: {error.what}", error.remedy) from error
+            raise ContractError(f"{owner}: {error.what}", error.remedy) from error
         except Exception as error:
             what = f"{self.kind} {entry.name!r} of {owner} cannot be loaded: {type(error).__name__}: {error}"
-            raise InputError(what, "update the package, or uninstall it") from error
+            raise ContractError(what, "update the package, or uninstall it") from error
 
     def _modules(self) -> list[str]:
         """Full names of the modules that register things."""

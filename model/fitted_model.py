@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksight.comm.costs.selection import stated
 from ranksight.core.arrays import Array, Index
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.html import drawn
 from ranksight.core.log import log
@@ -549,6 +549,8 @@ class Model:
             model = cls(**parts(content if kernels is None else selected(content, kernels)))
             # Read here, where the file is known.
             _ = model.coordinates, model.functions, model.staircase, model.equation
+        except ContractError:  # of a package that is installed, not of the file
+            raise
         except InputError as error:
             raise misread(Path(path), content, error) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from ranksight.core.arrays import Array, Mask
-from ranksight.core.errors import InputError, RanksightError
+from ranksight.core.errors import ContractError, RanksightError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
 from ranksight.core.registry import Registry
@@ -102,7 +102,7 @@ _TEXTS = ("needs", "formula", "source")
 
 
 def registered() -> dict[str, Law]:
-    """The laws that are not :data:`SWITCHED_OFF`, by rising prior; InputError names one that does not keep the
+    """The laws that are not :data:`SWITCHED_OFF`, by rising prior; ContractError names one that does not keep the
     protocol."""
     return {name: law for name, law in installed().items() if name not in SWITCHED_OFF}
 
@@ -135,17 +135,18 @@ def _fault(name: str, law: Law, laws: Mapping[str, Law]) -> str:
     if type(law).at is Law.at:
         return "it has no method 'at'"
     part = part_of(name, law)
-    shared = [other for other, each in laws.items() if part_of(other, each) == part and each.kind is not law.kind]
+    others = {other: each for other, each in laws.items() if isinstance(each, Law)}
+    shared = [other for other, each in others.items() if part_of(other, each) == part and each.kind is not law.kind]
     if shared:
         return f"{shared[0]} keeps what it learns under the same name, {part!r}"
     return ""
 
 
-def refused(name: str, reason: str) -> InputError:
+def refused(name: str, reason: str) -> ContractError:
     """The error of a law that cannot be used."""
     law = LAWS[name]
     place = type(law).__module__
-    return InputError(f"law {name!r} of {place} is refused: {reason}", "update its package, or uninstall it")
+    return ContractError(f"law {name!r} of {place} is refused: {reason}", "update its package, or uninstall it")
 
 
 @contextmanager
@@ -162,7 +163,7 @@ def answerable(name: str, law: Law, what: str) -> Iterator[None]:
 
 
 def checked(name: str, times: Any, timed: Collection[str], count: int) -> LawTimes:
-    """What a law predicts at `count` configurations; InputError where it cannot be a prediction of kernels in
+    """What a law predicts at `count` configurations; ContractError where it cannot be a prediction of kernels in
     `timed`."""
     for test in (_shapes, _numbers, _parts):
         reason = test(times, timed, count)
@@ -173,7 +174,7 @@ def checked(name: str, times: Any, timed: Collection[str], count: int) -> LawTim
 
 
 def claims(name: str, learned: Any, kernels: Collection[str]) -> None:
-    """InputError where a law learned of kernels that are not among `kernels`, which have a time."""
+    """ContractError where a law learned of kernels that are not among `kernels`, which have a time."""
     own = getattr(learned, "kernels", None)
     if not isinstance(own, tuple):
         raise refused(name, "what it learned has no tuple of kernels")

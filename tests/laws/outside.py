@@ -75,4 +75,6 @@ class Amdahl(Law):
         return replace(found, answers=known.astype(float)) if FAULT == "truth" else found
 
 
-LAWS.register("constant CPI" if FAULT == "taken" else "Amdahl")(Amdahl())
+if FAULT == "import":
+    raise RuntimeError("not here")
+LAWS.register("constant CPI" if FAULT == "taken" else "Amdahl")(object() if FAULT == "thing" else Amdahl())

@@ -73,8 +73,20 @@ def test_a_law_of_another_package_is_weighed_and_named(measured: Path, package: 
     ("fault", "said"),
     [
         ("fit", "law 'Amdahl' of amdahl_law is refused: fit raises ZeroDivisionError: no ranks"),
-        ("claims", "law 'Amdahl' of amdahl_law is refused: it claims kernels that were not measured: solve!"),
-        ("nan", "law 'Amdahl' of amdahl_law is refused: times that it answers are not finite"),
+        pytest.param(
+            "claims",
+            "law 'Amdahl' of amdahl_law is refused: it claims kernels that were not measured: solve!",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "nan", "law 'Amdahl' of amdahl_law is refused: times that it answers are not finite", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "import",
+            "law 'amdahl' of the package amdahl cannot be loaded: RuntimeError: not here",
+            marks=pytest.mark.slow,
+        ),
+        ("thing", "law 'Amdahl' of builtins is refused: it is not derived from ranksight.model.laws.law.Law"),
         ("taken", "law 'constant CPI' is registered twice, by ranksight.model.laws.constant_cpi and amdahl_law"),
     ],
 )
@@ -86,3 +98,13 @@ def test_a_law_that_breaks_the_protocol_is_refused_by_name(
     assert "Traceback" not in done.stderr
     assert said in " ".join(done.stderr.split())
     assert not (tmp_path / "m.json").exists()
+
+
+def test_a_broken_package_is_no_damage_of_a_model(measured: Path, package: Path, tmp_path: Path) -> None:
+    assert run(package, "fit", measured, "-o", tmp_path / "m.json").returncode == 0
+    for fault in ("import", "at"):
+        done = run(package, "predict", tmp_path / "m.json", "--ranks", "64", fault=fault)
+        assert done.returncode == 1
+        assert "amdahl" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert "another version" not in done.stderr
