@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import Experiment, Run
+from ranksight.core.testing import check_law
 from ranksight.model.laws.law import LAWS, SWITCHED_OFF, installed, registered
-from ranksight.testing import check_law
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -22,10 +22,10 @@ from ranksight.comm.costs.collective import COLLECTIVES
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.testing import check_collector, check_law, check_platform, check_reader
 from ranksight.model.laws.law import LAWS
 from ranksight.model.spaces import SPACES
 from ranksight.platforms import load, names
-from ranksight.testing import check_collector, check_law, check_platform, check_reader
 
 EXTENDING = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 

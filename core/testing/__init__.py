@@ -3,15 +3,15 @@
 They are for the tests of packages that add one, and for our own. Each raises AssertionError that names what is wrong
 and which part of the contract says so, and returns nothing where all is well::
 
-    from ranksight.testing import check_reader
+    from ranksight.core.testing import check_reader
 
     def test_my_reader():
         check_reader(MyTool(), "tests/data/sample.txt")
 """
 
-from ranksight.testing.collectors import check_collector
-from ranksight.testing.laws import check_law
-from ranksight.testing.platforms import check_platform
-from ranksight.testing.readers import check_reader, read_or_error
+from ranksight.core.testing.collectors import check_collector
+from ranksight.core.testing.laws import check_law
+from ranksight.core.testing.platforms import check_platform
+from ranksight.core.testing.readers import check_reader, read_or_error
 
 __all__ = ["check_collector", "check_law", "check_platform", "check_reader", "read_or_error"]
