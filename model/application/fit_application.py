@@ -88,13 +88,13 @@ def fit_application(
 
 def in_words(application: Application) -> str:
     """What a program's time is put together from, in words."""
+    counted = application.counted
     parts = {
         "kernels by the resource equation": application.resources,
         "messages": application.communication,
         "a network": application.network,
-        "kernels by the counted equation": None
-        if application.counted is None
-        else application.counted.split.any() or None,
+        "kernels by the counted equation": None if counted is None else counted.split.any() or None,
+        "kernels by the fitted equation": None if counted is None else counted.composed,
         "bandwidth that cores share": application.shared or None,
         "balance of the ranks": application.balance,
     }
