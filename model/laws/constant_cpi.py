@@ -18,7 +18,7 @@ from ranksight.model.resource.equation import LEVELS, Resources
 class ConstantCpi(Law):
     """The CPI of the configuration that memory slows least, and a blocking factor for the rest."""
 
-    prior: ClassVar[float] = 0.1
+    prior: ClassVar[float] = 0.4
     needs: ClassVar[str] = "instructions and loads by level without stalls, or sampled stalls; a platform"
     formula: ClassVar[str] = "T = i CPI_min / f + BF_mem sum_l n_l l_l / f"
     source: ClassVar[str] = "the minimum CPI of Panadero et al. 2018; Ding et al. 2018, equation 1"

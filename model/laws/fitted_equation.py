@@ -20,18 +20,23 @@ class FittedEquation(CostPerWork):
     needs: ClassVar[str] = "a time, instructions and loads by level at 3 configurations, a platform"
     formula: ClassVar[str] = "T = r(u) (i CPI_exec + BF_mem sum_l n_l l_l) / f, 0 <= BF_mem <= 1"
     source: ClassVar[str] = "Ding et al. 2018, equation 1, with its rates fitted; docs/resource-model.md"
-    counts: ClassVar[bool] = True
     gives_way: ClassVar[bool] = False
 
     def at(self, learned: Counted, asked: Asked) -> LawTimes | None:
-        """Times of the kernels whose loads were counted and whose stalls were not."""
+        """Times of the kernels whose loads were counted and whose stalls were not.
+
+        Runs within one memory domain do not show what of their cycles, and of their clock, goes on with further ones:
+        there the law has no parts, and gives way to those that count what a kernel does.
+        """
         fitted = None if asked.counted is None else asked.counted.fitted
         if fitted is None:
             return None
         kernels = tuple(learned.kernels[row] for row in fitted.rows)
+        answers = np.isfinite(fitted.time.centre)
         levels = dict(zip(LEVELS, fitted.levels, strict=True))
-        parts = {"execution": fitted.execution, "contention": fitted.contention, **levels}
-        return LawTimes(kernels, fitted.time, np.isfinite(fitted.time.centre), ("",) * len(kernels), parts)
+        seconds = {"execution": fitted.execution, "contention": fitted.contention, **levels}
+        parts = {name: np.where(learned.where.spreads(asked.points), np.nan, part) for name, part in seconds.items()}
+        return LawTimes(kernels, fitted.time, answers, ("",) * len(kernels), parts)
 
 
 LAWS.register(FITTED)(FittedEquation())

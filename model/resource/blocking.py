@@ -28,7 +28,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model import priors
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.equation import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
-from ranksight.model.resource.unsampled import SPREAD
+from ranksight.model.resource.unsampled import unsampled_spread
 from ranksight.model.series.computation import BLOCKING
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
@@ -110,7 +110,7 @@ def fit_resources(
         if part is None:
             continue
         if kernel in samples and kernel not in drawn:
-            part = replace(part, evidence=UNSEEN, spread=SPREAD)
+            part = replace(part, evidence=UNSEEN, spread=unsampled_spread())
         parts.append(part)
     if not parts:
         return None
