@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from ranksight.comm.topology.shape import Topology
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
@@ -353,8 +354,23 @@ class Application(Stored):
                 each[name][mine] = seconds if name == "communication" else 0.0
         return each
 
-    def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
-        """The same application with ranks placed in another way."""
+    def placed(
+        self,
+        placement: str | None,
+        ranks_per_node: int | None,
+        distribution: str | None = None,
+        topology: Topology | None = None,
+    ) -> Application:
+        """The same application with ranks placed in another way, or on a network of another shape."""
+        if topology is not None:
+            if self.network is None or self.communication is None or "inter" not in self.network.table:
+                raise InputError(
+                    "the model knows no network between nodes: its topology changes nothing",
+                    "fit it with --platform FILE whose [network.inter] is described, from runs that traced messages",
+                )
+            network = self.network.shaped(topology)
+            shaped = replace(self, network=network, communication=self.communication.on(network))
+            return shaped.placed(placement, ranks_per_node, distribution)
         if distribution is not None and (self.network is None or "inter" not in self.network.table):
             raise InputError(
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ranksight.comm.costs.fabric import Fabric
+    from ranksight.comm.topology.shape import End
 
 Ends = tuple[MessageTable, ...]
 """Tables of a configuration's messages: as predicted, and for both ends of the interval."""
@@ -249,7 +250,7 @@ class Communication(Stored):
         found: Forecast | None = None
         for team in np.unique(teams):
             placed = replace(fabric, ranks_per_node=max(1, int(fabric.ranks_per_node // team)))
-            said = self._priced(sent, partial(times_of_tables, fabric=placed, choice=choice), kind)
+            said = self._priced(sent, partial(_price, fabric=placed, choice=choice), kind)
             mine = np.broadcast_to(teams == team, said.value.shape)
             found = said if found is None else choose(found, said, np.arange(len(mine)), mine)
         assert found is not None
@@ -407,6 +408,14 @@ class Communication(Stored):
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
         return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
+
+
+def _price(
+    tables: Sequence[MessageTable], volumes: Sequence[str], fabric: Fabric, choice: Choice
+) -> list[list[dict[tuple[str, str], float]]]:
+    """Seconds of message tables; at the ends of the volumes' intervals those of the network's shape hold too."""
+    ends: dict[str, End] = {"low": "fast", "high": "slow"}
+    return times_of_tables(tables, fabric.at(ends.get(volumes[0], "middle")), choice, volumes)
 
 
 def _of_kind(table: MessageTable, kind: str) -> MessageTable:
