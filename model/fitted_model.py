@@ -51,8 +51,8 @@ OFFERED = ("application", "diagnose", "load", "messages", "parameters", "placed"
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ranksight.comm.topology.shape import Topology
     from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+    from ranksight.comm.topology.shape import Topology
     from ranksight.core.experiment import Experiment
 
 

@@ -152,9 +152,7 @@ class Fabric:
         """Every rank exchanges `size` bytes with ``rank xor distance``; full duplex, seconds."""
         k, distance = self.ranks_per_node, np.asarray(distance)
         if self.distribution == "cyclic":
-            return np.maximum(
-                self._turns(ranks, size, distance, k), self._cut("exchange", ranks, size, distance)
-            )
+            return np.maximum(self._turns(ranks, size, distance, k), self._cut("exchange", ranks, size, distance))
         within = (k % (2 * np.maximum(distance, 1)) == 0) | (ranks <= k)
         time = self._slowest(size, np.where(within, 0, np.minimum(k, distance)), (k > distance) & (k > 1))
         return np.maximum(time, self._cut("exchange", ranks, size, distance))

@@ -354,9 +354,7 @@ class Communication(Stored):
         fabric, choice = network.fabric(), network.choice()
         return [calls(value, fabric, choice) for value, *_ in self._sent(points).tables]
 
-    def _crossing(
-        self, alone: Forecast, sent: Sent, network: Network
-    ) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
+    def _crossing(self, alone: Forecast, sent: Sent, network: Network) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
         """Times on the network with what the library's thresholds leave open in their intervals, and these in words.
 
         Where the algorithm of a collective is open, its hypotheses hold that already.
