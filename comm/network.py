@@ -138,8 +138,8 @@ class NetworkParameters:
         """Time from one send to the next of one sender, in seconds, broadcast shape.
 
         ``max(o_s(s), g(s) + w)`` after LogGP, ``w`` what sharing the link adds; where no train was measured, ``s G``
-        stands for ``g(s)``. A node sends no more messages than its adapters can: ``pairs / message_rate``. Without a measured gap and overhead the messages are taken one after the other, ``T(s)``:
-        an upper bound.
+        stands for ``g(s)``. A node sends no more messages than its adapters can: ``pairs / message_rate``. Without a
+        measured gap and overhead the messages are taken one after the other, ``T(s)``: an upper bound.
         """
         size = np.asarray(size, dtype=float)
         whole = self.transfer_time(size, pairs)

@@ -232,7 +232,7 @@ class Fabric:
         return time
 
     def together(self, ranks: Ints, size: ArrayLike) -> Array:
-        """Least seconds of messages of `size` bytes of every rank to every other, all at once, by the narrowest link."""
+        """Least seconds of messages of `size` bytes from every rank to every other at once, by the narrowest link."""
         return self._cut("all", ranks, size)
 
     def everyone(self, ranks: Ints, size: ArrayLike) -> Array:

@@ -178,7 +178,7 @@ ROUNDS: dict[str, Callable[[int, float], Rounds]] = {
     "scatter/linear": _from_root,
     "scatter/linear_nb": _from_root,
 }
-"""By ``operation/algorithm``: rounds among p ranks of `m` bytes, as :mod:`ranksight.comm.costs.collective` counts them."""
+"""By ``operation/algorithm``: rounds among p ranks of `m` bytes (:mod:`ranksight.comm.costs.collective`)."""
 VECTORS = {"allgatherv": "allgather", "alltoallv": "alltoall", "gatherv": "gather", "scatterv": "scatter"}
 """Operations on blocks of any size, and those whose rounds they have with blocks of the mean size."""
 

@@ -1,8 +1,8 @@
 """What each message of a set that is under way together costs on the network, by LogGPS.
 
-A message leaves its sender after ``o_s``, one every ``max(o_s, g)``; it arrives ``T(s) - o_s - o_r - s G`` and its bytes
-later, and takes its receiver ``o_r``. From the eager limit on it leaves when the receiver has asked for it. Its bytes
-take ``s G``, or longer where messages share links (:mod:`ranksight.comm.topology.sharing`).
+A message leaves its sender after ``o_s``, one every ``max(o_s, g)``; it arrives ``T(s) - o_s - o_r - s G`` and its
+bytes later, and takes its receiver ``o_r``. From the eager limit on it leaves when the receiver has asked for it.
+Its bytes take ``s G``, or longer where messages share links (:mod:`ranksight.comm.topology.sharing`).
 Source: Ino, Fujimoto and Hagihara, "LogGPS", PPoPP 2001.
 """
 

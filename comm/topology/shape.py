@@ -1,9 +1,9 @@
 """Shapes of networks between nodes: which links a message crosses, and what each of them carries a second.
 
 Links that run in parallel between the same two parts of a network count as one with their bandwidths together, as under
-adaptive routing. Sources: Leiserson, IEEE Trans. Comp. C-34 (1985) 892 (fat tree); Kim, Dally, Scott and Abts, ISCA 2008
-(dragonfly); Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapters 5 and 8 (torus,
-dimension order); Ajima et al., IEEE CLUSTER 2018 (Tofu D).
+adaptive routing. Sources: Leiserson, IEEE Trans. Comp. C-34 (1985) 892 (fat tree); Kim, Dally, Scott and Abts, ISCA
+2008 (dragonfly); Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapters 5 and 8
+(torus, dimension order); Ajima et al., IEEE CLUSTER 2018 (Tofu D).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Topology:
 
     kind: str  # of :data:`KINDS`
     extents: tuple[int, ...]
-    """Fat tree: nodes below a switch of each level, rising, the last all nodes. Dragonfly: nodes of a router, routers of
-    a group, groups. Torus: nodes along each dimension, the last varies fastest."""
+    """Fat tree: nodes below a switch of each level, rising, the last all nodes. Dragonfly: nodes of a router,
+    routers of a group, groups. Torus: nodes along each dimension, the last varies fastest."""
     link_bandwidth: float  # B/s each way of a link, and of an adapter
     tapers: tuple[Taper, ...] = ()
     """Fat tree: of each level below the top, bandwidth of its nodes over that of its links up, ends of an interval.

@@ -294,5 +294,5 @@ class _Machine:
         ended = "" if rank in seen else ", which has made all of its calls"
         return InputError(
             f"the replay deadlocks: {words}{more}{ended}",
-            "messages of this size wait for their receiver (eager_limit); order sends and receives, or use MPI_Sendrecv",
+            "messages from eager_limit on wait for their receiver: order sends and receives, or use MPI_Sendrecv",
         )
