@@ -189,8 +189,10 @@ class _Machine:
         """Messages that a call waits for by rank, and when each is sent or asked for; infinite where it is not yet."""
         one = self.channels[call.channel]
         if call.what == "receive":
-            return one.incoming, self.sent[call.channel][step]
-        asked = self.asked[call.channel][step]
+            step -= self.program.channels[call.channel].lag
+            return one.incoming, self.sent[call.channel][step] if step >= 0 else np.zeros(len(one.costs.source))
+        lag = self.program.channels[call.channel].lag
+        asked = self.asked[call.channel][step] if step + lag < self.program.steps else np.zeros(len(one.costs.source))
         return one.outgoing, np.where(one.costs.waits, asked, 0.0)
 
     def _make(self, at: int, who: Index) -> None:
@@ -198,11 +200,12 @@ class _Machine:
         step, call = at // len(calls), calls[at % len(calls)]
         if call.what == "compute":
             assert call.seconds is not None
-            self.now[who] += call.seconds[who]
+            self.now[who] += (call.seconds[step] if call.seconds.ndim > 1 else call.seconds)[who]
         elif call.what == "collective":
             self._collective(at, call, who)
         elif call.what == "post":
-            mine = np.isin(self.channels[call.channel].costs.target, who)
+            step -= self.program.channels[call.channel].lag
+            mine = np.isin(self.channels[call.channel].costs.target, who) & (step >= 0)
             self.asked[call.channel][step, mine] = self.now[self.channels[call.channel].costs.target[mine]]
         elif call.what == "send":
             self._send(at, step, call, who)
@@ -223,7 +226,8 @@ class _Machine:
         one, receives = self.channels[call.channel], call.what == "receive"
         costs, mine = one.costs, one.incoming if receives else one.outgoing
         chosen = np.isin(mine.ranks, who)
-        if not chosen.any():
+        step -= self.program.channels[call.channel].lag if receives else 0
+        if not chosen.any() or step < 0:
             return
         sent, asked = self.sent[call.channel][step], self.asked[call.channel][step]
         asked = np.where(costs.waits & np.isfinite(asked), asked, -np.inf)
@@ -243,7 +247,8 @@ class _Machine:
         by_receiver = asked[message] > sent[message]
         self.origin[at, ranks] = np.where(by_receiver, costs.target[message], costs.source[message])
         source = np.where(by_receiver, self.poster[call.channel], self.sender[call.channel])
-        self.number[at, ranks] = step * len(self.program.calls) + source - 1
+        sent_at = np.where(by_receiver & receives, self.program.channels[call.channel].lag, 0)
+        self.number[at, ranks] = (step + sent_at) * len(self.program.calls) + source - 1
         self.parts[:, at, ranks] = one.parts(message)
 
     def _collective(self, at: int, call: Call, who: Index) -> None:

@@ -1,7 +1,8 @@
 """A program as replay takes it: the calls of one step, which every rank makes in the same order.
 
 A rank leaves out a call in which it has no part. Messages of a channel are matched one by one: the k-th step's message
-of a channel is received by the k-th step's receive.
+of a channel is received by the k-th step's receive, or so many steps later as its lag says; nothing is received before
+the first message.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Channel:
     source: Ints
     target: Ints
     size: Array
+    lag: int = 0  # steps after which they are received: 1 where the next step begins with what this one sent
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Call:
     kernel: str
     operation: str = ""
     channel: int = -1  # of messages
-    seconds: Array | None = None  # (P,) of a computation
+    seconds: Array | None = None  # (P,) of a computation, or (steps, P)
     groups: Ints | None = None  # (P,): communicator of each rank in a collective; -1 for ranks without part
     size: float = 0.0  # bytes of a collective, as costs count them
     count: int = 1  # how often the collective is called
@@ -71,4 +73,5 @@ class Program:
     def computing(self) -> Array:
         """Seconds that each rank computes, (P,)."""
         each = [call.seconds for call in self.calls if call.seconds is not None]
-        return self.steps * np.sum([np.zeros(self.ranks), *each], axis=0)
+        sums = [one.sum(axis=0) if one.ndim > 1 else self.steps * one for one in each]
+        return np.asarray(np.sum([np.zeros(self.ranks), *sums], axis=0))

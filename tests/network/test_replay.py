@@ -194,3 +194,18 @@ def test_root_of_a_broadcast_is_who_the_others_wait_for():
     )
     path = critical_path(replay(Program(8, calls, ()), FLAT, {"bcast": "binomial"}))
     assert path.compute["w"] == pytest.approx(1e-3)
+
+
+def test_what_a_step_sends_the_next_one_receives():
+    ranks, work, steps = 6, 1e-4, 10
+    rank = np.arange(ranks)
+    calls = (
+        Call("post", "k", channel=0),
+        Call("receive", "k", channel=0),
+        Call("compute", "k", seconds=np.full(ranks, work)),
+        Call("send", "k", channel=0),
+    )
+    program = Program(ranks, calls, (Channel(rank, (rank + 1) % ranks, np.full(ranks, 100.0), lag=1),), steps)
+    found = replay(program, FLAT)
+    assert found.time == pytest.approx(steps * work + (steps - 1) * (LATENCY + 100 * G))
+    assert critical_path(found).latencies == steps - 1
