@@ -130,7 +130,7 @@ class NetworkParameters:
     def transfer_time(self, size: ArrayLike, pairs: ArrayLike = 1) -> Array:
         """One-way time of a message of `size` bytes while `pairs` pairs share the link; broadcast shape, seconds."""
         size = np.asarray(size, dtype=float)
-        occupied = self._occupied(size)
+        occupied = self.occupied(size)
         alone = np.maximum(occupied, self.transfer.slope(size) * size)
         return np.asarray(self.transfer(size) + np.maximum(self._slower(pairs) * occupied - alone, 0.0))
 
@@ -147,21 +147,25 @@ class NetworkParameters:
         if self.gap is None and self.send_overhead is None:
             return np.asarray(np.maximum(whole, rate))
         wire = self.gap(size) if self.gap is not None else self.transfer.slope(size) * size
-        wire = wire + (self._slower(pairs) - 1.0) * self._occupied(size)
+        wire = wire + (self._slower(pairs) - 1.0) * self.occupied(size)
         busy = self.send_overhead(size) if self.send_overhead is not None else np.zeros(())
         return np.asarray(np.maximum(np.minimum(np.maximum(busy, wire), whole), rate))
 
-    def _occupied(self, size: Array) -> Array:
+    def occupied(self, size: Array) -> Array:
         """Seconds that a message keeps the link from others: of its gap what its bytes make, or ``s G``."""
         return self.transfer.slope(size) * size if self.gap is None else np.maximum(self.gap(size) - self.gap(0.0), 0.0)
 
     def _slower(self, pairs: ArrayLike) -> Array:
         """How many times as long a message keeps a link that `pairs` pairs share."""
-        part = self.contention
-        if self.node_bandwidth is not None:
-            stream = self.transfer if self.gap is None else self.gap
-            part = min(1.0, 1.0 / max(self.node_bandwidth * stream.beta[-1], 1e-300))
-        return np.asarray(np.maximum(np.asarray(pairs, dtype=float) * part, 1.0))
+        return np.asarray(np.maximum(np.asarray(pairs, dtype=float) * self.part, 1.0))
+
+    @property
+    def part(self) -> float:
+        """Part of the link that one pair's stream of large messages takes, 0 to 1."""
+        if self.node_bandwidth is None:
+            return self.contention
+        stream = self.transfer if self.gap is None else self.gap
+        return min(1.0, 1.0 / max(self.node_bandwidth * stream.beta[-1], 1e-300))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data for a TOML table; what is unknown is left out."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from ranksight.comm.costs.cuts import cuts
 from ranksight.comm.network import NetworkParameters
 from ranksight.comm.topology.shape import End, Topology
-from ranksight.core.arrays import Array, Ints
+from ranksight.core.arrays import Array, Ints, ratio
 from ranksight.core.errors import InputError
 
 DISTRIBUTIONS = ("block", "cyclic")
@@ -46,12 +46,16 @@ class Fabric:
             raise InputError("the network has neither parameters inside nor between nodes", "calibrate it")
         shape, link = self.topology, self.inter
         if shape is not None and link is not None:
-            # What the adapters of a node carry, where the link's own description does not say.
             rate = None if shape.message_rate is None else shape.adapters * shape.message_rate
-            carried = link.node_bandwidth or shape.node_bandwidth
-            object.__setattr__(
-                self, "inter", replace(link, node_bandwidth=carried, message_rate=link.message_rate or rate)
-            )
+            known = replace(link, message_rate=link.message_rate or rate)
+            if link.node_bandwidth is None:
+                # One stream goes through one adapter.
+                known = replace(known, contention=min(link.contention, 1.0 / shape.adapters))
+            else:
+                # What links carry of a message over what they carry on paper is the same on all of them.
+                shape = replace(shape, link_bandwidth=link.node_bandwidth / shape.adapters)
+            object.__setattr__(self, "inter", known)
+            object.__setattr__(self, "topology", shape)
 
     @classmethod
     def flat(cls, link: NetworkParameters) -> Fabric:
@@ -88,6 +92,18 @@ class Fabric:
     def far(self) -> NetworkParameters:
         """The link between nodes; that inside a node where no other is known."""
         return self._either(self.inter, self.intra)
+
+    def weight(self, size: ArrayLike) -> Array:
+        """Bytes that links between nodes carry for each byte of a message, 1 or more.
+
+        What a stream of messages of that size lacks to the bandwidth of its adapter, no other stream can have: headers,
+        and the time between packets, take it on every link of the way.
+        """
+        size = np.asarray(size, dtype=float)
+        if self.topology is None:
+            return np.ones(size.shape)
+        per_byte = ratio(self.far.occupied(size), size, 0.0)
+        return np.maximum(self.far.part * per_byte * self.topology.node_bandwidth, 1.0)
 
     @property
     def inside(self) -> int:
@@ -128,7 +144,7 @@ class Fabric:
         per_byte, hops = cuts(self.topology, pattern, np.asarray(ranks), np.asarray(distance), *placed)
         size = np.asarray(size, dtype=float)
         start = self.far.transfer_time(size) - self.far.transfer.slope(size) * size
-        wire = np.maximum(self.far.transfer.slope(size), per_byte) * size
+        wire = np.maximum(self.far.transfer.slope(size), per_byte * self.weight(size)) * size
         return np.asarray(np.where(hops > 0, start + wire + (hops - 1) * self.topology.hop_latency, 0.0))
 
     def _turns(self, ranks: Ints, size: ArrayLike, distance: ArrayLike, senders: ArrayLike) -> Array:

@@ -1,6 +1,6 @@
 """What each message of a set that is under way together costs on the network, by LogGPS.
 
-A message leaves its sender after ``o_s``, one every ``max(o_s, g)``; it arrives ``T(s) - o_s - o_r - s G`` and its
+A message leaves its sender after ``o_s``, one every ``max(o_s, g(0))``; it arrives ``T(s) - o_s - o_r - s G`` and its
 bytes later, and takes its receiver ``o_r``. From the eager limit on it leaves when the receiver has asked for it.
 Its bytes take ``s G``, or longer where messages share links (:mod:`ranksight.comm.topology.sharing`).
 Source: Ino, Fujimoto and Hagihara, "LogGPS", PPoPP 2001.
@@ -59,7 +59,8 @@ def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, 
         taken = zero if link.receive_overhead is None else link.receive_overhead(s)
         bytes_ = link.transfer.slope(s) * s
         start = np.maximum(link.transfer(s) - bytes_ - sent - taken, 0.0)
-        gap = zero if link.gap is None else np.maximum(link.gap(s) - link.gap.slope(s) * s, 0.0)
+        # What the gap has beyond that of an empty message is its bytes', which share the link.
+        gap = 0.0 if link.gap is None else float(link.gap(0.0))
         each[:, way] = sent, start, bytes_, taken, np.maximum(sent, gap)
         if link.eager_limit is not None:
             waits[way] = s >= link.eager_limit
@@ -82,6 +83,7 @@ def _shared(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, 
     if not len(size):
         return np.zeros(0)
     routes = _routes(fabric, here, there)
+    size = np.where(here != there, size * _weight(fabric, size), size)
     limit = ratio(size, alone, np.inf)
     if begin is None:
         return shared_seconds(routes, size, limit)
@@ -96,8 +98,23 @@ def _shared(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, 
         number[at] = np.arange(len(at))
         mine = number[routes.message] >= 0
         part = Routes(number[routes.message[mine]], routes.link[mine], routes.capacity)
-        found[at] = shared_seconds(part, size[at], limit[at])
+        found[at] = shared_seconds(part, size[at], limit[at], begin[at])
     return found
+
+
+def _weight(fabric: Fabric, size: Array) -> Array:
+    """Bytes on links for each byte of a message; see :meth:`ranksight.comm.costs.fabric.Fabric.weight`."""
+    if fabric.topology is not None:
+        return fabric.weight(size)
+    link = fabric.far
+    return np.maximum(link.part * ratio(link.occupied(size), size, 0.0) * _carried(link), 1.0)
+
+
+def _carried(link: NetworkParameters) -> float:
+    """Bytes a second of a node's adapter, as messages show it."""
+    stream = link.transfer if link.gap is None else link.gap
+    slope = link.contention * stream.beta[-1]
+    return link.node_bandwidth or (1.0 / slope if slope > 0 else 1e30)
 
 
 def _routes(fabric: Fabric, here: Ints, there: Ints) -> Routes:
@@ -105,10 +122,7 @@ def _routes(fabric: Fabric, here: Ints, there: Ints) -> Routes:
     nodes = int(max(here.max(), there.max())) + 1
     shape, link = fabric.topology, fabric.far
     if shape is None:
-        stream = link.transfer if link.gap is None else link.gap
-        slope = link.contention * stream.beta[-1]
-        carried = link.node_bandwidth or (1.0 / slope if slope > 0 else 1e30)
-        shape = Topology("fat tree", (nodes,), carried)
+        shape = Topology("fat tree", (nodes,), _carried(link))
     routes = shape.routes(here, there)
     memory = fabric.near.node_bandwidth if fabric.intra is not None else None
     if memory is None:

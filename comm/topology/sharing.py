@@ -13,6 +13,8 @@ from ranksight.core.arrays import Array, Ints
 
 MOST_ENDS = 24
 """Times at which messages end that are followed one by one; later ones keep their rate."""
+MOST_STARTS = 48
+"""Different times at which messages begin."""
 NEAR = 1e-9
 """Relative difference of times that are one."""
 
@@ -40,32 +42,42 @@ def fair_rates(routes: Routes, limit: Array) -> Array:
     return rate
 
 
-def shared_seconds(routes: Routes, volume: Array, limit: Array) -> Array:
-    """Seconds that each of the messages takes where all begin together, (e,).
+def shared_seconds(routes: Routes, volume: Array, limit: Array, begin: Array | None = None) -> Array:
+    """Seconds that each of the messages takes, (e,).
 
-    `volume` (e,): bytes. `limit` (e,): bytes a second of each alone.
+    `volume` (e,): bytes. `limit` (e,): bytes a second of each alone. `begin` (e,): when each begins; all together where
+    not given. Beginnings closer to each other than a part of them all count as one.
     """
     used, link = np.unique(routes.link, return_inverse=True)
     routes = Routes(routes.message, link.reshape(-1), routes.capacity[used])
-    left, now = np.asarray(volume, dtype=float).copy(), 0.0
-    seconds, open_ = np.zeros(len(left)), left > 0
-    for turn in range(MOST_ENDS):
-        if not open_.any():
+    left, now, last = np.asarray(volume, dtype=float).copy(), 0.0, MOST_ENDS
+    starts = np.zeros(len(left))
+    if begin is not None and len(left) and np.ptp(begin) > 0:
+        step = float(np.ptp(begin)) / MOST_STARTS
+        starts, last = np.floor((begin - begin.min()) / step) * step, 3 * MOST_STARTS
+    seconds, todo = np.zeros(len(left)), left > 0
+    for turn in range(last):
+        if not todo.any():
             break
-        at = np.flatnonzero(open_)
+        at = np.flatnonzero(todo & (starts <= now * (1 + NEAR)))
+        later = starts[todo & (starts > now * (1 + NEAR))]
+        if not len(at):
+            now = float(later.min())
+            continue
         number = np.full(len(left), -1)
         number[at] = np.arange(len(at))
-        mine = open_[routes.message]
+        mine = number[routes.message] >= 0
         part = Routes(number[routes.message[mine]], routes.link[mine], routes.capacity)
         rate = fair_rates(part, limit[at])
         lasts = left[at] / rate
-        step = float(lasts.min()) * (1 + NEAR) if turn < MOST_ENDS - 1 else np.inf
+        step = float(lasts.min()) * (1 + NEAR) if turn < last - 1 else np.inf
+        step = min(step, float(later.min()) - now) if len(later) else step
         ended = lasts <= step
-        seconds[at[ended]] = now + lasts[ended]
+        seconds[at[ended]] = now + lasts[ended] - starts[at[ended]]
         left[at] -= rate * min(step, float(lasts.max()))
-        open_[at[ended]] = False
+        todo[at[ended]] = False
         now += step
-    return seconds
+    return np.where(todo, volume / limit, seconds)
 
 
 def overlapping(begin: Array, seconds: Array) -> Ints:

@@ -196,8 +196,8 @@ def _over_links(
     A rank is done when the last of its bytes has come through, and its messages take that time in turn.
     """
     assert fabric.topology is not None
-    shape, volume = fabric.topology, size * count
-    alone = ratio(1.0, fabric.far.transfer.slope(size), np.inf)
+    shape, volume = fabric.topology, size * count * fabric.weight(size)
+    alone = ratio(fabric.weight(size), fabric.far.transfer.slope(size), np.inf)
     seconds = shared_seconds(shape.routes(here, there), volume, alone)
     last = np.zeros(int(source.max()) + 1)
     np.maximum.at(last, source, seconds)
