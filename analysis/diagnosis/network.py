@@ -112,7 +112,8 @@ class NetworkDiagnosis:
             "seconds_slowest": self.ends[1],
             "communication": self.communication,
             "waits": [
-                {"kernel": kernel, "cause": cause, "seconds": seconds} for (kernel, cause), seconds in self.waits.items()
+                {"kernel": kernel, "cause": cause, "seconds": seconds}
+                for (kernel, cause), seconds in self.waits.items()
             ],
             "longest_waiting_rank": self.longest,
             "critical_path": {
@@ -249,7 +250,9 @@ class _Network:
         if program.ranks * len(program.calls) * program.steps > MOST_TRIED:
             return ()
         named = {operation_name(call.operation) for call in program.calls if call.what == "collective"}
-        for name in sorted(named & set(OPERATIONS)):
+        # What many messages of one rank cost is not known without its overhead or gap.
+        known = self.fabric.far.gap is not None or self.fabric.far.send_overhead is not None
+        for name in sorted(named & set(OPERATIONS)) if known else ():
             tried = {}
             for way in algorithms_of(name):
                 if way != "hierarchical":

@@ -172,29 +172,34 @@ def _of_rank(rows: pd.DataFrame, codes: Ints, wanted: Mask, collective: Mask) ->
     begin, end = rows["begin"].to_numpy(dtype=float).tolist(), rows["end"].to_numpy(dtype=float).tolist()
     partners = rows["name"].astype(str) + rows["peer"].astype(str) + rows["tag"].astype(str)
     seen: set[str] = set()
-    last, mine = None, False
+    last, begun, gap, mine = (
+        -1,
+        -1,
+        0.0,
+        False,
+    )  # last call, first of its row, computed before it, and whether it counts
     token = codes.tolist()
     for n, (call, with_whom, transfer) in enumerate(
         zip(wanted.tolist(), partners.tolist(), rows["peer"].notna().tolist(), strict=True)
     ):
         if transfer:
-            if mine and with_whom in seen and of_call[last] == len(tokens) - 1 and first_of_run != last:
+            if mine and with_whom in seen and of_call[last] == len(tokens) - 1 and begun != last:
                 # The same partner again: the call that this belongs to begins the next row.
                 tokens.append(tokens[-1])
                 work.append(gap)
                 work[-2] -= gap
                 of_call[last] = len(tokens) - 1
-                first_of_run, seen = last, set()
+                begun, seen = last, set()
             seen.add(with_whom)
             continue
         mine = call
         if not call:
             continue
-        gap = 0.0 if last is None else max(begin[n] - end[last], 0.0)
+        gap = 0.0 if last < 0 else max(begin[n] - end[last], 0.0)
         if not tokens or tokens[-1] != token[n] or collective[token[n]]:
             tokens.append(token[n])
             work.append(0.0)
-            first_of_run, seen = n, set()
+            begun, seen = n, set()
         work[-1] += gap
         of_call[n] = len(tokens) - 1
         last = n
@@ -420,4 +425,3 @@ def _links(messages: Messages, ranks: int) -> dict[tuple[str, str, int], list[tu
             for code, turn in zip(links.codes(ranks).tolist(), links.round.tolist(), strict=True):
                 found[entry.kernel, entry.operation, code].append((number, at, turn if several else -1))
     return found
-

@@ -63,7 +63,9 @@ def schedule(messages: Messages, table: MessageTable, computing: Array) -> Sched
     """
     if not any(not row.reason for row in table.rows):
         reason = next((row.reason for row in table.rows if row.reason), "it holds none")
-        raise InsufficientError(f"no message of {table.ranks:,} ranks is known: {reason}", "trace more numbers of ranks")
+        raise InsufficientError(
+            f"no message of {table.ranks:,} ranks is known: {reason}", "trace more numbers of ranks"
+        )
     order = messages.order
     if order is None:
         return _assumed(table, computing)
@@ -184,7 +186,9 @@ class _Builder:
         ]
         if not rows:
             return
-        here = sum(1 for other in self.order.places if (other.kernel, other.operation) == (place.kernel, place.operation))
+        here = sum(
+            1 for other in self.order.places if (other.kernel, other.operation) == (place.kernel, place.operation)
+        )
         call, count = _collective(rows, self.table.ranks)
         self.steps.append(count / here)
         self.calls[n][0].append(call)

@@ -10,9 +10,9 @@ import pytest
 from ranksight.comm.costs.cost import cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.network import NetworkParameters, Piecewise
+from ranksight.comm.replay.machine import replay
 from ranksight.comm.replay.path import critical_path
 from ranksight.comm.replay.program import Call, Channel, Program
-from ranksight.comm.replay.machine import replay
 from ranksight.comm.replay.wires import slower
 from ranksight.comm.topology.shape import Topology
 from ranksight.core.errors import InputError
