@@ -266,8 +266,8 @@ def run(settings: Settings) -> str:
     return (
         f"Six programs of {STEPS} steps in SimGrid's SMPI, links of {BANDWIDTH / 1e9:g} GB/s and {LATENCY * 1e6:g} us, "
         f"one rank a node, traced on {', '.join(map(str, TRAINED))} ranks. Errors of the time outside computation, "
-        f"mean over ranks: replay {error.median():.1f} % in the median, {error.max():.1f} % at most; BF_comm times prices "
-        f"{table['prices %'].abs().median():.1f} and {table['prices %'].abs().max():.1f} % with topology, "
+        f"mean over ranks: replay {error.median():.1f} % in the median, {error.max():.1f} % at most; BF_comm times "
+        f"prices {table['prices %'].abs().median():.1f} and {table['prices %'].abs().max():.1f} % with topology, "
         f"{before.median():.1f} and {before.max():.1f} % without; all-to-all on taper 4: {tapered.max():.1f} % at most."
         f"\n\n{_table(rows)}\n\nTwice the latency, fat tree 2:1:\n\n{_table(latency)}\n\nWaiting time, mean over ranks:"
         f"\n\n{_table(waiting_times)}"

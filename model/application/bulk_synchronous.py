@@ -23,7 +23,7 @@ from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
-from ranksight.model.application.communication import Communication
+from ranksight.model.application.communication import Communication, Exchanged
 from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.application.imbalances import Imbalances
@@ -31,6 +31,7 @@ from ranksight.model.application.laws import Laws, methods
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
+from ranksight.model.application.replayed import mixed, replayed_seconds
 from ranksight.model.application.runs import Runs
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
@@ -271,6 +272,9 @@ class Application(Stored):
                 exchanged = None
             else:
                 timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
+        if exchanged is not None and self.communication is not None:
+            mean = np.nan_to_num(said.value[np.array(list(timed.values()), dtype=np.intp)]).sum(axis=0)
+            exchanged = self._with_waiting(exchanged, points, mean)
         messages = None if exchanged is None else exchanged.times
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
@@ -309,6 +313,14 @@ class Application(Stored):
             codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
             summed = replace(summed, status=codes[None], reason=reasons[None])
         return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
+
+    def _with_waiting(self, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
+        """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
+        sent = self.communication
+        if sent is None or sent.replayed is None or sent.messages is None or self.network is None:
+            return exchanged
+        beyond, _ = replayed_seconds(sent.messages, self.network, points, computing)
+        return mixed(sent.replayed, exchanged, beyond)
 
     def _busiest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array

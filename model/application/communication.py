@@ -30,6 +30,7 @@ from ranksight.core.units import whole
 from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
+from ranksight.model.application.replayed import Replay
 from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
@@ -169,6 +170,7 @@ class Communication(Stored):
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
     points: Array | None = None  # (n, m): configurations traced
+    replayed: Replay | None = None  # how much replay of the calls' order counts; None where it was not weighed
 
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.

@@ -172,12 +172,8 @@ def _of_rank(rows: pd.DataFrame, codes: Ints, wanted: Mask, collective: Mask) ->
     begin, end = rows["begin"].to_numpy(dtype=float).tolist(), rows["end"].to_numpy(dtype=float).tolist()
     partners = rows["name"].astype(str) + rows["peer"].astype(str) + rows["tag"].astype(str)
     seen: set[str] = set()
-    last, begun, gap, mine = (
-        -1,
-        -1,
-        0.0,
-        False,
-    )  # last call, first of its row, computed before it, and whether it counts
+    # The last call, the first of its row, what was computed before it, and whether it counts.
+    last, begun, gap, mine = -1, -1, 0.0, False
     token = codes.tolist()
     for n, (call, with_whom, transfer) in enumerate(
         zip(wanted.tolist(), partners.tolist(), rows["peer"].notna().tolist(), strict=True)

@@ -221,10 +221,9 @@ def _collective(rows: list[Row], ranks: int) -> tuple[Call, float]:
     name = operation_name(rows[0].operation)
     count, volume = (float(sum(getattr(row, part).sum() for row in rows)) for part in ("count", "bytes"))
     handed = volume / count if count > 0 else 0.0
-    if name in ("scatter", "scatterv"):  # the root hands over the blocks of all, the others theirs
-        bytes_ = handed * size / (2 * size - 1)
-    else:
-        bytes_ = float(block(name, size, handed))
+    # The root of a scatter hands over the blocks of all, the others theirs.
+    scatters = name in ("scatter", "scatterv")
+    bytes_ = handed * size / (2 * size - 1) if scatters else float(block(name, size, handed))
     groups = np.arange(ranks) // size
     return Call("collective", rows[0].kernel, rows[0].operation, groups=groups, size=bytes_), count / ranks
 
