@@ -13,14 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.comm.costs.cost import Choice
 from ranksight.comm.costs.fabric import Fabric
-from ranksight.comm.replay.deliver import Exchange
+from ranksight.comm.replay.deliver import Exchange, Sorted
 from ranksight.comm.replay.program import Call, Program
 from ranksight.comm.replay.rounds import Rounds
 from ranksight.comm.replay.wires import places_of, wires
-from ranksight.core.arrays import Array, Index, Ints
+from ranksight.core.arrays import Array, Index, Ints, Mask
 from ranksight.core.errors import InputError
 
 CAUSES = ("late sender", "late receiver", "collective")
@@ -38,9 +39,9 @@ class Replayed:
     waits: Mapping[tuple[str, str], Array]
     """Seconds (P,) that ranks wait, by kernel and one of :data:`CAUSES`."""
     after: Array = field(repr=False)  # (n, P): when each rank has made its n-th call
-    origin: Ints = field(repr=False)  # (n, P): rank whose call before decided that, and parts of the way from there
-    number: Ints = field(repr=False)  # (n, P): number of that call; the way begins when it is made
-    parts: Array = field(repr=False)  # (3, n, P), see :data:`ranksight.comm.replay.deliver.PARTS`
+    origin: NDArray[np.int32] = field(repr=False)  # (n, P): rank whose call before decided that
+    number: NDArray[np.int32] = field(repr=False)  # (n, P): number of that call; the way begins when it is made
+    parts: NDArray[np.float32] = field(repr=False)  # (3, n, P) of the way, :data:`.deliver.PARTS`
 
     @property
     def time(self) -> float:
@@ -171,7 +172,7 @@ class _Machine:
             waiting = held
         return Replayed(self.program, self.now, self.waits, self.after, self.origin, self.number, self.parts)
 
-    def _can(self, step: int, call: Call, who: Index) -> Array:
+    def _can(self, step: int, call: Call, who: Index) -> Mask:
         """Which ranks can make a call now."""
         if call.what in ("receive", "complete"):
             mine, there = self._needed(step, call)
@@ -187,7 +188,7 @@ class _Machine:
             return np.asarray(full[groups[who] + 1])
         return np.ones(len(who), dtype=bool)
 
-    def _needed(self, step: int, call: Call) -> tuple[object, Array]:
+    def _needed(self, step: int, call: Call) -> tuple[Sorted, Array]:
         """Messages that a call waits for by rank, and when each is sent or asked for; infinite where it is not yet."""
         one = self.channels[call.channel]
         if call.what == "receive":

@@ -9,7 +9,7 @@ import numpy as np
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.costs.cost import Choice, algorithm_of, cost
 from ranksight.comm.costs.fabric import Fabric
-from ranksight.comm.replay.collectives import rounds_of
+from ranksight.comm.replay.collectives import Round, rounds_of
 from ranksight.comm.replay.deliver import Exchange
 from ranksight.comm.replay.program import Call
 from ranksight.comm.replay.wires import slower, wires
@@ -39,7 +39,7 @@ class Rounds:
         sizes = {len(one) for one in self.members}
         self.exchanges: list[tuple[Exchange, Array]] = []
         self.fixed: dict[int, tuple[float, float]] = {}
-        made: dict[int, list[object]] = {}
+        made: dict[int, list[tuple[Ints, Round]]] = {}
         for p in sorted(sizes - {1}):
             kind = algorithm_of(name, p, call.size, fabric, choice)
             found = rounds_of(name, kind, p, call.size)
@@ -53,10 +53,10 @@ class Rounds:
                 made.setdefault(at, []).extend((one, each) for one in ways)
         for at in sorted(made):
             pairs = made[at]
-            source = np.concatenate([one[each.source] for one, each in pairs])  # type: ignore[misc]
-            target = np.concatenate([one[each.target] for one, each in pairs])  # type: ignore[misc]
-            size = np.concatenate([each.size for _, each in pairs])  # type: ignore[misc]
-            combined = np.concatenate([np.full(len(each.size), each.combined) for _, each in pairs])  # type: ignore[misc]
+            source = np.concatenate([one[each.source] for one, each in pairs])
+            target = np.concatenate([one[each.target] for one, each in pairs])
+            size = np.concatenate([each.size for _, each in pairs])
+            combined = np.concatenate([np.full(len(each.size), each.combined) for _, each in pairs])
             made_of = Exchange(wires(fabric, source, target, size, nodes))
             self.exchanges.append((made_of, fabric.reduction * size * combined))
 

@@ -99,7 +99,7 @@ def _shared(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, 
         mine = number[routes.message] >= 0
         part = Routes(number[routes.message[mine]], routes.link[mine], routes.capacity)
         found[at] = shared_seconds(part, size[at], limit[at], begin[at])
-    return found
+    return np.asarray(found)
 
 
 def _weight(fabric: Fabric, size: Array) -> Array:

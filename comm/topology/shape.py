@@ -141,9 +141,9 @@ class Topology:
 
     @cached_property
     def _taper(self) -> tuple[float, ...]:
-        pick = {"fast": lambda low, high: low, "slow": lambda low, high: high}
-        middle = lambda low, high: math.sqrt(low * high)  # noqa: E731
-        return tuple(pick.get(self.end, middle)(*ends) for ends in self._tapers)
+        if self.end == "middle":
+            return tuple(math.sqrt(low * high) for low, high in self._tapers)
+        return tuple(ends[self.end == "slow"] for ends in self._tapers)
 
     @property
     def _minimal(self) -> bool:
@@ -152,10 +152,12 @@ class Topology:
     def hops(self, source: Ints, target: Ints) -> Ints:
         """Switches that a message passes beyond those between neighbours, (e,)."""
         if self.kind == "fat tree":
-            return 2 * sum(((source // n != target // n) for n in self.extents[:-1]), np.zeros(len(source), np.int64))
+            levels = [source // n != target // n for n in self.extents[:-1]]
+            return np.asarray(2 * np.sum([np.zeros(len(source), dtype=np.int64), *levels], axis=0), dtype=np.int64)
         if self.kind == "dragonfly":
             a, r, _ = self.extents
-            return (source // a != target // a) + 2 * (source // (a * r) != target // (a * r)).astype(np.int64)
+            apart, between = source // a != target // a, source // (a * r) != target // (a * r)
+            return np.asarray(apart + 2 * between.astype(np.int64))
         steps = sum((np.abs(way) for way in self._torus(source, target)), np.zeros(len(source), np.int64))
         return np.maximum(steps - 1, 0)
 

@@ -380,8 +380,8 @@ class Application(Stored):
                     "the model knows no network between nodes: its topology changes nothing",
                     "fit it with --platform FILE whose [network.inter] is described, from runs that traced messages",
                 )
-            network = self.network.shaped(topology)
-            shaped = replace(self, network=network, communication=self.communication.on(network))
+            other = self.network.shaped(topology)
+            shaped = replace(self, network=other, communication=self.communication.on(other))
             return shaped.placed(placement, ranks_per_node, distribution)
         if distribution is not None and (self.network is None or "inter" not in self.network.table):
             raise InputError(

@@ -30,7 +30,6 @@ from ranksight.core.units import whole
 from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
-from ranksight.model.application.replayed import Replay
 from ranksight.model.application.thresholds import Call, Key, calls, crossed
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.table import MessageTable, typical_row
@@ -159,6 +158,17 @@ class Exchanged:
         where = [dict(zip(parameters, map(whole, point), strict=True)) for point in points.tolist()]
         rows = zip(where, *(column.tolist() for column in columns), self.methods, self.meanings, strict=True)
         return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
+
+
+@dataclass(frozen=True)
+class Replay(Stored):
+    """How much replay counts against BF_comm times prices (:mod:`ranksight.model.application.replayed`)."""
+
+    weight: float  # from 0, not at all, to 1, alone
+    error: float  # of replay at held-out runs, root mean square of logarithms
+
+    def _fits(self) -> bool:
+        return 0 <= self.weight <= 1 and self.error >= 0
 
 
 @dataclass(frozen=True)

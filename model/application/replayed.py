@@ -1,17 +1,16 @@
 """Replay as a law of the communication time: what ranks take for messages, and wait, in the order of their calls.
 
-    T_comm = T(1-w) BF_comm sum of prices  and  T(w) replay, weighted in logarithms,    w = e_p^2 / (e_p^2 + e_r^2)
+    ln T_comm = (1 - w) ln (BF_comm sum of prices) + w ln T_replay,    w = e_p^2 / (e_p^2 + e_r^2)
 
 with e_p and e_r the errors (root mean square of logarithms) that each law has at runs that are predicted from those
-with fewer ranks, and at one more by chance. The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest rank computes longer than
-the mean is T_imbalance in the program's time, and does not count as communication again.
+with fewer ranks, and at one more by chance. The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
+rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,14 +19,11 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, log_ratio
 from ranksight.core.errors import RanksightError
 from ranksight.model.application.comm_blocking import Taken
+from ranksight.model.application.communication import Communication, Exchanged, Replay
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
-from ranksight.model.plaindata import Stored
 from ranksight.model.uncertainty.forecast import Forecast
-
-if TYPE_CHECKING:
-    from ranksight.model.application.communication import Communication, Exchanged
 
 FEWEST = 2
 """Numbers of ranks that a run is predicted from."""
@@ -35,17 +31,6 @@ CHANCE = 0.1
 """Error of one more run, the same for both laws: few runs do not decide which law holds further on."""
 MOST_MESSAGES = 1 << 26
 """Ranks times ranks times calls of a step up to which a program is replayed for a prediction."""
-
-
-@dataclass(frozen=True)
-class Replay(Stored):
-    """How much replay counts beside the prices."""
-
-    weight: float  # w
-    error: float  # of replay at held-out runs, root mean square of logarithms
-
-    def _fits(self) -> bool:
-        return 0 <= self.weight <= 1 and self.error >= 0
 
 
 def replayed_seconds(messages: Messages, network: Network, points: Array, computing: Array) -> Array:
@@ -69,7 +54,7 @@ def replayed_seconds(messages: Messages, network: Network, points: Array, comput
             found[:, k] = ran.time * made.times - each.max(), ran.communication.mean() * made.times
         except RanksightError:
             continue  # a table that is not predicted there, or an order that does not hold
-    return np.maximum(found, 0.0)
+    return np.asarray(np.maximum(found, 0.0))
 
 
 def weigh_replay(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,8 +94,8 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     volumes = fit_volumes(experiment.parameters, points, values, collected.names, collected.steps, **settings)
     trained = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
     measured = tuple(sorted(set(counts.values())))
-    messages = Messages(tuple(entries), volumes, grid, measured, trained, stated)
-    return replace(messages, order=fit_order(experiment, messages))
+    order = fit_order(experiment, entries)
+    return Messages(tuple(entries), volumes, grid, measured, trained, stated, order)
 
 
 def _patterns(one: Observed, runs: list[Traced]) -> list[tuple[Observed, tuple[Explanation, ...]]]:

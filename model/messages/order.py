@@ -10,7 +10,7 @@ that it holds at every number of ranks.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,12 +20,11 @@ from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model.messages.entry import Entry
 from ranksight.model.plaindata import Row, Stored, reading
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ranksight.model.messages.message_model import Messages
 
 COLUMNS = ("rank", "kernel", "operation", "comm_size", "begin", "end", "bytes", "peer", "tag")
 RECEIVING = ("recv", "irecv", "mrecv", "imrecv", "sendrecv_recv", "sendrecv_replace_recv", "isendrecv_recv")
@@ -104,20 +103,20 @@ class _Rank:
     of_call: Ints  # (calls,): place in `tokens` of each call kept, -1 for others
 
 
-def fit_order(experiment: Experiment, messages: Messages) -> Order | None:
+def fit_order(experiment: Experiment, entries: Sequence[Entry]) -> Order | None:
     """The order of calls of the traced run with most ranks; None where no events are kept, or no step repeats."""
     runs = [run for run in experiment.runs if set(COLUMNS) <= set(experiment.columns(run, "events"))]
     for run in sorted(runs, key=lambda run: -run.configuration.get("ranks", 0)):
         table = experiment.table(run, "events", COLUMNS)
         if table is None or not len(table) or run.configuration.get("ranks", 1) < 2:
             continue
-        found = _order(table, run, messages)
+        found = _order(table, run, entries)
         if found is not None:
             return found
     return None
 
 
-def _order(table: pd.DataFrame, run: Run, messages: Messages) -> Order | None:
+def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order | None:
     ranks = int(run.configuration["ranks"])
     rows = table.sort_values("rank", kind="stable").reset_index(drop=True)
     rows = rows[(rows["rank"] >= 0) & (rows["rank"] < ranks)].reset_index(drop=True)
@@ -129,7 +128,7 @@ def _order(table: pd.DataFrame, run: Run, messages: Messages) -> Order | None:
     collective = np.array([operation_name(str(name).split("\0")[1]) in OPERATIONS for name in names])
     each = {}
     for rank, at in rows.groupby("rank").indices.items():
-        each[int(rank)] = _of_rank(rows.iloc[at], codes[at], (is_call & moving)[at], collective)
+        each[int(str(rank))] = _of_rank(rows.iloc[at], codes[at], (is_call & moving)[at], collective)
     if len(each) < ranks:
         return None
     templates = _templates(each, ranks)
@@ -145,11 +144,11 @@ def _order(table: pd.DataFrame, run: Run, messages: Messages) -> Order | None:
     work = _work(each, within, kind_of, templates)
     shares = {kind: _shares([work[rank] for rank in each if kind_of[rank] == kind]) for kind in templates}
     listed = []
-    for number, (kind, at) in enumerate(places):
-        kernel, operation, size = str(names[templates[kind].block[at]]).split("\0")
-        shared = [shares[other][n] for (other, n), where in position.items() if where == number]
+    for number, (kind, place) in enumerate(places):
+        kernel, operation, size = str(names[templates[kind].block[place]]).split("\0")
+        shared = [shares[other][n] for (other, n), there in position.items() if there == number]
         listed.append(Place(kernel, operation, int(size), kind, float(np.mean(shared))))
-    sent = _sent(rows, is_call, each, within, kind_of, position, messages, ranks)
+    sent = _sent(rows, is_call, each, within, kind_of, position, entries, ranks)
     sums = np.array([np.nansum(work[rank]) for rank in range(ranks)])
     uneven = ratio(sums, sums.mean(), 1.0, where=np.full(ranks, sums.mean() > 0))
     return Order(tuple(listed), tuple(sent), steps, ranks, uneven, _jitter(each, within, steps))
@@ -298,9 +297,8 @@ def _merged(
                 position[kind, at] = len(places)
                 places.append((kind, at))
         if shared:
-            for one in shared:
-                position[one] = len(places)
-            places.append(next(one for one in shared if one[0] == "all"))
+            position |= dict.fromkeys(shared, len(places))
+            places.append(next(place for place in shared if place[0] == "all"))
     return places, position
 
 
@@ -361,12 +359,13 @@ def _sent(
     within: Mapping[int, tuple[Ints, Ints]],
     kinds: Mapping[int, str],
     position: Mapping[tuple[str, int], int],
-    messages: Messages,
+    entries: Sequence[Entry],
     ranks: int,
 ) -> list[Sent]:
     """Which call sends and which receives the messages of each rule: those that most of its links have."""
     rank_of = rows["rank"].to_numpy()
-    first = {int(rank): int(at[0]) for rank, at in rows.groupby("rank").indices.items()}
+    numbers, begins = np.unique(rank_of, return_index=True)  # rows are in the order of ranks
+    first = dict(zip(numbers.tolist(), begins.tolist(), strict=True))
     call = np.maximum.accumulate(np.where(is_call, np.arange(len(rows)), 0))
     token = np.array([each[int(r)].of_call[c - first[int(r)]] for r, c in zip(rank_of, call, strict=True)])
 
@@ -385,7 +384,7 @@ def _sent(
         if side >= 0:
             pair = (r, int(peer[n])) if side == 0 else (int(peer[n]), r)
             ends[(*pair, int(tag[n]), int(size[n]))][side].append((*found(r, int(token[n])), kernel[n], operation[n]))
-    links = _links(messages, ranks)
+    links = _links(entries, ranks)
     votes: dict[tuple[tuple[int, int, int], str, str], Counter[tuple[int, int, int]]] = defaultdict(Counter)
     counts: Counter[tuple[tuple[int, int, int], tuple[int, int, int], int]] = Counter()
     for (source, target, tagged, _), (out, into) in ends.items():
@@ -393,7 +392,7 @@ def _sent(
             if place < 0 or there < 0:
                 continue
             for rule in links.get((kern, op, source * ranks + target), ()):
-                of = messages.entries[rule[0]].tags
+                of = entries[rule[0]].tags
                 if not of or tagged in of:
                     way = (place, there, max(later - step, 0))
                     votes[rule, kinds[source], kinds[target]][way] += 1
@@ -409,10 +408,10 @@ def _sent(
     return listed
 
 
-def _links(messages: Messages, ranks: int) -> dict[tuple[str, str, int], list[tuple[int, int, int]]]:
+def _links(entries: Sequence[Entry], ranks: int) -> dict[tuple[str, str, int], list[tuple[int, int, int]]]:
     """Rules (entry, rule, round) that a link of a kernel's operation follows."""
     found: dict[tuple[str, str, int], list[tuple[int, int, int]]] = defaultdict(list)
-    for number, entry in enumerate(messages.entries):
+    for number, entry in enumerate(entries):
         if entry.kind != "links":
             continue
         for at, rule in enumerate(entry.explanations[0].rules):

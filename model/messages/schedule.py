@@ -9,7 +9,7 @@ import numpy as np
 from ranksight.comm.costs.collective import OPERATIONS, block, operation_name
 from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
 from ranksight.comm.replay.program import Call, Channel, Program
-from ranksight.core.arrays import Array, Ints, ratio
+from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.errors import InsufficientError
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.order import COMPLETING, Order, Place, Sent
@@ -105,7 +105,7 @@ class _Builder:
             calls += [call for part in self.calls[n] for call in part]
         return Schedule(Program(self.table.ranks, tuple(calls), tuple(self.channels), steps), whole / steps, False)
 
-    def _has(self, n: int, place: Place) -> Array:
+    def _has(self, n: int, place: Place) -> Mask:
         if self.names[n] in OPERATIONS:
             return np.ones(self.table.ranks, dtype=bool)
         return self.order.members(place.of, self.table.ranks)
@@ -212,7 +212,7 @@ def _linked(rows: list[Row]) -> _Links:
         np.bincount(back.reshape(-1), weights=np.concatenate(parts), minlength=len(each))
         for parts in ([row.link_count for row in rows], [row.link_bytes for row in rows])
     )
-    return _Links(each, count, ratio(volume, count, 0.0))
+    return _Links(each, np.asarray(count, dtype=float), ratio(volume, count, 0.0))
 
 
 def _collective(rows: list[Row], ranks: int) -> tuple[Call, float]:
@@ -246,7 +246,7 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
                 apart = source != target
                 channels.append(Channel(source[apart], target[apart], links.size[apart]))
                 calls += [
-                    Call(what, kernel, key, len(channels) - 1)  # type: ignore[arg-type]
+                    Call(what, kernel, key, len(channels) - 1)
                     for what in ("post", "send", "receive", "complete")
                 ]
             elif name in OPERATIONS:

@@ -173,7 +173,8 @@ def model(tmp_path_factory):
 def test_latency_imbalance_and_algorithms_have_a_price(model):
     found = diagnose_network(model[0], np.array([64.0]))
     assert 0.99e-6 <= found.latency <= STEPS * 3.1e-6  # at most an exchange, and a sum there and back
-    assert 0.01 * found.time / (STEPS * 3.1e-6) <= found.tolerance / 1e-6 <= 0.01 * found.time / 0.99e-6
+    # Time grows ever steeper with latency: no more is tolerated than its first slope says.
+    assert 0.5e-6 < found.tolerance <= 0.01 * found.time * 1e-6 / found.latency * 1.01
     assert found.balanced < found.time
     assert sum(found.waits.values()) > 0.03 * found.time
     assert found.ends[0] <= found.time <= found.ends[1]
