@@ -46,6 +46,7 @@ BENCHMARKS = (
     "distant",
     "planning",
     "simulator",
+    "network",
     "known_laws",
     "further_laws",
     "communication",

@@ -19,12 +19,13 @@ from ranksight.core.registry import Registry
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.comm_blocking import STATED, fit_blocking
+from ranksight.model.application.comm_blocking import STATED, Taken, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fit_application import fit_application, in_words
 from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
+from ranksight.model.application.replayed import weigh_replay
 from ranksight.model.application.runs import Runs
 from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
@@ -365,8 +366,20 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
     remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
     ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
     node = 0.0 if network is None else network.node
-    blocking = fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways, node)
-    return replace(sent, blocking=blocking), remark
+    took = taken(found, waiting, cost)
+    blocking = fit_blocking(model.parameters, took, cost, ways, node)
+    learned = replace(sent, blocking=blocking)
+    if network is not None and blocking is not None:
+
+        def priced(part: Taken) -> Communication:
+            """The law of prices by some of the runs."""
+            there = sent.by_kind(part.points, network)
+            return replace(sent, blocking=fit_blocking(model.parameters, part, there, ways, node))
+
+        uneven = np.array([waiting[tuple(point)] for point in took.points.tolist()])
+        mean = np.array([computed[tuple(point)] for point in took.points.tolist()]) - uneven
+        learned = replace(learned, replayed=weigh_replay(sent, network, took, priced, mean, uneven))
+    return learned, remark
 
 
 def _others(model: Model, series: Series) -> Others | None:

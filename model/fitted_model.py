@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+    from ranksight.comm.topology.shape import Topology
     from ranksight.core.experiment import Experiment
 
 
@@ -378,7 +379,11 @@ class Model:
         return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
 
     def placed(
-        self, placement: str | None = None, ranks_per_node: int | None = None, distribution: str | None = None
+        self,
+        placement: str | None = None,
+        ranks_per_node: int | None = None,
+        distribution: str | None = None,
+        topology: Topology | None = None,
     ) -> Model:
         """The same model with ranks placed in another way than they were measured.
 
@@ -390,10 +395,12 @@ class Model:
             ``compact`` or ``scattered`` (:class:`ranksight.model.sharing.domains.Domains`).
         distribution : str, optional
             ``block`` or ``cyclic``: how ranks are dealt out to nodes (:class:`ranksight.comm.costs.fabric.Fabric`).
+        topology : Topology, optional
+            Shape of the network between nodes; :func:`ranksight.comm.topology.described.load` reads one.
         """
-        if placement is None and ranks_per_node is None and distribution is None:
+        if placement is None and ranks_per_node is None and distribution is None and topology is None:
             return self
-        equation = self.equation.placed(placement, ranks_per_node, distribution)
+        equation = self.equation.placed(placement, ranks_per_node, distribution, topology)
         extras = {**self.extras, "application": equation.to_dict()}
         return replace(self, extras=extras)
 

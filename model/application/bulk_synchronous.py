@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from ranksight.comm.topology.shape import Topology
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
@@ -22,12 +23,13 @@ from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
-from ranksight.model.application.communication import Communication
+from ranksight.model.application.communication import Communication, Exchanged
 from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
+from ranksight.model.application.replayed import mixed, replayed_seconds
 from ranksight.model.application.runs import Runs
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.asked import Asked
@@ -260,6 +262,9 @@ class Application(Stored):
                 exchanged = None
             else:
                 timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
+        if exchanged is not None and self.communication is not None:
+            mean = np.nan_to_num(said.value[np.array(list(timed.values()), dtype=np.intp)]).sum(axis=0)
+            exchanged = self._with_waiting(exchanged, points, mean)
         messages = None if exchanged is None else exchanged.times
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
@@ -298,6 +303,14 @@ class Application(Stored):
             codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
             summed = replace(summed, status=codes[None], reason=reasons[None])
         return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
+
+    def _with_waiting(self, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
+        """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
+        sent = self.communication
+        if sent is None or sent.replayed is None or sent.messages is None or self.network is None:
+            return exchanged
+        beyond, _ = replayed_seconds(sent.messages, self.network, points, computing)
+        return mixed(sent.replayed, exchanged, beyond)
 
     def _busiest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
@@ -343,8 +356,23 @@ class Application(Stored):
                 each[name][mine] = seconds if name == "communication" else 0.0
         return each
 
-    def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
-        """The same application with ranks placed in another way."""
+    def placed(
+        self,
+        placement: str | None,
+        ranks_per_node: int | None,
+        distribution: str | None = None,
+        topology: Topology | None = None,
+    ) -> Application:
+        """The same application with ranks placed in another way, or on a network of another shape."""
+        if topology is not None:
+            if self.network is None or self.communication is None or "inter" not in self.network.table:
+                raise InputError(
+                    "the model knows no network between nodes: its topology changes nothing",
+                    "fit it with --platform FILE whose [network.inter] is described, from runs that traced messages",
+                )
+            other = self.network.shaped(topology)
+            shaped = replace(self, network=other, communication=self.communication.on(other))
+            return shaped.placed(placement, ranks_per_node, distribution)
         if distribution is not None and (self.network is None or "inter" not in self.network.table):
             raise InputError(
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
