@@ -85,14 +85,19 @@ class Simulation:
             steps.append(Step(before_program(launch, folder, command)))
         return steps
 
-    def one_run(self, launch: Launch, folder: Path, library: Path | None, variables: str) -> Step:
-        """One run for all sizes of the last level; see :mod:`ranksight.counters.collectors.cache_sizes`."""
+    def one_run(
+        self, launch: Launch, folder: Path, library: Path | None, variables: str, enough: tuple[Path, ...] = ()
+    ) -> Step:
+        """One run for all sizes of the last level; see :mod:`ranksight.counters.collectors.cache_sizes`.
+
+        `enough`: files that end it.
+        """
         preload = f'LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"' if library else ""
         names = '--out-file="$place/sizes.$rank.$$.%p" --log-file="$place/sizes-log.$rank.$$.%p"'
         start = "--instr-atstart=no " if library else ""
         options = f"{start}--caches={':'.join(cache_sizes.sizes(self.caches()))}"
         tool = f'env VALGRIND_LIB="$0/valgrind" {variables} {preload} valgrind -q --tool={cache_sizes.TOOL}'
-        return Step(before_program(launch, folder, f"{tool} {options} {names}"))
+        return Step(before_program(launch, folder, f"{tool} {options} {names}"), enough=enough)
 
 
 def files_of(folder: Path, launch: Launch, level: str) -> dict[int, Path]:

@@ -20,7 +20,7 @@ from when the library was loaded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,9 +34,16 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
 from ranksight.counters.attribution import Attributed, attribute
 from ranksight.counters.callgrind_profile import read
-from ranksight.counters.collectors import cache_sizes
-from ranksight.counters.collectors._counting import Simulation, build, by_level, files_of, uses_shared_mpi
-from ranksight.counters.collectors._ranks import refuse_script
+from ranksight.counters.collectors import cache_sizes, sampling
+from ranksight.counters.collectors._counting import (
+    Simulation,
+    build,
+    by_level,
+    files_of,
+    is_python,
+    uses_shared_mpi,
+)
+from ranksight.counters.collectors._ranks import before_program, refuse_script
 from ranksight.counters.refine import split, wanted
 
 _DIFFERENT = 1e-3
@@ -47,10 +54,12 @@ _PROFILE = re.compile(r"(?:l2|l3|sizes)(?:\.\d+){3}")
 class Callgrind(Simulation):
     """Simulated counters per kernel and rank; see the module.
 
-    `refine`: kernels to be split into loops; see :mod:`ranksight.counters.refine`.
+    `refine`: kernels to be split into loops; see :mod:`ranksight.counters.refine`. `sample`: occurrences to simulate of
+    what repeats, after the first (:mod:`ranksight.counters.signature`); 0: as few as stand for all; None: every one.
     """
 
     refine: tuple[str, ...] = ()
+    sample: int | None = None
     text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (10 to 90 times slower)"
     deterministic: bool = True
     default: bool = True
@@ -59,7 +68,11 @@ class Callgrind(Simulation):
         """The same with some kernels split into their loops."""
         return replace(self, refine=tuple(kernels))
 
-    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
+    def sampled(self, counted: int | None) -> Callgrind:
+        """The same with `counted` occurrences of what repeats, as `sample` states them."""
+        return replace(self, sample=counted)
+
+    def steps(self, launch: Launch, folder: Path) -> Iterable[Step]:
         """One run for all cache sizes, or one with the second-level cache as last level and one with the third."""
         refuse_script(launch)
         library = build(folder) if uses_shared_mpi(launch.program) else None
@@ -67,8 +80,33 @@ class Callgrind(Simulation):
         options += " --dump-instr=yes --collect-jumps=yes" if self.refine else ""
         variables = "" if launch.launcher else "RANKSIGHT_FROM_START=1"
         if not self.refine and cache_sizes.sizes(self.caches()) and cache_sizes.install(folder):
-            return [self.one_run(launch, folder, library, variables)]
+            if library is None or self.sample is None or is_python(launch.program):
+                return [self.one_run(launch, folder, library, variables)]
+            return self._of_part(launch, folder, library, variables, self.sample)
         return self.two_runs(launch, folder, options, library, variables, " --simulate-wb=yes")
+
+    def _of_part(self, launch: Launch, folder: Path, library: Path, variables: str, counted: int) -> Iterator[Step]:
+        """A native run; then one that ends when its signature is simulated, or one in full where there is none."""
+        (folder / "calls.h").write_text(f"#define CALLS(X) {sampling.numbered()}\n", encoding="ascii")
+        if build(folder, "signature.c") is None:
+            library = build(folder) or library
+            plans = sampling.Plans(reason="the library that counts MPI calls cannot be built")
+        else:
+            preload = (
+                f'env RANKSIGHT_CALLS="$0/calls.$rank" LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"'
+            )
+            yield Step(before_program(launch, folder, preload))
+            plans = sampling.plan(launch, folder, counted)
+        if plans.signatures:
+            enough = tuple(sampling.marks(launch, folder, "done"))
+            yield self.one_run(launch, folder, library, f'{variables} RANKSIGHT_PLAN="$0/plan.$rank"', enough)
+            if not all(file.exists() for file in enough):
+                plans = sampling.Plans(reason="the calls of the simulated run were others than those of the native one")
+                for file in folder.glob("sizes*"):
+                    file.unlink()
+        sampling.write_record(folder, plans)
+        if not plans.signatures:
+            yield self.one_run(launch, folder, library, variables)
 
     def _attributed(self, path: Path) -> Attributed:
         if not self.refine:
@@ -129,6 +167,8 @@ class Callgrind(Simulation):
         if unlike[1] > _DIFFERENT:
             notes.append(f"{unlike[0]} does not repeat: the two runs differ by {unlike[1]:.2g} in its instructions")
         notes.extend(level.note for level in levels if level.note)
+        signature, more, warnings = sampling.read_record(folder)
+        notes.extend(more)
         metrics = [name for name in counters.columns if name not in ("kernel", "rank")]
         return Reading(
             configuration=dict(launch.configuration),
@@ -136,9 +176,11 @@ class Callgrind(Simulation):
             tables={leftout.TABLE: left_out}
             | places.tables_of(begun)
             | ({"refined": parents} if self.refine else {})
-            | ({cache_sizes.TABLE: pd.concat(every, ignore_index=True)} if every else {}),
+            | ({cache_sizes.TABLE: pd.concat(every, ignore_index=True)} if every else {})
+            | ({} if signature is None else {sampling.TABLE: signature}),
             provenance=dict.fromkeys(metrics, self.simulated),
             notes=tuple(notes),
+            warnings=warnings,
             source=tuple(sorted(file.name for file in folder.iterdir() if _PROFILE.fullmatch(file.name))),
         )
 
