@@ -79,9 +79,9 @@ def run(
     with ours, output.open("wb") as sink:
         with theirs:
             words = (sys.executable, "-I", "-S", __file__, os.path.abspath(record), job, str(len(enough)))
-            words += (*map(os.path.abspath, enough), *command)
+            line = (*words, *map(os.path.abspath, enough), *command)
             process = subprocess.Popen(
-                words,
+                line,
                 stdin=theirs.fileno(),
                 stdout=sink,
                 stderr=subprocess.STDOUT,

@@ -186,7 +186,7 @@ def seconds_of(took: Sequence[tuple[Run, float]], ahead: Sequence[Run], availabl
     doubt = np.diag([1e-6, *np.full(len(collectors), 1e-3), *np.ones(len(names))]) * _SCATTER**2
     known = design[: len(took)]
     found = np.linalg.solve(known.T @ known + doubt, known.T @ (seconds - share[: len(took)]))
-    return np.exp(design[len(took) :] @ found + share[len(took) :]).tolist()
+    return list(map(float, np.exp(design[len(took) :] @ found + share[len(took) :])))
 
 
 def _without(runs: Sequence[Run], done: Run) -> list[Run]:
