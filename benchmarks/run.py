@@ -43,6 +43,7 @@ BENCHMARKS = (
     "traces",
     "collectors",
     "tracer_overhead",
+    "measuring",
     "distant",
     "planning",
     "simulator",
