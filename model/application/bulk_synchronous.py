@@ -299,7 +299,7 @@ class Application(Stored):
             self.communication.judge(messages, total, summed.status[0], summed.reason[0])
         others = None
         if self.others is not None:
-            others = self.others.at(points, total, said.level)
+            others = self.others.at(points, ranks, total, said.level)
             (more,), (least,), (most,) = others.value, others.lower, others.upper
             total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}
@@ -373,7 +373,9 @@ class Application(Stored):
         cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
         counted = None if self.counted is None else self.counted.placed(placement, ranks_per_node)
         node = None if self.node is None else self.node.placed(ranks_per_node)
+        others = None if self.others is None else self.others.placed(placement, ranks_per_node)
         moved = replace(self, sharing=sharing, cached=cached, cache=cache, network=network, counted=counted, node=node)
+        moved = replace(moved, others=others)
         return replace(moved, runs=None)
 
     def _fits(self) -> bool:
