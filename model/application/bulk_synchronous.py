@@ -299,7 +299,7 @@ class Application(Stored):
             self.communication.judge(messages, total, summed.status[0], summed.reason[0])
         others = None
         if self.others is not None:
-            others = self.others.at(points, ranks, total, said.level)
+            others = self.others.at(points, total, said.level, ranks)
             (more,), (least,), (most,) = others.value, others.lower, others.upper
             total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}

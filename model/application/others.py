@@ -127,9 +127,10 @@ class Others(Stored):
     jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
     domains: Domains | None = None  # how ranks fill nodes, where that is known
 
-    def at(self, points: Array, ranks: Array, total: Array, level: float) -> Forecast:
-        """T_others at `points` (k, m) with `ranks` (k,), one row, where everything else takes `total` (k,)."""
-        places = _places(points, _nodes(self.domains, ranks), total)
+    def at(self, points: Array, total: Array, level: float, ranks: Array | None = None) -> Forecast:
+        """T_others at `points` (k, m), one row, where everything else takes `total` (k,) and `ranks` (k,) fill nodes;
+        those of one node where they are not given."""
+        places = _places(points, _nodes(self.domains, np.ones(len(points)) if ranks is None else ranks), total)
         if self.doubtful is not None:
             return self.doubtful.at(places[:, : self.doubtful.points.shape[1]], level)
         if self.times is None:
