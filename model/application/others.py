@@ -20,11 +20,11 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
-from ranksight.model.application.waiting import RUNNING
 from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
 from ranksight.model.search.terms import Factor, Hypotheses
+from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.domains import Domains

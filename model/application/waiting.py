@@ -20,14 +20,14 @@ from ranksight.core.arrays import Array
 from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, View
+from ranksight.core.metrics import metric
 from ranksight.core.units import in_full
 from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE
+from ranksight.model.series.computation import RUNNING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RUNNING = "(running)"
-"""Kernel of the time in which the program's cores run."""
 HALTED = "time_halted"
 
 
@@ -95,9 +95,13 @@ class Parted(View):
         held = self._experiment.arrays(run)
         if held is None or not {"time", HALTED} <= set(held.values):
             return held
-        count = len(held)
-        running = _running(held.values["time"], held.values[HALTED])
-        own = {"time": np.full(count, running), HALTED: np.full(count, np.nan)}
-        values = {name: np.concatenate([column, own.get(name, column)]) for name, column in held.values.items()}
+        count, nothing = len(held), np.full(len(held), np.nan)
+        running = np.full(count, _running(held.values["time"], held.values[HALTED]))
+        values = {}
+        for name, column in held.values.items():
+            # What adds up over kernels is of those alone, and the waiting of the program.
+            of_whole = name in ("time", HALTED) or not metric(name).additive
+            of_kernel = nothing if name == HALTED else running if name == "time" else column
+            values[name] = np.concatenate([column if of_whole else nothing, of_kernel])
         code = np.repeat(np.array([0, 1], dtype=np.intp), count)
         return Columns((WHOLE, RUNNING), code, np.tile(held.rank, 2), values)
