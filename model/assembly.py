@@ -15,6 +15,7 @@ from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
+from ranksight.core.mpi import communicates
 from ranksight.core.registry import Registry
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
@@ -379,7 +380,9 @@ def _others(model: Model, series: Series, domains: Domains | None) -> Others | N
         return None
     broken = model.breakdown(series.points)
     parts = broken.parts
-    messages = parts["communication"]
+    # A kernel that is MPI's has the time of messages itself.
+    apart_from_kernels = not any(communicates(kernel) for kernel, name in keys if name == "time")
+    messages = parts["communication"] if apart_from_kernels else np.zeros(len(series.points))
     kernels = sum((seconds for name, seconds in parts.items() if name not in ("communication", "imbalance", "others")))
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = np.nan_to_num(1 + parts["imbalance"] / kernels, nan=1.0)
