@@ -41,7 +41,7 @@ CANCELLING = 2.0
 larger than their sum cancel, and what they leave is an accident of the points."""
 RARE_TERM = -2.0
 """Logarithm of the odds, 1, of what messages and the start of a program rarely do with the ranks: a message to each of
-them, or shares that get smaller, where a tree is usual, and at the start one rank after the other."""
+them, or shares that get smaller, where a tree is usual, and at the start a tree, where one after the other is."""
 ANOTHER_REGIME = -3.0
 """Logarithm of the odds, 1, that the first value is of another regime: one series in twenty."""
 FORMS_WORTH = 20.0

@@ -31,16 +31,12 @@ from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
 
-LAUNCH: Mapping[Factor, float] = {
-    (1.0, 0.0, 0.0): 0.0,
-    (0.0, 1.0, 0.0): 0.0,
-    (0.5, 0.0, 0.0): RARE_TERM,
-    (-1.0, 0.0, 0.0): RARE_TERM,
-}
-"""How start and end of a program go with the ranks: one after the other, as a tree, between both, or in shares."""
-OVER_NODES: Mapping[Factor, float] = {(1.0, 0.0, 0.0): 0.0, (0.0, 1.0, 0.0): RARE_TERM, (0.5, 0.0, 0.0): RARE_TERM}
-"""The same of cores that wait: processes start one node after the other. MPI's start takes six times as long on 4,608
-nodes of Summit as on 1,024 (SCREAM), halted time over 1 to 16 nodes grows in proportion to them (SPEChpc)."""
+LAUNCH: Mapping[Factor, float] = {(1.0, 0.0, 0.0): 0.0, (0.0, 1.0, 0.0): RARE_TERM, (0.5, 0.0, 0.0): RARE_TERM}
+"""How start and end of a program go with the ranks: one after the other, rarely as a tree or between both. MPI's start
+takes six times as long on 4,608 nodes of Summit as on 1,024 (SCREAM), halted time over 1 to 16 nodes grows in
+proportion to them (SPEChpc)."""
+SHARED: Factor = (-1.0, 0.0, 0.0)
+"""What ranks have shares of, which is as rare; of cores that wait the share of everything else is known."""
 NODES, REST = "(nodes)", "(rest)"
 """Further coordinates of T_others: the nodes that the ranks use, and the time of everything else, of which the system
 takes a share."""
@@ -289,8 +285,8 @@ def _hypotheses(names: tuple[str, ...], points: Array, waiting: bool, nodes: Arr
     launched, growing = "ranks", "ranks" in varied
     if waiting and nodes is not None:
         launched, growing = NODES, len(np.unique(nodes)) > 1
-    starts = (OVER_NODES if waiting else LAUNCH).items() if growing else ()
-    launch = {term(over, {launched: factor}): odds for factor, odds in starts}
+    starts = dict(LAUNCH) if waiting else {**LAUNCH, SHARED: RARE_TERM}
+    launch = {term(over, {launched: factor}): odds for factor, odds in starts.items() if growing}
     files = {term(over, {name: factor}): 0.0 for name in names if name in varied - {"ranks"} for factor in FILES}
     shared = {term(over, {REST: (1.0, 0.0, 0.0)}): -RARE_TERM} if waiting else {}
     return forms(over, launch, files, shared)
