@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from ranksight.model.assembly import fit
 
 TITLE = "More ranks than were run, over nodes and inside of them"
 TIMES = ("kernel", "rank", "time")
-KNOWN = (("counters", True), ("times", True), ("times", False))
+KNOWN = (("counters", True), ("counters", False), ("times", True), ("times", False))
 """What a method is given: what was measured, and whether the node is described."""
 LEAST_NOISE = 0.01
 """Scatter of single runs that residuals of few runs may hide."""
@@ -52,7 +51,13 @@ class Split:
 NODE = 104
 SMALL, TINY, ICE = (f"spechpc_{name}" for name in ("small_sapphirerapids", "likwid_sapphirerapids", "likwid_icelake"))
 SPLITS = (
-    Split("1..4 nodes -> 8, 12, 16", SMALL, "sapphirerapids-8470", lambda r: r <= 4 * NODE, lambda r: r // NODE in (8, 12, 16)),
+    Split(
+        "1..4 nodes -> 8, 12, 16",
+        SMALL,
+        "sapphirerapids-8470",
+        lambda r: r <= 4 * NODE,
+        lambda r: r // NODE in (8, 12, 16),
+    ),
     Split("13 -> 104 ranks", TINY, "sapphirerapids-8470", lambda r: r <= 13, lambda r: r > 13),
     Split("18 -> 72 ranks", ICE, "icelake-8360y", lambda r: r <= 18, lambda r: r > 18),
 )
@@ -132,57 +137,63 @@ def _pairs(task: Task) -> list[tuple[Array, Array]]:
 
 
 def row(name: str, given: list[tuple[Task, Answer]]) -> list[object]:
-    """Errors at the last targets one by one, over all, and what the intervals are worth."""
+    """A row of :data:`HEAD`."""
     error = np.concatenate([a.value / t.measured - 1 for t, a in given])
-    sure = ~np.concatenate([a.flagged for _, a in given])
-    inside = np.concatenate([(a.lower <= t.measured) & (t.measured <= a.upper) for t, a in given])
-    width = np.concatenate([a.upper / a.lower for _, a in given])
-    last = np.array([abs(a.value[-1] / t.measured[-1] - 1) for t, a in given])
-    score = np.mean([interval_score(t, a) for t, a in given])
-    intervals = [100 * inside[sure].mean(), np.median(width[sure]), score] if np.isfinite(width).any() and sure.any() else [np.nan] * 3
     size = np.where(np.isfinite(error), np.abs(error), np.inf)
-    return [
-        name,
-        100 * sure.mean(),
-        100 * np.median(size),
-        100 * size.max(),
-        100 * np.median(last),
-        100 * np.mean(error[np.isfinite(error)] > 0),
-        *intervals,
-    ]
+    last = np.array([abs(a.value[-1] / t.measured[-1] - 1) for t, a in given])
+    sure = ~np.concatenate([a.flagged for _, a in given])
+    shown: list[object] = [name, 100 * sure.mean(), 100 * np.median(size), 100 * size.max(), 100 * np.median(last)]
+    shown.append(100 * float((error[np.isfinite(error)] > 0).mean()))
+    width = np.concatenate([a.upper / a.lower for _, a in given])
+    if not (np.isfinite(width) & sure).any():
+        return [*shown, *[float("nan")] * 3]
+    inside = np.concatenate([(a.lower <= t.measured) & (t.measured <= a.upper) for t, a in given])
+    score = float(np.mean([interval_score(t, a) for t, a in given]))
+    return [*shown, 100 * inside[sure].mean(), np.median(width[sure]), score]
 
 
-HEAD = ("", "answered, %", "median error, %", "largest", "median at the farthest", "too high, %", "inside, %", "width", "interval score")
+HEAD = ("", "answered, %", "median error, %", "largest, %", "median at the farthest, %", "too high, %", "inside, %",
+        "width", "interval score")  # fmt: skip
+"""Columns of a table: errors are of all targets, *inside* and *width* (ratio of interval ends) of those answered."""
 
 
-def table(data: Path, split: Split, each: bool = False) -> str:
-    """The table of a split; with `each` the answers one by one follow."""
+def each_target(task: Task, given: Answer) -> str:
+    """Errors in percent at the targets one after the other, in italics outside of the interval."""
+    inside = (given.lower <= task.measured) & (task.measured <= given.upper)
+    errors = 100 * (given.value / task.measured - 1)
+    return ", ".join(f"{e:+.0f}" if yes else f"*{e:+.0f}*" for e, yes in zip(errors, inside, strict=True))
+
+
+def table(data: Path, split: Split) -> str:
+    """The tables of a split: its errors, and over nodes those of each program."""
     held = list(tasks(data, split))
-    rows, lines = [], []
+    rows, programs = [], [[task.name] for task, _ in held]
     for metrics, described in KNOWN:
-        given = [(t, answer(t, runs, split, metrics == "counters", described)) for t, runs in held]
-        name = metrics + (", platform" if described else "")
-        rows.append(row(f"ranksight, {name}", given))
-        for k in range(3 if "nodes" in split.name else 0):
-            at = [100 * (a.value[k] / t.measured[k] - 1) for t, a in given]
-            lines.append(f"{name}, {given[0][0].targets[k, 0]:g} ranks: " + ", ".join(f"{t.name} {e:+.0f}" for (t, _), e in zip(given, at, strict=True)) + f"; median size {np.median(np.abs(at)):.0f} %")
-        if each:
-            lines += [
-                f"    {t.name} {x:g}: {m:.4g} predicted {v:.4g} [{lo:.4g}, {hi:.4g}] {100 * (v / m - 1):+.1f} % {why}"
-                for t, a in given
-                for x, m, v, lo, hi, why in zip(t.targets[:, 0], t.measured, a.value, a.lower, a.upper, a.reasons, strict=True)
-            ]
+        given = [(task, answer(task, runs, split, metrics == "counters", described)) for task, runs in held]
+        rows.append(row(f"ranksight, {metrics}" + (", platform" if described else ""), given))
+        for line, pair in zip(programs, given, strict=True):
+            line.append(each_target(*pair))
     methods: tuple[Method, ...] = (Power(), LastPower(), Ideal(), Last())
     for method in methods:
-        given = [(t, a) for (t, _), a in zip(held, method.answer([t for t, _ in held]), strict=True)]
+        given = [(task, a) for (task, _), a in zip(held, method.answer([t for t, _ in held]), strict=True)]
         if isinstance(method, Power):
-            given = [(t, with_residuals(t, a)) for t, a in given]
+            given = [(task, with_residuals(task, a)) for task, a in given]
         rows.append(row(method.name, given))
-    return f"### {split.name}\n\n" + markdown(HEAD, rows) + "\n\n" + "\n".join(f"{line}  " for line in lines)
+    shown = f"### {split.name}\n\n" + markdown(HEAD, rows)
+    if split.folder != SMALL:
+        return shown
+    heads = [metrics + (", platform" if described else "") for metrics, described in KNOWN]
+    return f"{shown}\n\nErrors in % one by one, in italics outside of the interval:\n\n" + markdown(
+        ["program", *heads], programs
+    )
 
 
 def run(settings: Settings) -> str:
     """The tables."""
     if not settings.data.is_dir():
         raise Skipped("the folder of real measurements, ../shared/data, is not next to this repository")
-    return "\n\n".join(table(settings.data, split) for split in SPLITS)
+    return (
+        "Programs of SPEChpc 2021, counted as a whole by LIKWID, one run at each rank count; asked for is the time of "
+        "the slowest rank. `a x^b + c` has the interval of its residuals at the runs.\n\n"
+        + "\n\n".join(table(settings.data, split) for split in SPLITS)
+    )

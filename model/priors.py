@@ -245,9 +245,9 @@ OTHERS_NEGLIGIBLE = 0.005
 """Share of the program's time, 1, up to which what is outside of kernels is the error of timers and of adding means
 over ranks."""
 WAITING_SCATTER = 0.25
-"""Standard deviation of the logarithm of the time in which a program's cores are halted, 1, from job to job: 90 % of the
-runs of six programs of SPEChpc tiny on Ice Lake about a share of the running time and a constant (0.27). Repetitions
-inside one job show less."""
+"""Standard deviation of the logarithm of the time in which a program's cores are halted, 1, from job to job: 90 % of
+the runs of six programs of SPEChpc tiny on Ice Lake about a share of the running time and a constant (0.27).
+Repetitions inside one job show less."""
 DIVIDED_SLOPE = 0.1
 """Fall of ln y per e-fold of ranks, 1, from which on a time shows divided work: sharing and waiting only lengthen
 times, and what is constant per rank falls by scatter or a small part alone."""

@@ -101,7 +101,8 @@ def test_more_ranks_on_a_node_start_on_fewer_nodes(tmp_path: Path) -> None:
     at = np.array([[16.0 * NODE]])
     dense = model.placed(ranks_per_node=2 * NODE).breakdown(at).others
     usual = model.breakdown(at).others
-    assert dense is not None and usual is not None
+    assert dense is not None
+    assert usual is not None
     assert dense.value[0, 0] < 0.75 * usual.value[0, 0]
 
 
