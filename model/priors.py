@@ -96,6 +96,18 @@ BEYOND_LEVEL = 1.0
 RATE_SLOPE = 0.3
 """Standard deviation of the power with which a rate follows a coordinate, 1; blocking factors of the programs in Ding
 et al. 2018, figure 8, fall with powers up to 0.9, CPI without stalls with powers below 0.1."""
+RATE_LEVELS = 0.5
+"""Probability that a rate which changes steadily levels off, 1, and does not follow a power law: both are as likely
+before the data."""
+RATE_KNEE = 2.0
+"""E-folds from the centre of the change at which such a rate levels off, 1: what lies between two constants in
+proportion to a part x / (x + x0) has a logarithm that changes as tanh(u / 2)."""
+RATE_CENTRES = (-3.0, -1.5, 0.0, 1.5, 3.0)
+"""Centres of the change from that of the runs, in e-folds: closer together than the knee, from runs that show the end of
+a change to runs that show its beginning."""
+RATE_SHAPE = 0.03
+"""Standard deviation of the logarithm of such a rate about that shape, 1, as a smooth change: constants far apart turn
+elsewhere than tanh does."""
 RATE_SCALES = (0.005, 0.03, 0.15, 0.7)
 """Standard deviations of the logarithm of a rate about its power law, 1: from repeatable to a change of regime."""
 RATE_LENGTHS = ((True, 6.0), (False, 2.0))
