@@ -102,9 +102,9 @@ before the data."""
 RATE_KNEE = 2.0
 """E-folds from the centre of the change at which such a rate levels off, 1: what lies between two constants in
 proportion to a part x / (x + x0) has a logarithm that changes as tanh(u / 2)."""
-RATE_CENTRES = (-3.0, -1.5, 0.0, 1.5, 3.0)
-"""Centres of the change from that of the runs, in e-folds: closer together than the knee, from runs that show the end of
-a change to runs that show its beginning."""
+RATE_CENTRES = (-2.0, -1.0, 0.0, 1.0, 2.0)
+"""Centres of the change from that of the runs, in e-folds: closer together than the knee, from runs that show the end
+of a change to runs that show its beginning."""
 RATE_SHAPE = 0.03
 """Standard deviation of the logarithm of such a rate about that shape, 1, as a smooth change: constants far apart turn
 elsewhere than tanh does."""

@@ -7,10 +7,11 @@ per rank, of the occupancy of a memory domain, or others),
 
 with a flat prior of a, and R the Matern correlation of smoothness 1/2 or 3/2 (Rasmussen and Williams, "Gaussian
 Processes for Machine Learning", 2006, sections 2.2, 2.7 and 5.4). h is u where the rate follows a power law, or levels
-off to both sides, k tanh((u - c) / k), as the logarithm of a rate between two constants does. s_b, h, s, q, the length of R and which coordinates act
-at all are hypotheses of a grid. Each kernel weights them by their marginal likelihood; how common each is among the
-kernels of the program is learned from all of them (empirical Bayes). A rate that follows a power law exactly keeps its
-slope with a narrow interval. An erratic one keeps its last value, with an interval as wide as its past changes.
+off to both sides, k tanh((u - c) / k), as the logarithm of a rate between two constants does. s_b, h, s, q, the length
+of R and which coordinates act at all are hypotheses of a grid. Each kernel weights them by their marginal likelihood;
+how common each is among the kernels of the program is learned from all of them (empirical Bayes). A rate that follows a
+power law exactly keeps its slope with a narrow interval. An erratic one keeps its last value, with an interval as wide
+as its past changes.
 """
 
 from __future__ import annotations
