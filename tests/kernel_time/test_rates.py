@@ -81,9 +81,9 @@ def test_plain_data_and_back() -> None:
 
 
 @pytest.mark.parametrize("height", [-0.5, 1.5])
-@pytest.mark.parametrize("middle", [8.5, 9.5])
+@pytest.mark.parametrize("middle", [10.5, 11.5])
 def test_a_rate_between_two_constants_levels_off(height: float, middle: float) -> None:
-    """Work per rank falls by 48 in the runs and by 16 beyond them; a power law alone goes on."""
+    """Work per rank falls by 48 in the runs, amid which the rate changes, and by 16 beyond; a power law goes on."""
 
     def rate(u: np.ndarray) -> np.ndarray:
         return np.log(0.3 * (1 + height / (1 + np.exp(u - middle))))
@@ -97,7 +97,7 @@ def test_a_rate_between_two_constants_levels_off(height: float, middle: float) -
     mean, deviation = (part[0, 0] for part in every.at(far))
     other = without.at(far)[0][0, 0]
     expected = float(rate(far)[0, 0])
-    assert abs(mean - expected) < 0.6 * abs(other - expected)
+    assert abs(mean - expected) < 0.75 * abs(other - expected)
     assert abs(mean - expected) < 2 * deviation
 
 
