@@ -28,6 +28,7 @@ BENCHMARKS = (
     "resource_model",
     "shrinkage",
     "synthetic_nodes",
+    "beyond_nodes",
     "choices",
     "prevalence",
     "ablation",

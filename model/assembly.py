@@ -15,6 +15,7 @@ from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
+from ranksight.core.mpi import communicates
 from ranksight.core.registry import Registry
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
@@ -27,6 +28,7 @@ from ranksight.model.application.measured import apart, calls, configurations, c
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
 from ranksight.model.application.replayed import weigh_replay
 from ranksight.model.application.runs import Runs
+from ranksight.model.application.waiting import parted
 from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
@@ -232,7 +234,7 @@ def assemble(
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     counting = Clock.of(clock, platform, experiment)
     settings.setdefault("grid", dimensions_of(experiment))
-    experiment = experiment if counting is None else Timed(experiment, counting)
+    experiment = parted(experiment) if counting is None else Timed(experiment, counting)
     kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
     changing = turnover(experiment)
     holding = any(run.inclusive("time") for run in experiment.runs)  # sums of timers that hold each other mean nothing
@@ -275,7 +277,7 @@ def assemble(
         **{name: OBSERVERS[name](experiment, series, platform, machine) for name in OBSERVERS},
     }
     model = replace(model, extras={**model.extras, **{name: value for name, value in extras.items() if value}})
-    return _completed(model, functions, application, experiment, sampled), series
+    return _completed(model, functions, application, experiment, sampled, domains), series
 
 
 def _series(
@@ -302,7 +304,12 @@ def _series(
 
 
 def _completed(
-    model: Model, functions: Functions, application: Application, experiment: Experiment, sampled: Sampled
+    model: Model,
+    functions: Functions,
+    application: Application,
+    experiment: Experiment,
+    sampled: Sampled,
+    domains: Domains | None,
 ) -> Model:
     """The model with those parts of its equation that are learned from what the others predict."""
     scale, run_to_run = _scale(model, sampled)
@@ -321,7 +328,7 @@ def _completed(
     if communication is not None:
         application = replace(application, communication=communication)
         model = _with(model, application, remark)
-    others = _others(model, sampled.series)
+    others = _others(model, sampled.series, domains)
     return model if others is None else _with(model, replace(application, others=others))
 
 
@@ -382,18 +389,20 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
     return learned, remark
 
 
-def _others(model: Model, series: Series) -> Others | None:
+def _others(model: Model, series: Series, domains: Domains | None) -> Others | None:
     """What the program takes outside of its kernels and messages, where its own time was measured."""
     keys = set(series.keys)
     if (WHOLE, "time") not in keys or sum(name == "time" for _, name in keys) < 2:
         return None
     broken = model.breakdown(series.points)
     parts = broken.parts
-    messages = parts["communication"]
+    # A kernel that is MPI's has the time of messages itself.
+    apart_from_kernels = not any(communicates(kernel) for kernel, name in keys if name == "time")
+    messages = parts["communication"] if apart_from_kernels else np.zeros(len(series.points))
     kernels = sum((seconds for name, seconds in parts.items() if name not in ("communication", "imbalance", "others")))
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = np.nan_to_num(1 + parts["imbalance"] / kernels, nan=1.0)
-    return fit_others(series, factor, np.nan_to_num(messages))
+    return fit_others(series, factor, np.nan_to_num(messages), domains)
 
 
 def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:

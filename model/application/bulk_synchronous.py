@@ -39,7 +39,7 @@ from ranksight.model.laws.stacking import PRIOR, Weights
 from ranksight.model.laws.together import Laws, methods
 from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS, Resources
-from ranksight.model.series.computation import cores
+from ranksight.model.series.computation import PROGRAM, cores
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Sharing
@@ -139,7 +139,7 @@ class Application(Stored):
         mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
         if self.sharing is not None and self.communication is None:
             exchange = self.laws.by(MESSAGES)
-            sending = {WHOLE, *(() if exchange is None else exchange.kernels)}
+            sending = {*PROGRAM, *(() if exchange is None else exchange.kernels)}
             at = [place for place, kernel in enumerate(timed) if kernel in sending]
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
         if self.node is not None:
@@ -294,7 +294,7 @@ class Application(Stored):
             self.communication.judge(messages, total, summed.status[0], summed.reason[0])
         others = None
         if self.others is not None:
-            others = self.others.at(points, total, said.level)
+            others = self.others.at(points, total, said.level, ranks)
             (more,), (least,), (most,) = others.value, others.lower, others.upper
             total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}
@@ -388,7 +388,8 @@ class Application(Stored):
         cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
         node = None if self.node is None else self.node.placed(ranks_per_node)
         laws = self.laws.placed(placement, ranks_per_node)
-        return replace(self, laws=laws, cache=cache, network=network, node=node, runs=None)
+        others = None if self.others is None else self.others.placed(placement, ranks_per_node)
+        return replace(self, laws=laws, cache=cache, network=network, node=node, others=others, runs=None)
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf
