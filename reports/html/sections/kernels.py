@@ -46,7 +46,7 @@ def build(context: Context) -> dict[str, Any] | None:
                 "share": row["share"],
                 "growth": growth,
                 "growth_text": f"{growth:.3g} ×" if np.isfinite(growth) else "–",
-                "scales": _growth(scaling.get(kernel), found.strong),
+                "scales": _growth(scaling[kernel], found.strong) if kernel in scaling else "–",
                 "verdict": row["verdict"],
                 "level": row["level"] if row["verdict"] in HELD_UP else "",
                 "chance": row["chance"],
@@ -68,10 +68,8 @@ def build(context: Context) -> dict[str, Any] | None:
     }
 
 
-def _growth(row: dict[Any, Any] | None, strong: bool) -> str:
+def _growth(row: dict[Any, Any], strong: bool) -> str:
     """How a kernel's time grows with the ranks."""
-    if row is None:
-        return "–"
     if row["verdict"] == "scales":
         return "still falls" if strong else "at most log(ranks)"
     where = f" from {row['at']:,.0f}" if row["at"] == row["at"] and row["verdict"] in ("grows", "saturates") else ""

@@ -26,10 +26,11 @@
     const table = document.getElementById(id);
     const text = document.querySelector(`[data-filter="${id}"]`), choice = document.querySelector(`[data-filter-column="${id}"]`);
     const wanted = text ? text.value.trim().toLowerCase() : "";
+    const column = choice ? [...table.tHead.rows[0].cells].findIndex((head) => head.dataset.name === choice.dataset.column) : -1;
     let seen = 0;
     for (const row of table.tBodies[0].rows) {
       const name = row.cells[0].querySelector("[title]")?.title ?? row.cells[0].textContent;
-      const other = !choice?.value || (row.cells[Number(choice.dataset.column)].dataset.key ?? row.cells[Number(choice.dataset.column)].textContent.trim()) === choice.value;
+      const other = !choice?.value || (row.cells[column].dataset.key ?? row.cells[column].textContent.trim()) === choice.value;
       row.hidden = !(other && name.toLowerCase().includes(wanted));
       seen += row.hidden ? 0 : 1;
     }
