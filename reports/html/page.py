@@ -22,8 +22,8 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import dark_rules
 from ranksight.reports.html.sections import SECTIONS, Section
 
-STYLES = ("page.css", "tables.css", "figures.css", "kernels.css")
-SCRIPTS = ("theme.js", "take.js", "tables.js", "hover.js", "numbers.js", "kernels.js")
+STYLES = ("page.css", "ask.css", "tables.css", "figures.css", "kernels.css")
+SCRIPTS = ("theme.js", "tabs.js", "take.js", "tables.js", "hover.js", "numbers.js", "ask.js", "kernels.js")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Part:
 
     id: str
     title: str
+    tab: str = ""  # without one, all parts of a page are shown at once
 
 
 def render(context: Context, title: str | None = None) -> str:

@@ -82,7 +82,7 @@ def page(text: str) -> Page:
 
 def test_every_section_is_there_and_the_navigation_leads_to_it(page: Page) -> None:
     sections = [attributes["id"] for attributes in page.all("section")]
-    expected = ["front", "breakdown", "efficiency", "ranking", "kernels", "pages", "communication", "unpredicted"]
+    expected = ["front", "ask", "breakdown", "efficiency", "ranking", "kernels", "pages", "communication", "unpredicted"]
     assert sections == [*expected, "evidence"]
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -120,7 +120,7 @@ def test_the_policy_allows_just_the_pages_own_style_and_script(page: Page) -> No
 def test_hostile_names_are_text_everywhere(page: Page, text: str) -> None:
     assert "<script>alert" not in text
     assert "alert(1)" in text
-    assert len(page.all("script")) == 3
+    assert len(page.all("script")) == 4
     said = "".join(page.texts)
     assert HOSTILE in said
     assert "known <program>" in said
@@ -144,7 +144,8 @@ def unzipped(body: str) -> str:
 
 
 def test_embedded_data_is_read_back(page: Page) -> None:
-    (figures,) = (json.loads(body) for body in page.bodies["script"] if body.startswith("{"))
+    grid, figures = (json.loads(body) for body in page.bodies["script"] if body.startswith("{"))
+    assert [axis["name"] for axis in grid["axes"]] == ["ranks", "size"]
     (series,) = (json.loads(unzipped(body)) for body in page.bodies["script"] if unzipped(body))
     assert set(figures) >= {"prediction", "breakdown", "ranking"}
     assert figures["prediction"]["heads"][-1] == "256 ranks"

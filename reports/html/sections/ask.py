@@ -1,0 +1,149 @@
+"""The prediction at any configuration: a grid of the model that the page's script interpolates, or asks live."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import numpy as np
+
+from ranksight.analysis.planning.cost import HOUR
+from ranksight.core.arrays import Array, Index
+from ranksight.reports.grid import Answers, Grid
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.encoding import pack
+from ranksight.reports.html.writing import whole
+from ranksight.reports.palette import NAMES, PARTS
+from ranksight.reports.sweep import RANKS, place
+
+MOST_NUMBERS = 60_000  # times of kernels that the grid of a page holds
+MOST_KERNELS = 60
+MARKED = 0.01
+"""Relative difference between interpolation and model from which an answer is marked as interpolated."""
+FAR = 9.99  # what is written for a larger one
+
+
+def build(context: Context) -> dict[str, Any] | None:
+    """What the template needs; None where nothing can be asked for."""
+    grid = context.grid
+    if grid is None:
+        return None
+    sweep, model = context.sweep, context.model
+    kernels = _largest(grid)
+    data = {
+        "axes": [_axis(context, grid, name) for name in grid.axes],
+        "held": ", ".join(place(name, value) for name, value in grid.held.items()),
+        "level": sweep.level,
+        "along": sweep.along,
+        "threshold": context.threshold,
+        "marked": MARKED,
+        "parts": [[NAMES[name], PARTS[name][1:].lower()] for name in NAMES],
+        "kernels": [[whole(grid.names[at]), context.numbers.get(grid.names[at], -1)] for at in kernels.tolist()],
+        **_reasons(grid.answers.reason),
+        **table(context, grid.answers, kernels),
+        "command": _command(context, grid),
+        "live": context.live,
+    }
+    return {
+        "data": data,
+        "fields": [
+            {"name": name, "most": float(values[-1]), "least": float(values[0]), "at": sweep.target[name]}
+            for name, values in grid.axes.items()
+        ],
+        "held": data["held"],
+        "map": len(grid.axes) > 1,
+        "parameters": model.parameters,
+        "assumed": assumed(context),
+    }
+
+
+def table(context: Context, answers: Answers, kernels: Index) -> dict[str, Any]:
+    """Rows of numbers (packed) of answers: times, what they cost, parts of the time and kernels."""
+    hours, efficiency = _hours(context, answers), _efficiency(context, answers)
+    charges = {} if context.charges is None else context.charges(answers.points, answers.time)
+    rows = [answers.time, answers.low, answers.high, hours, efficiency, *charges.values()]
+    rows += [answers.parts[name] for name in NAMES]
+    packed = pack(np.concatenate([np.array(rows), answers.kernels[kernels]]))
+    return {"charges": list(charges), "codes": packed.codes, "scale": packed.scale}
+
+
+def _hours(context: Context, answers: Answers) -> Array:
+    """Core-hours of one run; those of the nodes or cores where the model has no ranks are not known."""
+    if RANKS not in context.model.parameters:
+        return np.full(len(answers.time), np.nan)
+    if context.cost is None:
+        return answers.time * answers.points[:, context.model.parameters.index(RANKS)] / HOUR
+    return context.cost.of(answers.points, 1).core_hours
+
+
+def _efficiency(context: Context, answers: Answers) -> Array:
+    """Ideal over predicted time at each configuration, against the fewest ranks measured at the other parameters."""
+    against, sweep, model = context.ideal, context.sweep, context.model
+    if against is None:
+        return np.full(len(answers.time), np.nan)
+    at = model.parameters.index(sweep.along)
+    first = answers.points.copy()
+    first[:, at] = sweep.values[against.reference]
+    there, where = np.unique(first, axis=0, return_inverse=True)
+    reference = model.whole_time(*model.ask(there, sweep.level)).value[0][where.ravel()]
+    ratio = first[:, at] / answers.points[:, at] if against.kind == "strong" else 1.0
+    with np.errstate(all="ignore"):
+        return np.asarray(ratio * reference / answers.time)
+
+
+def _axis(context: Context, grid: Grid, name: str) -> dict[str, Any]:
+    column = context.model.training[:, context.model.parameters.index(name)]
+    return {
+        "name": name,
+        "values": grid.axes[name].tolist(),
+        "missed": np.round(np.minimum(grid.missed[name], FAR), 4).tolist(),
+        "trained": [float(column.min()), float(column.max())],
+        "target": context.sweep.target[name],
+        "whole": bool((grid.axes[name] % 1 == 0).all()),
+    }
+
+
+def _reasons(reasons: tuple[str, ...]) -> dict[str, Any]:
+    """Each reason once, and for each configuration which of them; 0 is none."""
+    each = list(dict.fromkeys(("", *reasons)))
+    return {"reasons": each, "reason": [each.index(text) for text in reasons]}
+
+
+def _largest(grid: Grid) -> Index:
+    """The kernels whose times the page holds, the largest first."""
+    room = min(MOST_KERNELS, MOST_NUMBERS // len(grid.answers.time))
+    share = np.nan_to_num(grid.answers.kernels / grid.answers.time)
+    return np.argsort(-share.max(axis=1, initial=0.0), kind="stable")[:room]
+
+
+def _command(context: Context, grid: Grid) -> str:
+    """The line that asks the model itself, without the values of the grid's parameters."""
+    file = "MODEL" if context.model_file is None else shlex.quote(whole(str(context.model_file)))
+    tied = set(context.model.parameters) - set(grid.axes) - set(grid.held)
+    target = {**grid.held, **{name: context.sweep.target[name] for name in tied}}
+    return " ".join([f"ranksight predict {file}", *(f"--{name} {value:g}" for name, value in target.items())])
+
+
+def assumed(context: Context) -> list[str]:
+    """The network that messages are priced on, and how collectives are done on it, in sentences."""
+    network, found = context.model.equation.network, context.sweep.diagnosis
+    if network is None or found is None or context.model.equation.communication is None:
+        return []
+    levels = {"intra": "within a node", "inter": "between nodes"}
+    described = [
+        f"{words} {whole(str(network.table[level].get('source') or 'as described'))}"
+        for level, words in levels.items()
+        if level in network.table
+    ]
+    if network.ranks_per_node < 1 << 20:
+        described.append(f"{network.ranks_per_node:,} ranks on a node")
+    lines = [f"Network: {'; '.join(described)}."]
+    ways: dict[str, list[str]] = {}
+    for row in found.algorithms().to_dict("records"):
+        names = ways.setdefault(str(row["operation"]), [])
+        if row["algorithm"] not in names:
+            names.append(str(row["algorithm"]))
+    if ways:
+        each = ", ".join(f"{operation} by {' or '.join(names)}" for operation, names in ways.items())
+        lines.append(f"Collectives at {context.sweep.places()[-1]}: {each.replace('_', ' ')}.")
+    return lines
