@@ -45,7 +45,8 @@ def format_alike(values: Iterable[float], unit: str) -> tuple[str, list[str]]:
     """The unit of the largest of `values`, and all of them in it: ``format_alike([0.002, 5e-6], "s")`` is
     ``("ms", ["2.00", "0.005"])``.
 
-    Three digits of the largest and thousandths at least; smaller ones are ``<0.001``. Those that are not finite are dashes.
+    Three digits of the largest and thousandths at least; smaller ones are ``<0.001``. Those that are not
+    finite are dashes.
     """
     numbers = list(values)
     most = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)

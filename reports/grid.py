@@ -79,7 +79,8 @@ def answers_at(model: Model, points: Array, level: float) -> Answers:
     total = model.whole_time(said, broken)
     ok = (total.status[0] == OK) & np.isfinite(total.value[0])
     evidence = gather(model, points, level, (said, broken))
-    parts = {name: each.sum(axis=0) for name, each in zip(CAUSES, seconds_of(evidence, causes_of(evidence)), strict=True)}
+    seconds = seconds_of(evidence, causes_of(evidence)).sum(axis=1)
+    parts = dict(zip(CAUSES, seconds, strict=True))
     return Answers(
         points,
         total.value[0],
@@ -191,8 +192,11 @@ def _taken(a: Answers, rows: Index) -> Answers:
 def _axes(sweep: Sweep) -> list[str]:
     """Parameters of the grid: the sweep's, and the one of the others with most values; those that follow are none."""
     model, tied = sweep.model, following(sweep.model, sweep.along)
-    count = {name: len(np.unique(model.training[:, at])) for at, name in enumerate(model.parameters) if name not in tied}
-    positive = {name for at, name in enumerate(model.parameters) if (model.training[:, at] > 0).all()}
+    columns = {
+        name: column for name, column in zip(model.parameters, model.training.T, strict=True) if name not in tied
+    }
+    count = {name: len(np.unique(column)) for name, column in columns.items()}
+    positive = {name for name, column in columns.items() if (column > 0).all()}
     rest = sorted((name for name in count if name != sweep.along), key=lambda name: -count[name])
     wanted = [name for name in (sweep.along, *rest) if count.get(name, 0) > 1 and name in positive]
     return wanted[:MOST_AXES] if sweep.along in wanted else []

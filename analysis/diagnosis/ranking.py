@@ -53,9 +53,9 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     """Where one kernel overtakes another along `line`.
 
     Columns: ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper``, whole numbers of ranks, with
-    probability `level` (NaN where the line ends before it is that sure); ``largest`` (whether it becomes the largest of all there) and ``share``
-    (of the time there), those that become the largest first. Where the time of one of them is known within its interval
-    alone, it is reported only if the line ends with the order sure.
+    probability `level` (NaN where the line ends before it is that sure); ``largest`` (whether it becomes the largest of
+    all there) and ``share`` (of the time there), those that become the largest first. Where the time of one of them is
+    known within its interval alone, it is reported only if the line ends with the order sure.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
     kept = line.apart

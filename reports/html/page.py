@@ -98,7 +98,7 @@ def put_together(
         figures=figures,
         style=Markup(style),
         script=Markup(script),
-        policy=_policy(style, script),
+        policy=_policy(style, script, live=bool(more.get("context") and more["context"].live)),
         Markup=Markup,
         **more,
     )
@@ -125,8 +125,8 @@ def _dark() -> str:
     )
 
 
-def _policy(style: str, script: str) -> str:
-    """Policy that allows only the page's own style and script, by their hashes."""
+def _policy(style: str, script: str, live: bool) -> str:
+    """Policy that allows only the page's own style and script, by their hashes; a live page may ask its server, too."""
 
     def hashed(text: str) -> str:
         return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
@@ -136,6 +136,7 @@ def _policy(style: str, script: str) -> str:
         "script-src": hashed(script),
         "style-src": hashed(style),
         "img-src": "data:",
+        **({"connect-src": "'self'"} if live else {}),
         "base-uri": "'none'",
         "form-action": "'none'",
     }

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.page import render
+from ranksight.reports.html.pdf import write_pdf
 from ranksight.reports.sweep import sweep
 
 CHROMIUM = next(
@@ -185,6 +188,42 @@ def test_tables_figures_and_commands_are_taken_along(driven: Any, tmp_path: Path
     go(driven, "ask")
     driven.get_by_role("button", name="Copy: ranksight").first.click()
     driven.get_by_role("button", name="Copy: ranksight").first.filter(has_text="Copied").wait_for()
+
+
+def test_fields_and_sliders_answer_as_predict_or_say_so(driven: Any, model: Model) -> None:
+    random = np.random.default_rng(7)
+    ranks = np.round(np.exp(random.uniform(0, np.log(256), 50))).tolist()
+    sizes = np.round(np.exp(random.uniform(np.log(100), np.log(400), 50))).tolist()
+    truth = model.whole_time(*model.ask(np.column_stack([ranks, sizes]))).value[0]
+    ask = """([p, n]) => { const line = document.getElementById("ask-time"), fields = [0, 1].map(k => document.getElementById(`ask-${k}`));
+        fields[0].value = p; fields[1].value = n; fields[1].dispatchEvent(new Event("input")); return [line.dataset.time, line.dataset.marked]; }"""
+    marked = 0
+    for p, n, true in zip(ranks, sizes, truth, strict=True):
+        time, mark = driven.evaluate(ask, [p, n])
+        marked += bool(mark)
+        assert mark or float(time) == pytest.approx(true, rel=0.01), (p, n)
+    assert marked < 25
+    for p, n in ((1e6, 100), (-3, 100), (8, 1e9)):
+        time, mark = driven.evaluate(ask, [p, n])
+        assert (time, mark) == ("", "yes")
+    driven.fill("#ask-0", "64")
+    driven.fill("#ask-1", "200")
+    assert "64 ranks, size 200" in driven.locator("#ask-time").inner_text()
+    assert driven.locator("#ask-command").inner_text().endswith("--ranks 64 --size 200")
+    driven.locator('[data-slide="0"]').focus()
+    driven.keyboard.press("Home")
+    assert driven.locator("#ask-0").input_value() == "1"
+    driven.locator("#ask-map .cell").last.click()
+    assert driven.locator("#ask-0").input_value() == "256"
+    driven.locator("#ask-kernels a", has_text="steady").click()
+    driven.locator("details.kernel[open] .small figcaption", has_text="time by its parts").wait_for()
+
+
+def test_the_page_is_printed_as_pdf(page: Path, tmp_path: Path) -> None:
+    write_pdf(page, tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF-")
+    with pytest.raises(InputError, match="exists already"):
+        write_pdf(page, tmp_path / "page.pdf")
 
 
 def test_dark_and_light(driven: Any) -> None:

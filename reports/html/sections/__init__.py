@@ -30,8 +30,8 @@ from ranksight.reports.html.sections import (
 class Section:
     """One section of the page.
 
-    `id` and `title`: its template is ``<id>.html``. `tab`: sections of one are shown together. `build`: gives what the template needs, or None where there is
-    nothing to show; ``figures`` lists its figures.
+    `id` and `title`: its template is ``<id>.html``. `tab`: sections of one are shown together. `build`: gives
+    what the template needs, or None where there is nothing to show; ``figures`` lists its figures.
     """
 
     id: str

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ranksight.analysis.planning.cost import HOUR
 from ranksight.core.arrays import Array, Index
-from ranksight.reports.grid import Answers, Grid
+from ranksight.core.errors import InputError
+from ranksight.core.units import finite
+from ranksight.model.questions import whole_ranks
+from ranksight.reports.grid import Answers, Grid, answers_at
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack
 from ranksight.reports.html.writing import whole
 from ranksight.reports.palette import NAMES, PARTS
-from ranksight.reports.sweep import RANKS, place
+from ranksight.reports.sweep import RANKS, following, place
 
 MOST_NUMBERS = 60_000  # times of kernels that the grid of a page holds
 MOST_KERNELS = 60
 MARKED = 0.01
 """Relative difference between interpolation and model from which an answer is marked as interpolated."""
+FARTHEST = 2.0**53  # value of a parameter that is asked for
 FAR = 9.99  # what is written for a larger one
 
 
@@ -40,7 +45,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "parts": [[NAMES[name], PARTS[name][1:].lower()] for name in NAMES],
         "kernels": [[whole(grid.names[at]), context.numbers.get(grid.names[at], -1)] for at in kernels.tolist()],
         **_reasons(grid.answers.reason),
-        **table(context, grid.answers, kernels),
+        **_table(context, grid.answers, kernels),
         "command": _command(context, grid),
         "live": context.live,
     }
@@ -57,14 +62,46 @@ def build(context: Context) -> dict[str, Any] | None:
     }
 
 
-def table(context: Context, answers: Answers, kernels: Index) -> dict[str, Any]:
-    """Rows of numbers (packed) of answers: times, what they cost, parts of the time and kernels."""
-    hours, efficiency = _hours(context, answers), _efficiency(context, answers)
-    charges = {} if context.charges is None else context.charges(answers.points, answers.time)
-    rows = [answers.time, answers.low, answers.high, hours, efficiency, *charges.values()]
-    rows += [answers.parts[name] for name in NAMES]
+def _table(context: Context, answers: Answers, kernels: Index) -> dict[str, Any]:
+    """Rows of numbers of answers (packed): times, what they cost, parts of the time and kernels."""
+    single, charges = _costs(context, answers)
+    rows = [*single.values(), *charges.values(), *(answers.parts[name] for name in NAMES)]
     packed = pack(np.concatenate([np.array(rows), answers.kernels[kernels]]))
     return {"charges": list(charges), "codes": packed.codes, "scale": packed.scale}
+
+
+def live_answer(context: Context, values: Mapping[str, float]) -> dict[str, Any]:
+    """The model's own answer at values of the grid's parameters, as the page's script takes it.
+
+    Raises InputError when a parameter is unknown or a value is none that the model can be asked at.
+    """
+    grid, model, sweep = context.grid, context.model, context.sweep
+    if grid is None or set(values) != set(grid.axes):
+        raise InputError("an answer needs a value for each field", f"give {', '.join(grid.axes if grid else ())}")
+    points = sweep.points[-1:].copy()
+    for name, value in values.items():
+        if not (np.isfinite(value) and 0 < value <= FARTHEST):
+            raise InputError(f"{name} is asked at {value:g}", f"give a number above 0, up to {FARTHEST:g}")
+        points[:, model.parameters.index(name)] = value
+    whole_ranks(model.parameters, points, "ranks are asked at {}", "give whole numbers of ranks, 1 or more")
+    answers = answers_at(model, model.along_ties(points) if following(model, sweep.along) else points, sweep.level)
+    single, charges = _costs(context, answers)
+    (reason,) = answers.reason
+    return {
+        **{name: finite(float(row[0])) for name, row in single.items()},
+        "charges": {name: finite(float(row[0])) for name, row in charges.items()},
+        "parts": [finite(float(answers.parts[name][0])) for name in NAMES],
+        "kernels": [finite(float(x)) for x in answers.kernels[_largest(grid), 0]],
+        "mark": f"Not supported by the data: {whole(reason)}." if reason else "",
+        "supported": not reason,
+    }
+
+
+def _costs(context: Context, answers: Answers) -> tuple[dict[str, Array], Mapping[str, Array]]:
+    """Time and interval, core-hours and efficiency of answers by name, and what else they cost by its unit."""
+    charges = {} if context.charges is None else context.charges(answers.points, answers.time)
+    ends = {"time": answers.time, "low": answers.low, "high": answers.high}
+    return {**ends, "hours": _hours(context, answers), "efficiency": _efficiency(context, answers)}, charges
 
 
 def _hours(context: Context, answers: Answers) -> Array:

@@ -98,7 +98,8 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
     """Parts of the time at the target, and the constants of the resource equation, by kernel."""
     broken = context.sweep.breakdown
     found: dict[str, dict[str, Any]] = {}
-    totals = np.nansum([values[:, -1] for values in context.sweep.each.values()], axis=0).tolist()
+    each = context.sweep.each if broken.kernels else {}
+    totals = np.nansum([values[:, -1] for values in each.values()], axis=0).tolist() if each else []
     unit, texts = in_one_unit(totals, "time")
     for place, (kernel, total, text) in enumerate(zip(broken.kernels, totals, texts, strict=True)):
         parts = [
@@ -152,10 +153,12 @@ def _verdicts(context: Context, found: dict[str, dict[str, Any]]) -> None:
 def _parts(context: Context, kernels: Sequence[str]) -> dict[str, Any]:
     """Seconds of each part of the kernels' times along the sweep."""
     sweep = context.sweep
+    if not kernels:
+        return {"parts": []}
     index = {kernel: at for at, kernel in enumerate(sweep.breakdown.kernels)}
     rows = np.array([index[kernel] for kernel in kernels], dtype=np.intp)
     known = [name for name, values in sweep.each.items() if np.nan_to_num(values).any()]
-    if not known or not len(rows):
+    if not known:
         return {"parts": []}
     packed = pack(np.concatenate([sweep.each[name][rows] for name in known], axis=1))
     parts = [[NAMES[name], PARTS[name][1:].lower()] for name in known]
