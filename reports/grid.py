@@ -14,6 +14,8 @@ from functools import reduce
 
 import numpy as np
 
+from ranksight.analysis.diagnosis.causes import CAUSES, causes_of, seconds_of
+from ranksight.analysis.diagnosis.evidence import gather
 from ranksight.core.arrays import Array, Index
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK
@@ -55,7 +57,8 @@ class Grid:
     """Answers at all combinations of some values of one or two parameters, the others held.
 
     `axes`: rising values of each parameter that varies. `answers`: row by row, the last parameter fastest.
-    `missed`: for each parameter and interval between its values how far interpolation is from the model, relative.
+    `missed`: for each parameter and interval between its values how far interpolation is from the model's time,
+    relative; `loose`: from the ends of the time's interval, which may jump where the time does not.
     """
 
     axes: Mapping[str, Array]
@@ -63,6 +66,7 @@ class Grid:
     answers: Answers
     names: tuple[str, ...]  # of the kernels
     missed: Mapping[str, Array]
+    loose: Mapping[str, Array]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,9 +76,6 @@ class Grid:
 
 def answers_at(model: Model, points: Array, level: float) -> Answers:
     """What a model answers at `points` (k, m)."""
-    from ranksight.analysis.diagnosis.causes import CAUSES, causes_of, seconds_of
-    from ranksight.analysis.diagnosis.evidence import gather
-
     said, broken = model.ask(points, level)
     total = model.whole_time(said, broken)
     ok = (total.status[0] == OK) & np.isfinite(total.value[0])
@@ -104,10 +105,11 @@ def grid(sweep: Sweep) -> Grid | None:
     axes = {name: _start(sweep, name) for name in names}
     asked = _Asked(sweep, names)
     missed: dict[str, Array] = {}
-    for name in names:
-        axes[name], missed[name] = _refined(asked, axes, name, room)
+    loose: dict[str, Array] = {}
+    for name, share in zip(names, (1.0,) if len(names) == 1 else (0.6, 1.0), strict=True):
+        axes[name], missed[name], loose[name] = _refined(asked, axes, name, int(share * room))
     held = {name: float(value) for name, value in sweep.held.items() if name not in names}
-    return Grid(axes, held, asked.at(axes), tuple(sweep.breakdown.kernels), missed)
+    return Grid(axes, held, asked.at(axes), tuple(sweep.breakdown.kernels), missed, loose)
 
 
 def interpolated(nodes: Array, values: Array, at: Array) -> Array:
@@ -224,22 +226,24 @@ def _whole(sweep: Sweep, name: str) -> bool:
     return name == RANKS or bool((column % 1 == 0).all())
 
 
-def _refined(asked: _Asked, axes: Mapping[str, Array], name: str, room: int) -> tuple[Array, Array]:
-    """A parameter's values with the middles of the intervals where interpolation misses the model, and the misses."""
+def _refined(asked: _Asked, axes: Mapping[str, Array], name: str, room: int) -> tuple[Array, Array, Array]:
+    """A parameter's values with the middles of the intervals where interpolation misses the model, and the misses of
+    the time and of the ends of its interval."""
     now = dict(axes)
     while True:
-        missed, middles = _misses(asked, now, name)
+        missed, loose, middles = _misses(asked, now, name)
         bad = np.flatnonzero((missed > CLOSE) & np.isfinite(middles))
         size = int(np.prod([len(values) for values in now.values()]))
         free = (room - len(asked.known) - size) // (2 * LINES + size // len(now[name]))
         if not len(bad) or free < 1:
-            return now[name], missed
+            return now[name], missed, loose
         worst = bad[np.argsort(-missed[bad], kind="stable")[:free]]
         now[name] = np.unique(np.concatenate([now[name], middles[worst]]))
 
 
-def _misses(asked: _Asked, axes: Mapping[str, Array], name: str) -> tuple[Array, Array]:
-    """How far interpolation is from the model between the values of a parameter, and the middles; NaN where none is.
+def _misses(asked: _Asked, axes: Mapping[str, Array], name: str) -> tuple[Array, Array, Array]:
+    """How far interpolation is from the model's time between the values of a parameter, how far from its interval, and
+    the middles; NaN where none is.
 
     The other parameter takes its smallest, a middle and its largest value.
     """
@@ -249,19 +253,19 @@ def _misses(asked: _Asked, axes: Mapping[str, Array], name: str) -> tuple[Array,
     # Two neighbouring counts in an interval: what divides one of them evenly does not divide the other.
     checks = [np.round(middles), np.round(middles) + 1] if _whole(asked.sweep, name) else [middles]
     inside = [(check > nodes[:-1]) & (check < nodes[1:]) for check in checks]
-    missed = np.zeros(len(middles))
+    missed, loose = np.zeros(len(middles)), np.zeros(len(middles))
     for check, fine in zip(checks, inside, strict=True):
         if not fine.any():
             continue
         here, there = asked.at(lines), asked.at({**lines, name: check[fine]})
-        for each in ("time", "low", "high"):
+        for each, most in (("time", missed), ("low", loose), ("high", loose)):
             known, truth = (_last(getattr(part, each), lines, at) for part in (here, there))
             with np.errstate(all="ignore"):
                 guess = np.exp(interpolated(np.log(nodes), np.log(known), np.log(check[fine])))
                 off = np.abs(guess / truth - 1)
             off = np.where(np.isfinite(off), off, np.where(np.isfinite(guess), np.inf, 0.0))
-            missed[fine] = np.maximum(missed[fine], off.max(axis=0))
-    return missed, np.where(inside[0], checks[0], np.nan)
+            most[fine] = np.maximum(most[fine], off.max(axis=0))
+    return missed, loose, np.where(inside[0], checks[0], np.nan)
 
 
 def _ends(values: Array) -> Array:

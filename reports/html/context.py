@@ -48,7 +48,7 @@ class Context:
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the report comes from, by a word: who wrote it and when, what command was measured."""
     charges: Callable[[Array, Array], Mapping[str, Array]] | None = None
-    """Gives what runs at points (k, m) of so many seconds (k,) cost besides core-hours, as money or energy: numbers
+    """Gives the cost of runs at points (k, m) of so many seconds (k,) besides core-hours, as money or energy: numbers
     (k,) by their unit, such as ``EUR`` or ``kWh``."""
     live: bool = False  # whether a server answers the page's questions
 

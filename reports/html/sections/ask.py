@@ -24,6 +24,7 @@ MOST_NUMBERS = 60_000  # times of kernels that the grid of a page holds
 MOST_KERNELS = 60
 MARKED = 0.01
 """Relative difference between interpolation and model from which an answer is marked as interpolated."""
+ABOUT = 0.05  # the same of the interval's ends
 FARTHEST = 2.0**53  # value of a parameter that is asked for
 FAR = 9.99  # what is written for a larger one
 
@@ -42,6 +43,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "along": sweep.along,
         "threshold": context.threshold,
         "marked": MARKED,
+        "about": ABOUT,
         "parts": [[NAMES[name], PARTS[name][1:].lower()] for name in NAMES],
         "kernels": [[whole(grid.names[at]), context.numbers.get(grid.names[at], -1)] for at in kernels.tolist()],
         **_reasons(grid.answers.reason),
@@ -134,6 +136,7 @@ def _axis(context: Context, grid: Grid, name: str) -> dict[str, Any]:
         "name": name,
         "values": grid.axes[name].tolist(),
         "missed": np.round(np.minimum(grid.missed[name], FAR), 4).tolist(),
+        "loose": np.round(np.minimum(grid.loose[name], FAR), 4).tolist(),
         "trained": [float(column.min()), float(column.max())],
         "target": context.sweep.target[name],
         "whole": bool((grid.axes[name] % 1 == 0).all()),

@@ -44,12 +44,12 @@
     let corners = [0];
     logs.forEach((nodes, k) => { const here = places[k] >= 0 ? [places[k]] : [cell(nodes, at[k]), cell(nodes, at[k]) + 1]; corners = corners.flatMap((corner) => here.map((j) => corner * nodes.length + j)); });
     const unknown = corners.map((corner) => data.reason[corner]).find((reason) => reason);
-    const missed = axes.reduce((sum, { missed: all }, k) => sum + (places[k] >= 0 ? 0 : all[cell(logs[k], at[k])]), 0);
+    const sum = (name) => axes.reduce((all, axis, k) => all + (places[k] >= 0 ? 0 : axis[name][cell(logs[k], at[k])]), 0), missed = sum("missed");
     const notes = [];
     if (unknown) notes.push(`Not supported by the data: ${data.reasons[unknown]}.`);
     if (missed > data.marked) notes.push(`Interpolated, and more than ${100 * data.marked}% off the model in places near here: the command below asks the model itself.`);
     axes.forEach(({ whole, name }, k) => { if (whole && values[k] % 1) notes.push(`${name} took whole numbers in the runs.`); });
-    return { time: along(0, at), low: unknown ? NaN : along(1, at), high: unknown ? NaN : along(2, at), hours: along(3, at), efficiency: along(4, at), charges: data.charges.map((name, k) => [name, along(5 + k, at)]), parts: data.parts.map((_, k) => Math.max(0, along(first.parts + k, at))), kernels: data.kernels.map((kernel, k) => [...kernel, along(first.kernels + k, at)]), mark: notes.join(" "), exact: missed === 0, supported: !unknown };
+    return { time: along(0, at), low: unknown ? NaN : along(1, at), high: unknown ? NaN : along(2, at), hours: along(3, at), efficiency: along(4, at), charges: data.charges.map((name, k) => [name, along(5 + k, at)]), parts: data.parts.map((_, k) => Math.max(0, along(first.parts + k, at))), kernels: data.kernels.map((kernel, k) => [...kernel, along(first.kernels + k, at)]), mark: notes.join(" "), about: sum("loose") > data.about, supported: !unknown };
   };
   const here = (id) => document.getElementById(id);
   const fields = axes.map((_, k) => here(`ask-${k}`)), sliders = axes.map((_, k) => document.querySelector(`[data-slide="${k}"]`));
@@ -72,7 +72,7 @@
     line.dataset.marked = said.mark ? "yes" : "";
     if (Number.isFinite(said.time)) {
       make(line, "strong", {}, Numbers.text(said.time, "s"));
-      line.append(` at ${where}${Number.isFinite(said.low) ? ` (${Math.round(100 * data.level)}% interval ${Numbers.text(said.low, "s")} to ${Numbers.text(said.high, "s")})` : ""}`);
+      line.append(` at ${where}${Number.isFinite(said.low) ? ` (${Math.round(100 * data.level)}% interval ${said.about ? "about " : ""}${Numbers.text(said.low, "s")} to ${Numbers.text(said.high, "s")})` : ""}`);
     } else line.append(`No time at ${where}`);
     here("ask-mark").textContent = [said.mark, source].filter(Boolean).join(" ");
     const facts = here("ask-facts"), fact = (name, words) => { const group = make(facts, "div", {}); make(group, "dt", {}, name); make(group, "dd", {}, words); };
