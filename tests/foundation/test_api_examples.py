@@ -46,6 +46,14 @@ SHOWN = (
     rs.Model.save,
     Prediction.table,
     Diagnosis.verdicts,
+    Diagnosis.advice,
+    Diagnosis.crossovers,
+    Diagnosis.roofline,
+    Diagnosis.to_dict,
+    Prediction.to_dict,
+    rs.Experiment.messages,
+    rs.Experiment.metrics,
+    rs.Experiment.read,
 )
 
 

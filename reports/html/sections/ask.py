@@ -152,7 +152,8 @@ def _reasons(reasons: tuple[str, ...]) -> dict[str, Any]:
 def _largest(grid: Grid) -> Index:
     """The kernels whose times the page holds, the largest first."""
     room = min(MOST_KERNELS, MOST_NUMBERS // len(grid.answers.time))
-    share = np.nan_to_num(grid.answers.kernels / grid.answers.time)
+    share = np.nan_to_num(grid.answers.kernels)
+    share = share / np.maximum(share.sum(axis=0), np.finfo(float).tiny)
     return np.argsort(-share.max(axis=1, initial=0.0), kind="stable")[:room]
 
 
