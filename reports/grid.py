@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
@@ -167,15 +166,17 @@ class _Asked:
 
 
 def _joined(blocks: Sequence[Answers]) -> Answers:
-    return reduce(
-        lambda a, b: Answers(
-            np.concatenate([a.points, b.points]),
-            *(np.concatenate([getattr(a, end), getattr(b, end)]) for end in ("time", "low", "high")),
-            a.reason + b.reason,
-            {name: np.concatenate([a.parts[name], b.parts[name]]) for name in a.parts},
-            np.concatenate([a.kernels, b.kernels], axis=1),
-        ),
-        blocks,
+    def both(name: str) -> Array:
+        return np.concatenate([getattr(block, name) for block in blocks])
+
+    return Answers(
+        both("points"),
+        both("time"),
+        both("low"),
+        both("high"),
+        tuple(reason for block in blocks for reason in block.reason),
+        {name: np.concatenate([block.parts[name] for block in blocks]) for name in blocks[0].parts},
+        np.concatenate([block.kernels for block in blocks], axis=1),
     )
 
 
@@ -269,7 +270,7 @@ def _misses(asked: _Asked, axes: Mapping[str, Array], name: str) -> tuple[Array,
 
 
 def _ends(values: Array) -> Array:
-    return values[np.unique([0, len(values) // 2, len(values) - 1])]
+    return np.asarray(values[np.unique([0, len(values) // 2, len(values) - 1])])
 
 
 def _last(values: Array, axes: Mapping[str, Array], at: int) -> Array:

@@ -54,8 +54,8 @@ def widget(model: Model, *, level: float = 0.9) -> Any:
         """A model's parameters as sliders; see :func:`widget`."""
 
         _esm = SCRIPT.read_text(encoding="utf-8")
-        fields = traitlets.List().tag(sync=True)
-        parts = traitlets.List().tag(sync=True)
+        fields: Any = traitlets.List().tag(sync=True)
+        parts: Any = traitlets.List().tag(sync=True)
         title = traitlets.Unicode().tag(sync=True)
         asked = traitlets.Dict().tag(sync=True)
         answer = traitlets.Dict().tag(sync=True)
