@@ -11,7 +11,7 @@ import numpy as np
 from ranksight.analysis.planning.cost import HOUR
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
-from ranksight.core.units import finite
+from ranksight.core.units import finite, in_full
 from ranksight.model.questions import whole_ranks
 from ranksight.reports.grid import Answers, Grid, answers_at
 from ranksight.reports.html.context import Context
@@ -49,6 +49,7 @@ def build(context: Context) -> dict[str, Any] | None:
         **_reasons(grid.answers.reason),
         **_table(context, grid.answers, kernels),
         "command": _command(context, grid),
+        "tied": _tied(context, grid),
         "live": context.live,
     }
     return {
@@ -158,11 +159,16 @@ def _largest(grid: Grid) -> Index:
 
 
 def _command(context: Context, grid: Grid) -> str:
-    """The line that asks the model itself, without the values of the grid's parameters."""
+    """The line that asks the model itself, without the parameters of the fields and those that follow them."""
     file = "MODEL" if context.model_file is None else shlex.quote(whole(str(context.model_file)))
-    tied = set(context.model.parameters) - set(grid.axes) - set(grid.held)
-    target = {**grid.held, **{name: context.sweep.target[name] for name in tied}}
-    return " ".join([f"ranksight predict {file}", *(f"--{name} {value:g}" for name, value in target.items())])
+    return " ".join([f"ranksight predict {file}", *(f"--{name} {in_full(value)}" for name, value in grid.held.items())])
+
+
+def _tied(context: Context, grid: Grid) -> list[list[Any]]:
+    """Parameters that follow the first of the grid's, each with its values there."""
+    names = [name for name in context.model.parameters if name not in grid.axes and name not in grid.held]
+    first = grid.answers.points.reshape(*grid.shape, -1)[(slice(None), *(0,) * (len(grid.shape) - 1))]
+    return [[name, first[:, context.model.parameters.index(name)].tolist()] for name in names]
 
 
 def assumed(context: Context) -> list[str]:

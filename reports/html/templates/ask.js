@@ -56,6 +56,8 @@
   const place = ({ name }, value) => (name === "ranks" ? `${value.toLocaleString("en")} rank${value === 1 ? "" : "s"}` : `${name} ${Number(value.toPrecision(6)).toLocaleString("en")}`);
   const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%` : "–");
   const number = (value) => (value >= 100 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3))));
+  // Parameters that varied with the first one follow it, as a power of it or another function.
+  const follow = (value) => data.tied.map(([name, values]) => { const found = Math.exp(curve(logs[0], values.map(Math.log), Math.log(value))); return { name, value: Math.abs(found - Math.round(found)) < 1e-4 * found ? Math.round(found) : Number(found.toPrecision(6)) }; }).filter(({ value: found }) => Number.isFinite(found));
   const advice = (values) => {
     if (data.along !== "ranks" || !Number.isFinite(rows[4].find(Number.isFinite))) return "";
     let best = 0, why = 0;
@@ -66,7 +68,7 @@
     return best ? `Ask for ${place(axes[0], best)} because it is the most tried here with an efficiency of ${percent(data.threshold)} or more (${percent(why)}).` : `No number of ranks tried here has an efficiency of ${percent(data.threshold)} or more.`;
   };
   const show = (values, said, source) => {
-    const line = here("ask-time"), where = [...axes.map((axis, k) => place(axis, values[k])), data.held].filter(Boolean).join(", ");
+    const line = here("ask-time"), where = [...axes.map((axis, k) => place(axis, values[k])), ...follow(values[0]).map((tied) => place(tied, tied.value)), data.held].filter(Boolean).join(", ");
     line.replaceChildren();
     line.dataset.time = said.time ?? "";
     line.dataset.marked = said.mark ? "yes" : "";
@@ -103,7 +105,7 @@
       make(row, "td", { class: "num" }, percent(time / said.time));
       make(make(row, "td", {}), "meter", { min: 0, max: 1, value: Math.min(1, time / said.time), "aria-label": `${percent(time / said.time)} of the time` });
     }
-    here("ask-command").textContent = `${data.command}${axes.map(({ name }, k) => ` --${name} ${values[k]}`).join("")}`;
+    here("ask-command").textContent = `${data.command}${axes.map(({ name }, k) => ` --${name} ${values[k]}`).join("")}${follow(values[0]).map(({ name, value }) => ` --${name} ${value}`).join("")}`;
     frame(values);
   };
   let asked = 0, wait = 0;
