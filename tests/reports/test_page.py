@@ -237,6 +237,29 @@ def test_figures_that_scroll_on_a_telephone_are_reached_by_the_keyboard(
 
 
 @pytest.mark.slow
+def test_six_hundred_kernels_of_fifteen_metrics_fit_three_megabytes(tmp_path: Path) -> None:
+    import pandas as pd
+
+    from ranksight.core.experiment import Run
+    from ranksight.model.assembly import assemble
+
+    random = np.random.default_rng(2)
+    names = ("time", "visits", "instructions", "loads", "stores", "loads_l1", "loads_l2", "loads_l3", "loads_mem")
+    names += ("flops", "branches", "branch_misses", "bytes_mem", "cycles", "stall_cycles")
+    experiment = Experiment.create(tmp_path / "e", "large", ["ranks"])
+    scale, power = random.uniform(1, 100, (600, 15)), random.uniform(-1, 0.3, (600, 15))
+    kernels = [f"module_{k % 20}::kernel_{k}<double, {k}>" for k in range(600)]
+    for p in (1, 2, 4, 8, 16, 32):
+        values = scale * p**power * random.lognormal(0, 0.02, (600, 15))
+        experiment.add(Run({"ranks": p}), pd.DataFrame(values, columns=list(names)).assign(kernel=kernels, rank=-1))
+    model = assemble(experiment, all_kernels=True)[0]
+    text = render(Context(model, sweep(model), (experiment,)))
+    assert len(text.encode()) < 3_000_000
+    shown = [text, *map(unzipped, Page(text).bodies["script"])]
+    assert sum(each.count('class="kernel"') for each in shown) == 600
+
+
+@pytest.mark.slow
 def test_two_hundred_kernels_of_eight_metrics_fit_two_megabytes(tmp_path: Path) -> None:
     import pandas as pd
 

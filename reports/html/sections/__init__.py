@@ -30,30 +30,35 @@ from ranksight.reports.html.sections import (
 class Section:
     """One section of the page.
 
-    `id` and `title`: its template is ``<id>.html``. `tab`: sections of one are shown together. `build`: gives
-    what the template needs, or None where there is nothing to show; ``figures`` lists its figures.
+    `id` and `title`: its template is ``<id>.html``. `build`: gives what the template needs, or None where there is
+    nothing to show; ``figures`` lists its figures. `tab_of`: id of the section on whose tab it is; its own when empty.
     """
 
     id: str
     title: str
-    tab: str
     build: Callable[[Context], dict[str, Any] | None]
+    tab_of: str = ""
+
+    @property
+    def tab(self) -> str:
+        """Name of the tab that it is on."""
+        return self.tab_of or self.id
 
 
 SECTIONS = (
-    Section("front", "Prediction", "front", front.build),
-    Section("ask", "Other configurations", "front", ask.build),
-    Section("breakdown", "Where the time goes", "scale", breakdown.build),
-    Section("efficiency", "Efficiencies", "scale", efficiency.build),
-    Section("ranking", "Kernels over scale", "scale", ranking.build),
-    Section("kernels", "Verdicts", "kernels", kernels.build),
-    Section("calltree", "Call tree", "kernels", calltree.build),
-    Section("pages", "Kernel by kernel", "kernels", pages.build),
-    Section("terms", "Terms of the equation", "machine", terms.build),
-    Section("roofline", "Roofline", "machine", roofline.build),
-    Section("platform", "Platform", "machine", platform.build),
-    Section("communication", "Communication", "communication", communication.build),
-    Section("expectations", "Expectations", "expectations", expectations.build),
-    Section("unpredicted", "Not predicted", "unpredicted", not_predicted.build),
-    Section("evidence", "Evidence", "evidence", evidence.build),
+    Section("front", "Prediction", front.build),
+    Section("ask", "Other configurations", ask.build, "front"),
+    Section("breakdown", "Where the time goes", breakdown.build),
+    Section("efficiency", "Efficiencies", efficiency.build, "breakdown"),
+    Section("ranking", "Kernels over scale", ranking.build, "breakdown"),
+    Section("kernels", "Verdicts", kernels.build),
+    Section("calltree", "Call tree", calltree.build, "kernels"),
+    Section("pages", "Kernel by kernel", pages.build, "kernels"),
+    Section("terms", "Terms of the equation", terms.build),
+    Section("roofline", "Roofline", roofline.build, "terms"),
+    Section("platform", "Platform", platform.build, "terms"),
+    Section("communication", "Communication", communication.build),
+    Section("expectations", "Expectations", expectations.build),
+    Section("unpredicted", "Not predicted", not_predicted.build),
+    Section("evidence", "Evidence", evidence.build),
 )

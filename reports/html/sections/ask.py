@@ -49,6 +49,7 @@ def build(context: Context) -> dict[str, Any] | None:
         **_reasons(grid.answers.reason),
         **_table(context, grid.answers, kernels),
         "command": _command(context, grid),
+        "candidates": sweep.values.tolist(),
         "tied": _tied(context, grid),
         "live": context.live,
     }

@@ -61,7 +61,7 @@
   const advice = (values) => {
     if (data.along !== "ranks" || !Number.isFinite(rows[4].find(Number.isFinite))) return "";
     let best = 0, why = 0;
-    for (const ranks of axes[0].values) {
+    for (const ranks of data.candidates) {
       const found = answer([ranks, ...values.slice(1)]);
       if (found.supported && found.efficiency >= data.threshold) { best = ranks; why = found.efficiency; }
     }
