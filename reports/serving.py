@@ -35,10 +35,8 @@ class Server(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), _Request)
         except (OSError, OverflowError) as error:
-            raise InputError(
-                f"port {port} of {HOST} cannot be used: {getattr(error, 'strerror', None) or error}",
-                "name another one, or none",
-            ) from error
+            cause = str(getattr(error, "strerror", None) or error).rstrip(".")
+            raise InputError(f"port {port} of {HOST} cannot be used: {cause}", "name another one, or none") from error
 
     @property
     def url(self) -> str:
