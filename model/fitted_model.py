@@ -561,7 +561,7 @@ class Model:
 def load(path: str | os.PathLike[str], kernels: Collection[str] | None = None) -> Model:
     """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`.
 
-    Raises InputError when the file is no model, is damaged, or was written by a newer version.
+    Raises InputError when the file is not a model, is damaged, or was written by a newer version.
 
     Parameters
     ----------
