@@ -203,7 +203,7 @@ def test_fields_and_sliders_answer_as_predict_or_say_so(driven: Any, model: Mode
         marked += bool(mark)
         assert mark or float(time) == pytest.approx(true, rel=0.01), (p, n)
     assert marked < 25
-    for p, n in ((1e6, 100), (-3, 100), (8, 1e9)):
+    for p, n in ((1e6, 100), (-3, 100), (8, 1e9), (1.5, 100)):
         time, mark = driven.evaluate(ask, [p, n])
         assert (time, mark) == ("", "yes")
     driven.fill("#ask-0", "64")

@@ -38,6 +38,7 @@
   const far = (values) => axes.filter(({ values: nodes }, k) => values[k] < nodes[0] * (1 - 1e-9) || values[k] > nodes[nodes.length - 1] * (1 + 1e-9)).map(({ name }) => name);
   const answer = (values) => {
     if (!values.every((v) => v > 0 && Number.isFinite(v))) return { mark: "Give numbers above 0." };
+    if (axes.some(({ name }, k) => name === "ranks" && values[k] % 1)) return { mark: "Give a whole number of ranks." };
     const outside = far(values);
     if (outside.length) return { mark: `Not supported here: ${outside.join(" and ")} beyond the values that this page holds. The command below asks the model.` };
     const at = values.map(Math.log), places = logs.map((nodes, k) => exactly(nodes, at[k]));
