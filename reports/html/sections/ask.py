@@ -168,7 +168,7 @@ def _command(context: Context, grid: Grid) -> str:
 def _tied(context: Context, grid: Grid) -> list[list[Any]]:
     """Parameters that follow the first of the grid's, each with its values there."""
     names = [name for name in context.model.parameters if name not in grid.axes and name not in grid.held]
-    first = grid.answers.points.reshape(*grid.shape, -1)[(slice(None), *(0,) * (len(grid.shape) - 1))]
+    first = grid.answers.points.reshape(grid.shape[0], -1, len(context.model.parameters))[:, 0]
     return [[name, first[:, context.model.parameters.index(name)].tolist()] for name in names]
 
 
