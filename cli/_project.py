@@ -229,6 +229,7 @@ _ADDED: Mapping[str, Callable[[Project], Added]] = {
     "diagnose": lambda project: ((project.model,), _target(project), ()),
     "plan": lambda project: ((project.experiment,), _target(project), ()),
     "report": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
+    "serve": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
     "check": _check,
     "compare": _compare,
     "history": _history,

@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
     "check": "compare an experiment with expectations of how its functions scale",
     "plan": "list the next runs that narrow a prediction most per core-hour",
     "report": "write all results of a model, with the evidence, into one HTML file",
+    "serve": "show the report of a model in a browser, answering its questions live",
     "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
     "completion": "print the script that completes verbs and options in a shell",
     "compare": "show what changed between two experiments or models, why, and at which scale it matters",

@@ -2,13 +2,15 @@
 
   ranksight report heat.model.json --experiment heat.exp -o heat.html
   ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
+  ranksight report heat.model.json -o heat.html --pdf heat.pdf
 
-The front shows in a sentence what the model predicts at the target, which rank count is worth its core-hours, what
-limits scaling and how far the prediction can be trusted. Then come the parts of the time, all kernels, communication,
-platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target: without it, the farthest of 1 to
-16 times the most ranks measured that the data support, with the next one beyond it shown as insufficient, and the
-largest measured value of the others. The experiment that the model was made of adds its measured points where it is
-next to the model; configurations of others, that the model was not fitted to, are held against it.
+The page has fields and sliders for other rank counts and sizes. Its front shows in a sentence what the model predicts
+at the target, which rank count is worth its core-hours, what limits scaling and how far the prediction can be trusted.
+Tabs hold the parts of the time, all kernels, communication, platform, what is not predicted, and the evidence.
+--PARAMETER VALUE sets the target: without it, the farthest of 1 to 16 times the most ranks measured that the data
+support, with the next one beyond it shown as insufficient, and the largest measured value of the others. The experiment
+that the model was made of adds its measured points where it is next to the model; configurations of others, that the
+model was not fitted to, are held against it.
 """
 
 from __future__ import annotations
@@ -56,9 +58,18 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.reports.html.page import render, write
 
     check_output(output, args.force)
-    context = _context(args)
+    if args.pdf is not None:
+        from ranksight.reports.html.pdf import browser
+
+        browser()
+        check_output(args.pdf, args.force)
+    context = context_of(args)
     page = render(context, args.title)
     write(page, output, force=args.force)
+    if args.pdf is not None:
+        from ranksight.reports.html.pdf import write_pdf
+
+        write_pdf(output, args.pdf, force=args.force)
     summary = _summary(context, output, len(page.encode("utf-8")))
     if not args.quiet:
         warn(str(context.model.extras.get("left_out", "")))
@@ -66,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if summary["sufficient"] or not context.sweep.timed else 4
 
 
-def _context(args: argparse.Namespace) -> Context:
+def context_of(args: argparse.Namespace) -> Context:
+    """What a report of the line's model and experiments shows."""
     from ranksight.analysis.expectations.document import read_study
     from ranksight.cli._continuing import experiment_of
     from ranksight.core.experiment import read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ranksight.core.errors import InputError
 
@@ -39,6 +39,32 @@ def format_si(value: float, unit: str = "", digits: int = 3) -> str:
         if size >= scale * 0.9995 or (scale, prefix) == table[-1]:
             return f"{value / scale:.{digits}g} {prefix}{unit}".strip()
     raise AssertionError("unreachable: the last prefix always matches")
+
+
+def format_alike(values: Iterable[float], unit: str) -> tuple[str, list[str]]:
+    """The unit of the largest of `values`, and all of them in it: ``format_alike([0.002, 5e-6], "s")`` is
+    ``("ms", ["2.00", "0.005"])``.
+
+    Three digits of the largest and thousandths at least; smaller ones are ``<0.001``. Those that are not
+    finite are dashes.
+    """
+    numbers = list(values)
+    most = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)
+    prefixes = ((1.0, ""),) if unit == "s" and most >= 1 else _PREFIXES if most >= 1 or unit in ("", "B") else _SMALL
+    scale, prefix = next((each for each in prefixes if most >= each[0] * 0.9995), prefixes[-1])
+    if most == 0:
+        scale, prefix = 1.0, ""
+
+    def text(value: float) -> str:
+        if not math.isfinite(value):
+            return "\u2013"
+        size = abs(value) / scale
+        if value == 0 or 0 < size < 0.0005:
+            return "0" if value == 0 else "<0.001"
+        digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+        return f"{value / scale:,.{digits}f}"
+
+    return f"{prefix}{unit}", [text(x) for x in numbers]
 
 
 def format_factor(value: float, digits: int = 3) -> str:

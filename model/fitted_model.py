@@ -570,6 +570,16 @@ class Model:
 def load(path: str | os.PathLike[str], kernels: Collection[str] | None = None) -> Model:
     """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`.
 
+    Raises InputError when the file is not a model, is damaged, or was written by a newer version.
+
+    Parameters
+    ----------
+    path : path
+    kernels : collection of str, optional
+        Read the functions of these alone, where that is possible; all when not given.
+
+    Examples
+    --------
     >>> rs.load("heat.model.json")
     <Model heat: 4 functions of ranks, size; .table() shows them>
     """

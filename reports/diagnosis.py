@@ -225,7 +225,7 @@ def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str
     else:
         ends = f"up to {upper:.0f}" if upper == upper else "anywhere"
     what = "becomes the largest" if row["largest"] else f"overtakes {names[str(row['over'])]}"
-    ranks = round(float(str(row["ranks"])))
+    ranks = math.floor(float(str(row["ranks"])))
     said = f"{names[str(row['kernel'])]} {what} above {_ranks(ranks)}"
     # Where it may be at the fewest ranks already, an upper end at the crossing itself adds nothing.
     return said if lower != lower and upper <= ranks + 0.5 else f"{said}, {level:.0%}: {ends}"

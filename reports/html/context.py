@@ -14,12 +14,14 @@ from ranksight.analysis.expectations.checking import Result, check
 from ranksight.analysis.expectations.document import Study
 from ranksight.analysis.planning.choice import Choice, plan
 from ranksight.analysis.planning.cost import Cost, cost_of
+from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.places import places
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
+from ranksight.reports.grid import Grid, grid
 from ranksight.reports.ideal import THRESHOLD, Ideal, Loss, Recommended, ideal, losses, recommended
 from ranksight.reports.measured import Measured, measured
 from ranksight.reports.sweep import Sweep, place, sufficient
@@ -45,6 +47,10 @@ class Context:
     threshold: float = THRESHOLD  # least efficiency, ideal time over predicted time, of the recommended rank count
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the report comes from, by a word: who wrote it and when, what command was measured."""
+    charges: Callable[[Array, Array], Mapping[str, Array]] | None = None
+    """Gives the cost of runs at points (k, m) of so many seconds (k,) besides core-hours, as money or energy: numbers
+    (k,) by their unit, such as ``EUR`` or ``kWh``."""
+    live: bool = False  # whether a server answers the page's questions
 
     @cached_property
     def measured(self) -> Measured | None:
@@ -73,6 +79,11 @@ class Context:
             return cost_of(self.model, self.experiments[0] if self.experiments else None)
         except RanksightError:
             return None
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """The model's answers around the sweep."""
+        return grid(self.sweep)
 
     @cached_property
     def losses(self) -> list[Loss]:

@@ -25,6 +25,7 @@ UPWARDS = {
     ("", "reports.exporting"),
     ("", "counters.frames"),
     ("", "reports.validation"),
+    ("", "reports.widget"),
 }
 """``Model.diagnose`` is asked by users who hold a model; what it returns is made in the room above. The package itself
 names what it offers, for type checkers."""
@@ -46,7 +47,7 @@ IN_FUNCTIONS = {
 ROUND = {
     # Names that the package offers; loaded when they are asked for.
     "": {"core.experiment", "counters.frames", "model.assembly", "model.fitted_model", "reports.exporting",
-         "reports.validation"},
+         "reports.validation", "reports.widget"},
     "model.series.sampling": {"model.series.reducing"},
     # What a law is given and asked knows the laws.
     "model.laws.law": {"model.laws.asked", "model.laws.view"},
