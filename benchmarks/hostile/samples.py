@@ -35,6 +35,7 @@ FILES = {
     "perf-report": ("readers/data/perf/report.txt",),
     "perf-script": ("readers/data/perf/script*",),
     "perf-stat": ("readers/data/perf/stat*", "readers/data/perf/tagged.txt"),
+    "pyinstrument": ("readers/data/pyinstrument/heat.json",),
     "reframe": ("readers/data/reframe/one.log",),
     "rocprof": ("readers/data/gpu/rocprof*",),
     "tau": ("readers/data/tau/MULTI__TIME/profile.0.0.0", "readers/data/tau"),
