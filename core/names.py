@@ -20,7 +20,7 @@ FORMULA = ("=", "+", "-", "@", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Beginnings of a cell that spreadsheets take for a formula, some in full width, and their mark of a text."""
 _GUARDED = re.compile(
     r"\boperator ?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)|\((?:anonymous namespace|lambda[^()]*)\)|"
-    r"\{[^{}()]*(?:\([^{}()]*\))?[^{}()]*\}"
+    r"\{[^{}()]*+(?:\([^{}()]*+\)[^{}()]*+)?\}"
 )
 """Brackets that enclose neither template arguments nor parameters."""
 _RETURNED = re.compile(r"^(?:[\w:\ue000-\uf8ff]+[*&]* )+(?=[\w:~\ue000-\uf8ff])(?<!operator )")

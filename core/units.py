@@ -79,7 +79,7 @@ def parse_size(text: str) -> int:
 
     Raises InputError when `text` is not a size.
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]i?|)B?\s*", text)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*+([kKMGT]i?|)B?\s*", text)
     if match is None or match[2] not in _SCALE:
         raise InputError(f"{text!r} is not a size", "write bytes, or a number with k, M, G, Ki, Mi or Gi")
     return int(float(match[1]) * _SCALE[match[2]])
@@ -90,7 +90,7 @@ def parse_frequency(text: str) -> float:
 
     Raises InputError when `text` is not a frequency above zero.
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([kMG]?)(?:[Hh][Zz])?\s*", text)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*+([kMG]?)(?:[Hh][Zz])?\s*", text)
     value = 0.0 if match is None else float(match[1]) * _SCALE[match[2]]
     if not 0 < value < float("inf"):
         raise InputError(f"{text!r} is not a frequency", "write cycles a second, such as 2.5GHz or 2.5e9")
