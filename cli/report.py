@@ -8,7 +8,8 @@ limits scaling and how far the prediction can be trusted. Then come the parts of
 platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target: without it, the farthest of 1 to
 16 times the most ranks measured that the data support, with the next one beyond it shown as insufficient, and the
 largest measured value of the others. The experiment that the model was made of adds its measured points where it is
-next to the model; configurations of others, that the model was not fitted to, are held against it.
+next to the model; configurations of others, that the model was not fitted to, are held against it. Exit code 4 when
+nothing is predicted at the target.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0*
 
 SHORTEST = 1e-15
 """Seconds below which a time is none."""
+CYCLE = 1e-12
+"""Seconds that no program takes less than: a cycle of a processor is longer."""
 
 
 def format_si(value: float, unit: str = "", digits: int = 3) -> str:
