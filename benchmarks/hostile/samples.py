@@ -67,6 +67,19 @@ ALLPROF = (
 PINGPONG = (
     "op,bytes,start,duration\nMPI_Send,8,1.0,1e-6\nMPI_Recv,8,1.0,3e-6\nMPI_Send,16,2.0,2e-6\nMPI_Recv,16,2.0,4e-6\n"
 )
+
+
+def pingpong() -> str:
+    """Timings of messages from 8 B to 4 MB between two ranks, of 1 us and 10 GB/s."""
+    rows = [
+        f"MPI_{name},{size},{at + 1}.{turn},{1e-6 + (size / 1e10 if name == 'Recv' or size > 8192 else 0):.9g}"
+        for at, size in enumerate(8 << 2 * step for step in range(10))
+        for turn in range(3)
+        for name in ("Send", "Recv")
+    ]
+    return "op,bytes,start,duration\n" + "\n".join(rows) + "\n"
+
+
 TABLE = "ranks,size,kernel,rank,time,flops\n" + "".join(
     f"{p},{n},{kernel},{rank},{n / p:.6g},{n * n}\n"
     for p in (1, 2, 4)
@@ -95,7 +108,8 @@ powers = ["0", "1/4", "-1"]
 logs = ["0", "1"]
 """
 SACCT = "JobID|JobName|Elapsed|NTasks|State|NNodes\n" + "".join(
-    f"{101 + at}.0|heat|00:0{8 >> at}:30|{2**at}|{state}|1\n" for at, state in enumerate(("COMPLETED",) * 3 + ("FAILED",))
+    f"{101 + at}.0|heat|00:0{8 >> at}:30|{2**at}|{state}|1\n"
+    for at, state in enumerate(("COMPLETED",) * 3 + ("FAILED",))
 )
 PROFILE = {
     ("/home/me/heat.py", 24, "solve"): (3, 5, 1.25, 2.5, {("/home/me/heat.py", 60, "main"): (3, 5, 1.25, 2.5)}),
@@ -126,7 +140,7 @@ option = ["--partition=short"]
 LINES = {
     "predict": "predict {m} --ranks 64,128 --size 20 --level 0.9 --metric time --format json --least 0.01",
     "diagnose": "diagnose {m} --ranks 64 --size 20 --kernel work --format csv --top 5",
-    "plan": "plan {m} --ranks 64..512 --size 20 --budget 20 --ranks-rule '6*n^2' --runs 3 --max-ranks 128 --format json",
+    "plan": "plan {m} --ranks 64..512 --size 20 --budget 20 --ranks-rule '6*n^2' --runs 3 --format json",
     "compare": "compare {e} {e} --ranks 8 --size 20 --threshold 5 --metric instructions --scatter 2 --level 0.95",
     "history": "history {e} {m} --threshold 5 --kernel work --ranks 64 --size 20",
     "export": "export openmetrics {e} --metric time,instructions",
@@ -234,7 +248,9 @@ def _traces(place: Path) -> None:
     subprocess.run(["mpicc", "-w", "-o", str(program), str(TESTS / "comm" / "programs" / "ends.c")], check=True)
     launch = Template(("mpirun", "--oversubscribe", "-n", "{ranks}", str(program), "nothing")).fill({"ranks": 2})
     (step,) = COLLECTORS["pmpi"].steps(launch, place)
-    subprocess.run(step.command, env={**os.environ, **AS_ROOT, **step.environment}, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        step.command, env={**os.environ, **AS_ROOT, **step.environment}, check=True, capture_output=True, timeout=120
+    )
     program.unlink()
 
 
