@@ -4,7 +4,8 @@
   ranksight fit heat.exp --metric time --verify largest
 
 Functions are judged out of sample, with a constant among the hypotheses, and have prediction intervals. A function for
-which the data are insufficient is marked. The next step is 'ranksight predict MODEL --ranks N'.
+which the data are insufficient is marked; exit code 4 when all are. The next step is
+'ranksight predict MODEL --ranks N'.
 """
 
 from __future__ import annotations

@@ -187,7 +187,8 @@ def _failed(error: Exception) -> int:
     if isinstance(error, RanksightError):
         say(str(error))
         return error.exit_code
-    if isinstance(error, MemoryError):
+    # A library that the loader finds no memory for is an error of the import.
+    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and "failed to map segment" in str(error)):
         say("out of memory; use a larger node, or ask for less at once")
     elif isinstance(error, OSError):
         say(f"{error.filename or 'the answer'}: {error.strerror or error}")

@@ -17,6 +17,7 @@ that shared cores by an idle node, a network that was not measured by 'ranksight
 
 The functions that still fit the measurements predict different outcomes of a run. The plan estimates how far each
 outcome would narrow the interval at the target. Given the experiment's folder, the lines to measure are ready to use.
+Exit code 4 when the target is not predicted and no run is worth its cost.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ Tabs hold the parts of the time, all kernels, communication, platform, what is n
 --PARAMETER VALUE sets the target: without it, the farthest of 1 to 16 times the most ranks measured that the data
 support, with the next one beyond it shown as insufficient, and the largest measured value of the others. The experiment
 that the model was made of adds its measured points where it is next to the model; configurations of others, that the
-model was not fitted to, are held against it.
+model was not fitted to, are held against it. Exit code 4
+when nothing is predicted at the target.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0*
 
 SHORTEST = 1e-15
 """Seconds below which a time is none."""
+CYCLE = 1e-12
+"""Seconds that no program takes less than: a cycle of a processor is longer."""
 
 
 def format_si(value: float, unit: str = "", digits: int = 3) -> str:
@@ -105,7 +107,7 @@ def parse_size(text: str) -> int:
 
     Raises InputError when `text` is not a size.
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]i?|)B?\s*", text)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*+([kKMGT]i?|)B?\s*", text)
     if match is None or match[2] not in _SCALE:
         raise InputError(f"{text!r} is not a size", "write bytes, or a number with k, M, G, Ki, Mi or Gi")
     return int(float(match[1]) * _SCALE[match[2]])
@@ -116,7 +118,7 @@ def parse_frequency(text: str) -> float:
 
     Raises InputError when `text` is not a frequency above zero.
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([kMG]?)(?:[Hh][Zz])?\s*", text)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*+([kMG]?)(?:[Hh][Zz])?\s*", text)
     value = 0.0 if match is None else float(match[1]) * _SCALE[match[2]]
     if not 0 < value < float("inf"):
         raise InputError(f"{text!r} is not a frequency", "write cycles a second, such as 2.5GHz or 2.5e9")

@@ -23,7 +23,7 @@ from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import counted, format_si
-from ranksight.counters.overflow import NO_PROCESSOR, WIDEST, without_overflows
+from ranksight.counters.overflow import NO_PROCESSOR, WIDEST, Narrow, without_overflows
 
 if TYPE_CHECKING:
     from ranksight.platforms import Platform
@@ -333,6 +333,7 @@ class Checks(Check):
 
     platform: Platform | None = None
     found: dict[str, list[str]] = field(default_factory=dict)
+    narrow: Narrow = field(default_factory=Narrow)
 
     def __call__(self, reading: Reading) -> Reading:
         """The reading with what was found among its notes, and without values that overflowed.
@@ -345,6 +346,7 @@ class Checks(Check):
         look = _Look(reading, counters, self.platform)
         kept, said = without_overflows(counters, look.seconds, look.ranks * look.threads)
         look = _Look(reading, kept, self.platform)
+        self.narrow.add(kept, look.at())
         findings = [("overflow", f"{text} ({look.at()})") for text in said]
         findings += [finding for check in CHECKS for finding in check(look)]
         for kind, text in findings:
@@ -365,7 +367,8 @@ class Checks(Check):
 
     def warnings(self) -> list[str]:
         """What to say: of each kind the first, and how many runs more have it."""
-        return [f"{texts[0]}{_more(len(texts) - 1)}" for texts in self.found.values()]
+        said = [f"{texts[0]}{_more(len(texts) - 1)}" for texts in self.found.values()]
+        return [*said, *self.narrow.warnings()]
 
 
 AT_IMPORT = ("clock", "overflow")

@@ -27,7 +27,7 @@ from ranksight.counters.collectors._ranks import before_program, rank_files
 from ranksight.counters.installing import how_to_install
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
 
-_MPI = re.compile(r"^\s*lib(?:mpi|mpich|mpi_\w+|mpicxx|mpifort|fmpich)[\w-]*\.so", re.MULTILINE)
+_MPI = re.compile(r"^[ \t]*lib(?:mpi|fmpich)[\w-]*\.so", re.MULTILINE)
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _INSTRUCTIONS = "32768,8,64"
 """First-level cache of instructions; platforms describe what serves data, and every core since has had about this."""

@@ -46,7 +46,7 @@ NARROW = (5.2, 5.6)
 """Inches of a figure for a narrow screen, where they are shown at about their size."""
 TICKS, BELOW = 7, -0.15
 """Ticks of a narrow figure's horizontal axis, and where its legend begins, in heights of the axes."""
-_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_NUMBER = re.compile(r"(?<!\d)-?\d+\.\d{3,}")
 _FONT = re.compile(r"^(?:(?:normal|italic|bold|[0-9]{3})\s+)*([0-9.]+)px\s")
 
 

@@ -40,6 +40,7 @@ SAMPLES = {
     "perf-report": ["perf/report.txt"],
     "perf-script": ["perf/script.txt", "perf/script_flat.txt"],
     "perf-stat": ["perf/stat.txt", "perf/stat.csv", "perf/stat.json", "perf/interval.txt", "perf/tagged.txt"],
+    "pyinstrument": ["pyinstrument/heat.json"],
     "reframe": ["reframe/one.log"],
     "rocprof": [
         f"gpu/{name}.csv" for name in ("rocprof_stats", "rocprof_results", "rocprofv3_trace", "rocprofv3_counters")
