@@ -17,6 +17,7 @@ METHODS = {
     "sum": "sum of ",
     **{law.replace(" ", "-"): f"{law} " for law in priors.LAWS if law != "function of time"},
     "function": "function of ",
+    "power": "law of power",
 }
 """Codes of methods, and how their evidence begins; of several laws the one of largest weight counts."""
 MOST = 4

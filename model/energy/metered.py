@@ -1,0 +1,235 @@
+"""What meters of energy counted in the runs: a row for each package, or node, that reported.
+
+One core of a package reports for all of it and the other ranks show 0, so that a rank that shows energy opens a group:
+the ranks that follow it on its node. A meter counts while its rank runs (its window), which on many nodes is shorter
+than the run: ranks are started one after another. Energies of a node or job come without ranks and are one row a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index, ratio
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, WHOLE
+from ranksight.core.units import assigned, some_of
+from ranksight.counters.checking import HOSTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ranksight.core.experiment import Experiment
+    from ranksight.core.run import Run
+    from ranksight.platforms import Platform
+
+COMPONENTS = ("package", "dram", "node", "job")
+"""What meters measure: processor packages, their memory modules, whole nodes with all that is in them, and jobs, of which
+the parts are not stated."""
+OF_NODES = ("node", "job")
+"""Components whose places are nodes, where others are of packages."""
+COUNTS = ("cycles", "instructions", "bytes_mem")
+"""Counts that power depends on, of which a law takes those that every run has."""
+LEAST, MOST = 0.5, 3000.0
+"""Watts that a package, its memory or a node can have on average: outside of these the unit is another one."""
+SAME = 0.02
+"""How far values of one meter that several ranks read may differ."""
+
+
+def metric_of(kind: str, component: str) -> str:
+    """The metric of ``energy`` or ``power`` of a component; what is of a job has no name of its own."""
+    return kind if component in ("", "job") else f"{kind}_{component}"
+
+
+@dataclass(frozen=True)
+class Metered:
+    """Energies of one component, a row for each group of n, with what its cores did meanwhile."""
+
+    runs: tuple[str, ...]  # of each row: the run's configuration
+    joules: Array  # (n,)
+    places: Array  # (n,): packages or nodes that report together
+    seconds: Array  # (n,): the window in which the meter counted
+    awake: Array  # (n,): seconds of it in which the cores were not halted, mean over the group's ranks
+    counts: Mapping[str, Array]  # (n,): of all ranks of the group, those of COUNTS that all rows have
+    cores: Array  # (n,): ranks times threads
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.joules)
+
+    def rows(self, chosen: Index | Array) -> Metered:
+        """These rows alone."""
+        names = np.array(self.runs, dtype=object)[chosen]
+        counts = {name: values[chosen] for name, values in self.counts.items()}
+        arrays = (values[chosen] for values in (self.joules, self.places, self.seconds, self.awake))
+        return Metered(tuple(names), *arrays, counts, self.cores[chosen], self.notes)
+
+
+@dataclass
+class _Rows:
+    """Rows as they are collected."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    notes: dict[str, None] = field(default_factory=dict)
+
+
+def metered(experiment: Experiment, component: str, platform: Platform | None) -> Metered | None:
+    """What the meters of `component` counted in the runs of an experiment; None where no run has it.
+
+    Raises InputError where a power is none that a package, memory or node can have.
+    """
+    collected = _Rows()
+    names = metric_of("energy", component), metric_of("power", component)
+    for run in experiment.runs:
+        if set(names) & set(experiment.columns(run, "counters")):
+            _read(experiment, run, component, platform, collected)
+    rows = collected.rows
+    if not rows:
+        return None
+    arrays = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0] if name != "run"}
+    counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
+    watts = arrays["joules"] / (arrays["seconds"] * arrays["places"])
+    wrong = np.flatnonzero(~((watts >= LEAST) & (watts <= MOST)))
+    if len(wrong):
+        at = int(wrong[0])
+        if (watts[wrong] < LEAST).all() and not (watts > LEAST).any():
+            remedy = f"if the values are watts, import them as {names[1]}"
+        else:
+            remedy = "the counter wrapped, or was read in another unit: measure this run again, or leave it out"
+        raise InputError(
+            f"{names[0]} of the run with {rows[at]['run']} is {arrays['joules'][at]:.4g} J in "
+            f"{arrays['seconds'][at]:.4g} s, {watts[at]:.3g} W",
+            remedy,
+        )
+    given = (arrays[name] for name in ("joules", "places", "seconds", "awake"))
+    return Metered(tuple(row["run"] for row in rows), *given, counts, arrays["cores"], tuple(collected.notes))
+
+
+def _read(experiment: Experiment, run: Run, component: str, platform: Platform | None, collected: _Rows) -> None:
+    table = experiment.table(run, "counters")
+    if table is None:
+        return
+    program = table[table["kernel"].astype(str) == WHOLE]
+    if program.empty:
+        if any(run.inclusive(each) for each in ("time", metric_of("energy", component))):
+            return
+        program = table.groupby("rank", as_index=False).sum(numeric_only=True, min_count=1)
+    program = program.sort_values("rank").reset_index(drop=True)
+    values = {str(name): program[name].to_numpy(np.float64) for name in program.columns if name not in ("kernel",)}
+    name = metric_of("energy", component)
+    joules = values.get(name)
+    seconds = values.get("time", np.full(len(program), np.nan))
+    if np.isnan(seconds).all() and run.wall_time:
+        seconds = np.full(len(program), run.wall_time)
+    if joules is None or np.isnan(joules).all():
+        joules = values.get(metric_of("power", component), np.full(len(program), np.nan)) * seconds
+    where = assigned(run.configuration)
+    if np.isnan(seconds).all() or np.isnan(joules).all():
+        return
+    if np.isnan(joules).any() or (joules < 0).any():
+        note = f"{name} of the run with {where} lacks a meter that ran backwards or was not read: left out"
+        collected.notes.setdefault(note)
+        return
+    if not (joules > 0).any():
+        note = f"{name} of the run with {where} is 0 on all ranks: left out; ranksight doctor says why"
+        collected.notes.setdefault(note)
+        return
+    ranks = values["rank"].astype(np.intp)
+    every = float(run.configuration.get("ranks", len(ranks))) * float(run.configuration.get("threads", 1.0))
+    hosts = _hosts(experiment.table(run, HOSTS), ranks)
+    groups, note = _groups(joules, ranks, hosts, component, platform)
+    collected.notes.update(dict.fromkeys([note] if note else []))
+    halted = values.get("time_halted", np.zeros(len(ranks)))
+    for members, total in groups:
+        window = float(np.nanmax(seconds[members[:1]]))
+        single = ranks[0] == ALL_RANKS
+        cores = every if single else float(len(members)) * float(run.configuration.get("threads", 1.0))
+        awake = float(np.nanmean(np.maximum(seconds[members] - np.nan_to_num(halted[members]), 0.0)))
+        row = {
+            "run": where,
+            "joules": total,
+            "places": _places(run, component, cores, single, platform),
+            "seconds": window,
+            "awake": min(awake, window),
+            "cores": cores,
+        }
+        scale = every if single else 1.0  # a row of all ranks holds means over them
+        for name in COUNTS:
+            counts = values.get(name)
+            row[name] = np.nan if counts is None else float(np.nansum(counts[members])) * scale
+        collected.rows.append(row)
+
+
+def _hosts(table: pd.DataFrame | None, ranks: Index) -> list[str]:
+    """The node of each rank; one where it is not known."""
+    if table is None or not {"rank", "host"} <= set(table.columns):
+        return [""] * len(ranks)
+    known = dict(zip(table["rank"].astype(int), table["host"].astype(str), strict=True))
+    return [known.get(int(rank), "") for rank in ranks]
+
+
+def _groups(
+    joules: Array, ranks: Index, hosts: Sequence[str], component: str, platform: Platform | None
+) -> tuple[list[tuple[Index, float]], str]:
+    """The ranks of each meter, the one that reports first, with its joules; and a note where many read one meter."""
+    if ranks[0] == ALL_RANKS:
+        return [(np.arange(1), float(joules[0]))], ""
+    found: list[tuple[Index, float]] = []
+    note, names = "", np.array(hosts, dtype=object)
+    for host in dict.fromkeys(hosts):
+        here = np.flatnonzero(names == host)
+        opening = np.flatnonzero(joules[here] > 0)
+        meters = 1 if component in OF_NODES else 8 if platform is None else platform.layout.sockets
+        if len(opening) > meters or (len(opening) == len(here) > 1 and _equal(joules[here])):
+            parts = [here] if platform is None or component in OF_NODES else _sockets(here, platform)
+            found += [(part, float(joules[part].max())) for part in parts]
+            note = f"{metric_of('energy', component)} is the same on all ranks of a {_of(component)}: taken once of each"
+            continue
+        if not len(opening):
+            continue
+        bounds = [0, *opening[1:], len(here)]
+        sizes = np.diff(bounds)
+        # Dealt out in turn the meters are on the first ranks, and which rank is on which package is not known.
+        if platform is not None and component not in OF_NODES and sizes.max() > max(platform.layout.cores_per_socket, 1):
+            parts = [here[at :: len(opening)] for at in range(len(opening))]
+        else:
+            parts = [here[first:last] for first, last in zip(bounds, bounds[1:], strict=False)]
+        for at, part in zip(opening.tolist(), parts, strict=True):
+            leading = here[at]
+            members = np.concatenate([[leading], part[part != leading]]).astype(np.intp)
+            found.append((members, float(joules[leading])))
+    return found, note
+
+
+def _equal(joules: Array) -> bool:
+    return bool(joules.max() - joules.min() <= SAME * joules.max())
+
+
+def _of(component: str) -> str:
+    return "node" if component in OF_NODES else "package"
+
+
+def _sockets(here: Index, platform: Platform) -> list[Index]:
+    size = platform.layout.cores_per_socket
+    return [here[first : first + size] for first in range(0, len(here), size)]
+
+
+def _places(run: Run, component: str, cores: float, single: bool, platform: Platform | None) -> float:
+    """Packages or nodes that a row is of: those that its cores fill, where nothing else says how many they are."""
+    nodes = float(run.configuration.get("nodes", 0.0)) if single else 1.0
+    if platform is None:
+        return max(nodes, 1.0)
+    if not nodes:
+        nodes = float(np.ceil(cores / platform.cores))
+    if component in OF_NODES:
+        return nodes
+    each = min(np.ceil(cores / nodes / platform.layout.cores_per_socket), platform.layout.sockets)
+    return float(nodes * max(each, 1.0))
+
+
+def power(metered: Metered) -> Array:
+    """Watts (n,) of each place on average."""
+    return np.asarray(ratio(metered.joules, metered.seconds * metered.places, 0.0))
