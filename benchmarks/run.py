@@ -54,6 +54,7 @@ BENCHMARKS = (
     "expectations",
     "real_programs",
     "real_messages",
+    "energy",
     "mutants",
     "safety",
 )

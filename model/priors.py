@@ -271,3 +271,9 @@ POWER_WORTH = 2.0
 POWER_DRIFT: Mapping[str, float] = {"package": 0.025, "dram": 0.08, "node": 0.03, "job": 0.03}
 """Relative standard deviation of the law of power at e times the cores that were measured, 1, for each component: other
 packages differ, and memory modules more. Chosen by ``python -m benchmarks energy``."""
+RATE_DRIFT = 0.15
+"""Standard deviation of the logarithm of instructions or bytes a second of a core at e times the cores that were
+measured, 1. Chosen by ``python -m benchmarks energy``."""
+STARTING = (0.75, 0.5)
+"""Power of the cores with which the time grows in which cores wait for a program to start on all of them, and its
+standard deviation, 1: ranks are started one after another (1), or each node by itself (0)."""

@@ -56,6 +56,12 @@ class PowerLaw(Stored):
     scatter: float
     largest: float
     rows: int
+    measured: Array  # (r,): cores of the runs, which rise
+    residual: Array  # (r,): logarithm of the energy measured over what the terms give
+
+    def apart(self, cores: Array) -> Array:
+        """The logarithm (k,) by which the nearest runs differ from the terms; beyond the runs that of the largest."""
+        return np.asarray(np.interp(np.log(cores), np.log(self.measured), self.residual))
 
     def _fits(self) -> bool:
         count = len(self.terms)
@@ -178,15 +184,22 @@ def _solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
     covariance = np.zeros((len(terms), len(terms)))
     precision = stacked[:, active].T @ stacked[:, active]
     covariance[np.ix_(active, active)] = np.linalg.pinv(precision, hermitian=True)
-    return PowerLaw(component, terms, coefficients, covariance, scatter, float(rows_cores(rows)), len(watts))
+    said = (np.array([found[name] for name in terms]) * coefficients[:, None]).sum(axis=0)
+    measured, residual = _residuals(rows, said)
+    return PowerLaw(
+        component, terms, coefficients, covariance, scatter, float(measured[-1]), len(watts), measured, residual
+    )
 
 
-def rows_cores(rows: Metered) -> float:
-    """Cores of the largest run: all its groups together."""
-    total: dict[str, float] = {}
-    for name, cores in zip(rows.runs, rows.cores.tolist(), strict=True):
-        total[name] = total.get(name, 0.0) + cores
-    return max(total.values())
+def _residuals(rows: Metered, said: Array) -> tuple[Array, Array]:
+    """Cores of the runs, and logarithms of their energies over those that the terms give; means of repetitions."""
+    names = np.array(rows.runs, dtype=object)
+    total: dict[float, list[float]] = {}
+    for name in dict.fromkeys(rows.runs):
+        here = names == name
+        total.setdefault(float(rows.cores[here].sum()), []).append(float(np.log(rows.joules[here].sum() / said[here].sum())))
+    counts = sorted(total)
+    return np.array(counts), np.array([np.mean(total[count]) for count in counts])
 
 
 def _believed(

@@ -19,7 +19,8 @@ from ranksight.core.arrays import Array, ratio
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import in_full
 from ranksight.model.energy.law import AWAKE, CORES, HALTED, PowerLaw, amounts, fit_law
-from ranksight.model.energy.metered import COMPONENTS, COUNTS, OF_NODES, metered, metric_of
+from ranksight.model.energy.metered import COMPONENTS, COUNTS, OF_NODES, Metered, metered, metric_of
+from ranksight.model import priors
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
@@ -31,8 +32,72 @@ if TYPE_CHECKING:
     from ranksight.platforms import Platform
 
 ENERGY, POWER = "energy", "power"
-NEEDED = ("time", "time_halted", "frequency", *COUNTS)
+RATES = ("instructions", "bytes_mem")
+"""Counts whose rates vary from run to run; cycles pass with the time."""
+LATEST = 2.0
+"""Halted seconds of the rank that waits longest over their mean: ranks are started one after another."""
+NEEDED = ("time", "frequency", *COUNTS)
 """Metrics of the program that energy follows from, as far as they are modelled."""
+
+
+@dataclass(frozen=True)
+class Profile(Stored):
+    """What a second of a core held in the runs, by the cores at work (n,), which rise.
+
+    `instructions`, `bytes_mem` (n,): counts a second of a core that is awake, NaN where they were not counted;
+    `halted` (n,): mean seconds of a rank in which its core was halted.
+    """
+
+    cores: Array
+    instructions: Array
+    bytes_mem: Array
+    halted: Array
+
+    @classmethod
+    def of(cls, found: Metered) -> Profile:
+        """The profile of the runs that `found` has the windows of."""
+        names = np.array(found.runs, dtype=object)
+        rows = []
+        for name in dict.fromkeys(found.runs):
+            here = names == name
+            work = float((found.cores * found.awake)[here].sum()) or np.nan
+            rates = (float(found.counts[each][here].sum()) / work if each in found.counts else np.nan for each in RATES)
+            waiting = float(np.average(found.seconds[here] - found.awake[here], weights=found.cores[here]))
+            rows.append((float(found.cores[here].sum()), *rates, waiting))
+        table = np.array(sorted(rows), dtype=np.float64)
+        first = np.unique(table[:, 0], return_index=True)[1]
+        means = np.add.reduceat(table, first) / np.diff([*first, len(table)])[:, None]
+        return cls(*means.T)
+
+    def counted(self, name: str, total: Array, doubt: Array, work: Array, count: Array) -> tuple[Array, Array]:
+        """Counts (k,) of runs of `work` core-seconds, and standard deviations of their logarithms.
+
+        The mean of two answers by what they are uncertain by: the count predicted, `total` with `doubt`, and the rate
+        of the nearest runs, which drifts with the distance from them.
+        """
+        if name not in RATES or not np.isfinite(rates := getattr(self, name)).all() or not (rates > 0).all():
+            return total, doubt
+        rate = np.exp(np.interp(np.log(count), np.log(self.cores), np.log(rates)))
+        drift = priors.RATE_DRIFT**2 * self.distance(count) + priors.POWER_SCATTER**2
+        weight = ratio(drift, drift + doubt**2, 0.0)
+        weight = np.where(np.isfinite(total) & (total > 0), weight, 0.0)
+        answer = np.exp(weight * np.log(np.where(total > 0, total, 1.0)) + (1 - weight) * np.log(rate * work))
+        return answer, np.sqrt(weight**2 * np.nan_to_num(doubt) ** 2 + (1 - weight) ** 2 * drift)
+
+    def halted_at(self, count: Array) -> tuple[Array, Array]:
+        """Mean halted seconds (k,), which grow with the cores that are started, and the spread of their logarithm."""
+        beyond = np.log(np.maximum(count / self.cores[-1], 1.0))
+        power, doubt = priors.STARTING
+        seconds = np.interp(np.log(count), np.log(self.cores), self.halted)
+        return seconds * np.exp(power * beyond), doubt * (1 + beyond)
+
+    def distance(self, count: Array) -> Array:
+        """How far (k,) so many cores are from the nearest that were measured, in logarithms."""
+        return np.asarray(np.abs(np.log(count[:, None] / self.cores)).min(axis=1))
+
+    def _fits(self) -> bool:
+        shapes = {each.shape for each in (self.cores, self.instructions, self.bytes_mem, self.halted)}
+        return len(shapes) == 1 and len(self.cores) > 0 and bool((self.cores > 0).all())
 
 
 @dataclass(frozen=True)
@@ -48,6 +113,7 @@ class Energy(Stored):
     packages: int
     ranks: int
     compact: bool
+    profile: Profile
     each: float  # cores of a place where no platform is known, the largest that was measured
     notes: tuple[str, ...] = ()
 
@@ -115,20 +181,21 @@ def fit_energy(
 ) -> Energy | None:
     """The laws of the components that the runs metered; None where none did."""
     laws, notes = [], []
-    each = 1.0
+    each, profile = 1.0, None
     for component in COMPONENTS:
         found = metered(experiment, component, platform)
         if found is None:
             continue
         law, said = fit_law(found, component)
         laws.append(law)
+        profile = Profile.of(found) if profile is None else profile
         notes += [*found.notes, *said]
         each = max(each, float((found.cores / found.places).max()))
-    if not laws:
+    if profile is None:
         return None
     node, packages = (0, 0) if platform is None else (platform.cores, platform.layout.sockets)
     return Energy(
-        tuple(laws), node, packages, ranks_per_node or 0, placement == "compact", each, tuple(dict.fromkeys(notes))
+        tuple(laws), node, packages, ranks_per_node or 0, placement == "compact", profile, each, tuple(dict.fromkeys(notes))
     )
 
 
@@ -149,47 +216,74 @@ class Parts:
     of_energy: Array
 
 
-def parts(energy: Energy, model: Model, points: Array) -> dict[str, Parts]:
-    """Joules and watts of each component at `points` (k, m)."""
+@dataclass(frozen=True)
+class _Duration:
+    """Seconds of a run (k,): of the whole, those in which cores were awake, and the mean in which they were halted."""
+
+    time: Array
+    awake: Array
+    halted: Array
+    of_time: Array  # standard deviation of the logarithm of the time
+    of_awake: Array  # of the awake seconds, at this time
+    of_wait: Array  # of the share of the time in which ranks wait for others to start
+
+
+def parts(energy: Energy, model: Model, points: Array, times: Array | None = None) -> dict[str, Parts]:
+    """Joules and watts of each component at `points` (k, m), of runs whose `times` (k,) are known or predicted."""
     known = [name for name in NEEDED if name in model.fitted.metrics]
     said = {name: (each.value[0], _spread(each)) for name, each in model.programs(points, known).items()}
     count = cores(points, model.parameters)
-    ranks = _ranks(model, points)
-    time, of_time = said.get("time", (np.full(len(points), np.nan), np.full(len(points), np.nan)))
-    cycles, clock = said.get("cycles"), said.get("frequency")
-    halted = said["time_halted"][0] if "time_halted" in said else np.zeros(len(points))
-    awake = np.maximum(time - halted, 0.0) if cycles is None or clock is None else ratio(cycles[0], clock[0])
-    awake = np.minimum(awake, time)
-    window = np.minimum(awake + halted, time) if "time_halted" in said else time
-    totals = {name: said[name][0] * ranks for name in COUNTS if name in said}
+    lasting = _duration(energy, said, count, times)
+    every = _ranks(model, points)
+    work = count * lasting.awake  # core-seconds
+    counts, doubts = {}, {}
+    for name in COUNTS:
+        if name in said:
+            total, doubt = said[name][0] * every, np.hypot(said[name][1], lasting.of_time)
+            counts[name], doubts[name] = energy.profile.counted(name, total, doubt, work, count)
     found = {}
     for law in energy.laws:
-        lost = [name for name in law.terms if name in COUNTS and name not in totals]
-        known_counts = {**totals, **{name: np.full(len(points), np.nan) for name in lost}}
+        lost = {name: np.full(len(points), np.nan) for name in law.terms if name in COUNTS and name not in counts}
         places = energy.places(law.component, points, model.parameters)
-        each = amounts(law.component, places, window, awake, known_counts, count)
-        joules = law.joules(each)
+        window = lasting.awake + lasting.halted
+        each = amounts(law.component, places, window, lasting.awake, {**counts, **lost}, count)
+        joules = law.joules(each) * np.exp(law.apart(count))
         total = joules.sum(axis=0)
-        share = ratio(joules, total, 0.0)
-        at = {name: place for place, name in enumerate(law.terms)}
-        # What passes with the time errs with it; instructions and bytes on their own.
-        timed = sum((share[at[name]] for name in (HALTED, AWAKE, CORES, "cycles") if name in at), np.zeros(len(points)))
-        apart = np.zeros(len(points))
-        free = np.zeros(len(points))
-        for name in ("instructions", "bytes_mem"):
-            if name in at:
-                free += share[at[name]]
-                apart += (share[at[name]] * said[name][1]) ** 2 if name in said else 0.0
+        share = {name: part for name, part in zip(law.terms, ratio(joules, total, 0.0), strict=True)}
         matrix = law.matrix(each)
-        own = ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0)
-        own = own + law.beyond(count) ** 2
+        own = ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0) + law.beyond(count) ** 2
+        for name in COUNTS:
+            own = own + (share.get(name, 0.0) * doubts.get(name, 0.0)) ** 2
+        own = own + ((1 - share.get(HALTED, 0.0)) * ratio(lasting.of_awake, lasting.awake, 0.0)) ** 2
+        waits = lasting.of_wait * (1 - share.get(HALTED, np.zeros(len(points))))
         found[law.component] = Parts(
-            total,
-            ratio(total, time),
-            np.sqrt(own + apart + (free * of_time) ** 2),
-            np.sqrt(own + apart + (timed * of_time) ** 2),
+            total, ratio(total, lasting.time), np.sqrt(own + waits**2), np.sqrt(own + lasting.of_time**2)
         )
     return found
+
+
+def _duration(
+    energy: Energy, said: Mapping[str, tuple[Array, Array]], count: Array, times: Array | None
+) -> _Duration:
+    """The time with its parts, predicted, or of runs whose `times` (k,) are known.
+
+    A known time that differs from the predicted one differs by cores awake and by cores halted as these are uncertain.
+    """
+    missing = np.full(len(count), np.nan)
+    time, of_time = said.get("time", (missing, missing))
+    halted, of_halted = energy.profile.halted_at(count)
+    cycles, clock = said.get("cycles"), said.get("frequency")
+    awake = time - LATEST * halted if cycles is None or clock is None else ratio(cycles[0], clock[0])
+    awake = np.minimum(np.maximum(awake, 0.0), time)
+    of_waiting = of_halted * LATEST * halted
+    if times is None:
+        share = ratio(of_waiting, time, 0.0)
+        return _Duration(time, awake, np.minimum(halted, time - awake), of_time, np.zeros(len(count)), share)
+    of_awake = of_time * awake
+    weight = ratio(of_awake**2, of_awake**2 + of_waiting**2, 1.0)
+    awake = np.clip(awake + weight * (times - awake - LATEST * halted), 0.0, times)
+    left = np.sqrt(ratio(of_awake**2 * of_waiting**2, of_awake**2 + of_waiting**2, 0.0))
+    return _Duration(times, awake, (times - awake) / LATEST, np.zeros(len(count)), left, np.zeros(len(count)))
 
 
 def _ranks(model: Model, points: Array) -> Array:
@@ -206,11 +300,13 @@ def _spread(forecast: Forecast) -> Array:
         return np.asarray(np.log(forecast.upper[0] / np.maximum(forecast.lower[0], 1e-300)) / (2 * tail))
 
 
-def forecasts(model: Model, points: Array, names: Sequence[str], level: float) -> dict[str, Forecast]:
+def forecasts(
+    model: Model, points: Array, names: Sequence[str], level: float, times: Array | None = None
+) -> dict[str, Forecast]:
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
-    found, answers = parts(energy, model, points), {}
+    found, answers = parts(energy, model, points, times), {}
     tail = float(special.ndtri((1 + level) / 2))
     for name in names:
         kind, _, component = name.partition("_")
