@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FILE = "ranksight.toml"
 REMEDY = "'ranksight init --force' writes a new one"
 TEXTS = ("command", "experiment", "platform", "expectations", "baseline")
-LISTS = ("collectors", "kernels", "history")
+LISTS = ("collectors", "kernels", "history", "price")
 TABLES = ("measure", "target", "jobs")
 FLAGS = ("shared", "each-repetition")
 JOBS = ("time", "ranks-per-node", "option", "at-once", "setup", *FLAGS)
@@ -46,6 +46,7 @@ class Project:
     collectors: Sequence[str] = ()  # what to measure with, and the kernels that predictions show; all when empty
     kernels: Sequence[str] = ()
     history: Sequence[str] = ("*.exp",)  # experiments to follow, as names or patterns such as ``nightly/*.exp``
+    price: Sequence[str] = ()  # of machine time and electricity, such as ``0.02 EUR/core-hour``
     platform: str = ""  # machine, file of expectations, and earlier experiment to compare with; empty without
     expectations: str = ""
     baseline: str = ""
@@ -86,7 +87,7 @@ def load(path: Path) -> Project:
         given[key] = found
     for key in LISTS:
         if key in content:
-            given[key] = _texts(path, key, content[key])
+            given[key] = _prices(path, content[key]) if key == "price" else _texts(path, key, content[key])
     for key in TABLES:
         table = content.get(key, {})
         if not isinstance(table, dict):
@@ -127,6 +128,16 @@ def _texts(path: Path, key: str, found: object) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise InputError(f"{path}: {key} is not a list of texts", f'write {key} = ["..."]')
     return tuple(found)
+
+
+def _prices(path: Path, found: object) -> tuple[str, ...]:
+    """Prices as texts, one or a list; InputError where one has no unit."""
+    from ranksight.model.energy.prices import Prices
+
+    listed = found if isinstance(found, list) else [found]
+    texts = tuple(each if isinstance(each, str) else f"{each}" for each in listed)
+    Prices.read(texts, f"{path}: price")
+    return texts
 
 
 def _entry(path: Path, key: str, value: object) -> Any:
@@ -214,6 +225,10 @@ def _target(project: Project) -> list[tuple[str, str]]:
     return [(f"--{name}", text) for name, text in project.target.items()]
 
 
+def _price(project: Project) -> list[tuple[str, str]]:
+    return [("--price", text) for text in project.price]
+
+
 def _largest(project: Project) -> list[tuple[str, str]]:
     return [(f"--{name}", in_full(max(values(text)))) for name, text in project.target.items()]
 
@@ -227,8 +242,12 @@ _ADDED: Mapping[str, Callable[[Project], Added]] = {
         (),
     ),
     "diagnose": lambda project: ((project.model,), _target(project), ()),
-    "plan": lambda project: ((project.experiment,), _target(project), ()),
-    "report": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
+    "plan": lambda project: ((project.experiment,), [*_target(project), *_price(project)], ()),
+    "report": lambda project: (
+        (project.model,),
+        [("--experiment", project.experiment), *_largest(project), *_price(project)],
+        (),
+    ),
     "check": _check,
     "compare": _compare,
     "history": _history,

@@ -83,12 +83,16 @@ def run(args: argparse.Namespace) -> int:
 
     from ranksight.analysis.planning.choice import plan
     from ranksight.analysis.planning.values import Rule
+    from ranksight.analysis.planning.spending import spending
     from ranksight.cli._continuing import measure_lines, template_of, work_options
+    from ranksight.model.energy.prices import Prices
 
+    prices = Prices.read(args.price, "--price")
     model, experiment = _open(args.model)
     if args.kernel == "":
         raise UsageError("--kernel names no kernel", "leave it out to plan for the whole program")
     targets = model.combinations({name: list(dict.fromkeys(values)) for name, values in args.asked.items()})
+    args.spending = spending(model, targets, prices, args.level)
     rules = {name: Rule(text) for name, text in args.rules.items()}
     choice = plan(
         model,
@@ -153,17 +157,21 @@ def _repetitions(model: Model, experiment: Experiment | None) -> int:
 
 
 def _print(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
+    from ranksight.reports import spending
     from ranksight.reports.plans import COLUMNS, blocks, rows, to_dict
     from ranksight.reports.terminal import Text, next_step, show
 
     if args.format == "json":
-        print_document(to_dict(choice, commands))
+        spent = {} if args.spending is None else {"spending": spending.to_dict(args.spending)}
+        print_document({**to_dict(choice, commands), **spent})
         return
     if args.format == "csv":
         columns = [*choice.candidates.rules, *COLUMNS]
         _separated.write(columns, ([row.get(name) for name in columns] for row in rows(choice)))
         return
     show(*blocks(choice, args.crowded, args.sharing))
+    if args.spending is not None:
+        show("", *spending.blocks(args.spending))
     if args.quiet:
         return
     if args.coordinates is not None and choice.runs:
@@ -198,5 +206,6 @@ def _again(args: argparse.Namespace) -> str:
         ]
     for name in ("kernel", "metric", "reps"):
         words += [] if getattr(args, name) is None else [f"--{name}", str(getattr(args, name))]
+    words += [word for text in args.price for word in ("--price", text)]
     words += [] if args.level == LEVEL else ["--level", f"{args.level:g}"]
     return shell_line(*words)

@@ -256,8 +256,12 @@ class Model:
         level: float = 0.9,
         kernels: str | Sequence[str] | None = None,
         metrics: str | Sequence[str] | None = None,
+        times: Array | None = None,
     ) -> Prediction:
-        """Predict at `points` (k, m); see :meth:`predict`."""
+        """Predict at `points` (k, m); see :meth:`predict`.
+
+        `times` (k,): seconds that runs are known to take; energy and power are those of such runs.
+        """
         kernels, metrics = ((each,) if isinstance(each, str) else each for each in (kernels, metrics))
         metered = self.metered
         wanted = (*dict.fromkeys(self.fitted.metrics), *metered) if metrics is None else tuple(metrics)
@@ -283,7 +287,7 @@ class Model:
         for name in wanted:
             rows = np.flatnonzero(names == name)
             if name in metered:
-                blocks += self._metered(name, points, level) if kernels is None or WHOLE in kernels else []
+                blocks += self._metered(name, points, level, times) if kernels is None or WHOLE in kernels else []
                 continue
             total = self._total(name, rows, refined, broken) if kernels is None or WHOLE in kernels else None
             if total is not None:
@@ -323,13 +327,15 @@ class Model:
         """Metrics that the laws of power answer."""
         return () if self.energy is None else self.energy.metrics
 
-    def _metered(self, name: str, points: Array, level: float) -> list[tuple[str, Any, Forecast, Any]]:
+    def _metered(
+        self, name: str, points: Array, level: float, times: Array | None
+    ) -> list[tuple[str, Any, Forecast, Any]]:
         """The block of answers of a metric of energy or power."""
         from ranksight.model.energy.prediction import evidence, forecasts
 
         assert self.energy is not None
         texts = np.full((1, len(points)), evidence(self.energy, name), dtype=object)
-        return [(name, np.array([None]), forecasts(self, points, [name], level)[name], texts)]
+        return [(name, np.array([None]), forecasts(self, points, [name], level, times)[name], texts)]
 
     def _check(self, points: Array) -> None:
         """Raise InputError where points ask for what no program runs on."""

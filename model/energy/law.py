@@ -85,6 +85,11 @@ class PowerLaw(Stored):
         distance = np.log(np.maximum(cores / self.largest, 1.0))
         return np.asarray(np.sqrt(self.scatter**2 + priors.POWER_DRIFT[self.component] ** 2 * distance))
 
+    def coefficient(self, name: str) -> float:
+        """The coefficient of a term; where packages that are halted have none of their own, that of those awake."""
+        known = dict(zip(self.terms, self.coefficients.tolist(), strict=True))
+        return float(known.get(name, known[AWAKE]))
+
     def formula(self) -> str:
         """The law for people: ``92.4 W a package + 1.52 W ...``."""
         place = "node" if self.component in OF_NODES else "package"

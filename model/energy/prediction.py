@@ -254,12 +254,19 @@ def parts(energy: Energy, model: Model, points: Array, times: Array | None = Non
         own = ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0) + law.beyond(count) ** 2
         for name in COUNTS:
             own = own + (share.get(name, 0.0) * doubts.get(name, 0.0)) ** 2
-        own = own + ((1 - share.get(HALTED, 0.0)) * ratio(lasting.of_awake, lasting.awake, 0.0)) ** 2
-        waits = lasting.of_wait * (1 - share.get(HALTED, np.zeros(len(points))))
+        # Of a second that cores are awake in place of halted; and of a second that all wait longer.
+        waiting = law.coefficient(HALTED) * places / LATEST
+        own = own + (ratio(joules_awake(law, joules), lasting.awake, 0.0) - waiting) ** 2 * ratio(lasting.of_awake, total) ** 2
+        waits = lasting.of_wait * (1 - ratio(waiting * lasting.time, total, 0.0))
         found[law.component] = Parts(
             total, ratio(total, lasting.time), np.sqrt(own + waits**2), np.sqrt(own + lasting.of_time**2)
         )
     return found
+
+
+def joules_awake(law: PowerLaw, joules: Array) -> Array:
+    """Joules (k,) of the terms that grow with the seconds in which cores are awake."""
+    return np.asarray(sum(part for name, part in zip(law.terms, joules, strict=True) if name != HALTED))
 
 
 def _duration(
@@ -310,12 +317,10 @@ def forecasts(
     tail = float(special.ndtri((1 + level) / 2))
     for name in names:
         kind, _, component = name.partition("_")
-        chosen = [found[component]] if component else _together(found)
-        values = np.array([each.joules if kind == ENERGY else each.watts for each in chosen])
-        spread = np.array([each.of_energy if kind == ENERGY else each.of_power for each in chosen])
-        value = values.sum(axis=0)
-        # The time is the same in all parts: their errors add up.
-        relative = ratio((values * spread).sum(axis=0), value, np.nan)
+        chosen = found[component] if component else combined(found)
+        value, relative = (
+            (chosen.joules, chosen.of_energy) if kind == ENERGY else (chosen.watts, chosen.of_power)
+        )
         known = np.isfinite(value) & np.isfinite(relative) & (value > 0)
         status = np.where(known, OK, NO_DATA).astype(np.intp)
         reason = np.full(value.shape, "", dtype=object)
@@ -329,9 +334,16 @@ def forecasts(
     return answers
 
 
-def _together(found: Mapping[str, Parts]) -> list[Parts]:
-    """The parts that make the energy: the job or its nodes where they were metered, otherwise packages and memory."""
-    return next(([found[name]] for name in reversed(OF_NODES) if name in found), list(found.values()))
+def combined(found: Mapping[str, Parts]) -> Parts:
+    """Energy of all parts: the job's or its nodes' where they were metered, otherwise packages and memory together."""
+    chosen = next(([found[name]] for name in reversed(OF_NODES) if name in found), list(found.values()))
+    joules, watts = (np.sum([getattr(each, name) for each in chosen], axis=0) for name in ("joules", "watts"))
+    # The time is the same in all parts, and counts are shared: their errors add up.
+    spreads = (
+        ratio(np.sum([each.joules * getattr(each, name) for each in chosen], axis=0), joules)
+        for name in ("of_power", "of_energy")
+    )
+    return Parts(joules, watts, *spreads)
 
 
 def evidence(energy: Energy, name: str) -> str:

@@ -17,6 +17,7 @@ from ranksight.analysis.planning.cost import Cost, cost_of
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.places import places
+from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
@@ -45,6 +46,7 @@ class Context:
     threshold: float = THRESHOLD  # least efficiency, ideal time over predicted time, of the recommended rank count
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the report comes from, by a word: who wrote it and when, what command was measured."""
+    prices: Prices | None = None  # of machine time and electricity, where they are stated
 
     @cached_property
     def measured(self) -> Measured | None:
