@@ -22,18 +22,36 @@ from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.reading import READERS, Reading
 from ranksight.core.run import Run
 from ranksight.model.assembly import fit
-from ranksight.model.energy.prediction import parts
+from ranksight.model.energy.predicted import parts
 from ranksight.model.fitted_model import Model
 
 TITLE = "Energy"
 TASKS = (
     ("one domain of Ice Lake, 1..18 ranks", "spechpc_likwid_icelake", "icelake-8360y", 18, (36, 72)),
     ("one package of Ice Lake, 1..36 ranks", "spechpc_likwid_icelake", "icelake-8360y", 36, (72,)),
-    ("one domain of Sapphire Rapids, 1..13 ranks", "spechpc_likwid_sapphirerapids", "sapphirerapids-8470", 13, (52, 104)),
-    ("4 nodes of Sapphire Rapids, 104..416 ranks", "spechpc_small_sapphirerapids", "sapphirerapids-8470", 416, (832, 1664)),
+    (
+        "one domain of Sapphire Rapids, 1..13 ranks",
+        "spechpc_likwid_sapphirerapids",
+        "sapphirerapids-8470",
+        13,
+        (52, 104),
+    ),
+    (
+        "4 nodes of Sapphire Rapids, 104..416 ranks",
+        "spechpc_small_sapphirerapids",
+        "sapphirerapids-8470",
+        416,
+        (832, 1664),
+    ),
 )
 """Name, folder, platform, most ranks to train on, and ranks that are asked."""
 COMPONENTS = ("package", "dram")
+WAYS = ("true time", "power x true time", "predicted time", "last power x time")
+HEAD = (
+    "Errors of the energy in %, median (largest) over the programs. *True time*: ``predict --time`` with the measured "
+    "time. *Power x true time*: the predicted power times it. *Last power x time*: power of the last run, scaled with "
+    "the packages held, times the true time."
+)
 
 
 @dataclass(frozen=True)
@@ -69,23 +87,40 @@ def run(settings: Settings) -> str:
                     row.append(f"{np.median(errors):.1f} ({errors.max():.1f})")
             rows.append(row)
             each += [
-                [f"{case.program}, {ranks}", *(case.true_time[c] for c in COMPONENTS), *(case.power[c] for c in COMPONENTS), *(case.predicted[c] for c in COMPONENTS), case.time]
+                [
+                    f"{case.program}, {ranks}",
+                    *(case.true_time[c] for c in COMPONENTS),
+                    *(case.power[c] for c in COMPONENTS),
+                    *(case.predicted[c] for c in COMPONENTS),
+                    case.time,
+                ]
                 for case in here
             ]
-            covered.append([f"{title} -> {ranks}", *(100 * np.mean([getattr(case, of)[c] for case in here]) for of in ("inside_power", "inside") for c in COMPONENTS)])
+            covered.append(
+                [
+                    f"{title} -> {ranks}",
+                    *(
+                        100 * np.mean([getattr(case, of)[c] for case in here])
+                        for of in ("inside_power", "inside")
+                        for c in COMPONENTS
+                    ),
+                ]
+            )
         choices += [chosen(title, name, found, platform, most) for name, found in programs.items()]
-    heads = [f"{c}, {what}" for c in COMPONENTS for what in ("true time", "power x true time", "predicted time", "last power x time")]
-    return "\n\n".join([
-        "Errors of the energy in %, median (largest) over the programs. *True time*: what "
-        "``predict --time`` answers for the measured time; *power x true time*: the predicted power times it. *Last power x time*: power of the last run, scaled with the packages held, times the true time.",
-        markdown(["task", *heads], rows),
-        "Signed errors in % of each program.",
-        markdown(["program", "package, true time", "DRAM, true time", "package power", "DRAM power", "package", "DRAM", "time"], each),
-        "Parts of the 90 % intervals, in %, that hold the measured value.",
-        markdown(["task", "power, package", "power, DRAM", "energy, package", "energy, DRAM"], covered),
-        "Rank count of least energy (packages and DRAM) among those measured, and what the chosen one costs more, in %.",
-        markdown(["program", "least", "chosen", "more"], choices),
-    ])  # fmt: skip
+    heads = [f"{c}, {what}" for c in COMPONENTS for what in WAYS]
+    signed = [f"{c}, {way}" for way in ("true time", "power", "energy") for c in COMPONENTS]
+    return "\n\n".join(
+        [
+            HEAD,
+            markdown(["task", *heads], rows),
+            "Signed errors in % of each program: with the true time, of the power, with the predicted time, of the time.",
+            markdown(["program", *signed, "time"], each),
+            "Parts of the 90 % intervals, in %, that hold the measured value.",
+            markdown(["task", "power, package", "power, DRAM", "energy, package", "energy, DRAM"], covered),
+            "Rank count of least energy (packages and DRAM) among those measured; what the chosen one takes more, in %.",
+            markdown(["program", "least", "chosen", "more"], choices),
+        ]
+    )
 
 
 def readings(folder: Path) -> dict[str, dict[int, Reading]]:
@@ -132,8 +167,12 @@ def judged(name: str, found: Mapping[int, Reading], platform: str, most: int, as
         said, given = parts(size, model, at), parts(size, model, at, np.array([truth["time"]]))
         held = size.places("package", np.array([[float(ranks)], [float(most)]]), ("ranks",))
         names = [f"{kind}_{c}" for kind in ("energy", "power") for c in COMPONENTS]
-        inside = {a.metric: a.lower <= (truth[a.metric.partition("_")[2]] / (truth["time"] if a.metric.startswith("power") else 1.0)) <= a.upper
-                  for a in model.predict(ranks=ranks, metrics=names).answers}  # fmt: skip
+        inside = {}
+        for answer in model.predict(ranks=ranks, metrics=names).answers:
+            kind, _, component = answer.metric.partition("_")
+            value = truth[component] / (truth["time"] if kind == "power" else 1.0)
+            inside[answer.metric] = answer.lower <= value <= answer.upper
+        scale = held[0] / held[1] * truth["time"] / last["time"]
         time = model.programs(at, ["time"])["time"].value[0, 0]
         yield Case(
             name,
@@ -141,11 +180,11 @@ def judged(name: str, found: Mapping[int, Reading], platform: str, most: int, as
             {c: 100 * float(given[c].joules[0] / truth[c] - 1) for c in COMPONENTS},
             {c: 100 * float(said[c].watts[0] * truth["time"] / truth[c] - 1) for c in COMPONENTS},
             {c: 100 * float(said[c].joules[0] / truth[c] - 1) for c in COMPONENTS},
-            {c: 100 * float(last[c] / last["time"] * held[0] / held[1] * truth["time"] / truth[c] - 1) for c in COMPONENTS},
+            {c: 100 * float(last[c] * scale / truth[c] - 1) for c in COMPONENTS},
             {c: inside[f"energy_{c}"] for c in COMPONENTS},
             {c: inside[f"power_{c}"] for c in COMPONENTS},
             100 * float(time / truth["time"] - 1),
-        )  # fmt: skip
+        )
 
 
 def chosen(title: str, name: str, found: Mapping[int, Reading], platform: str, most: int) -> list[object]:
@@ -157,4 +196,9 @@ def chosen(title: str, name: str, found: Mapping[int, Reading], platform: str, m
     total = np.sum([each.joules for each in said.values()], axis=0)
     truth = np.array([sum(measured(found[ranks])[c] for c in COMPONENTS) for ranks in counts])
     picked = int(np.argmin(total))
-    return [f"{name}, {title}", counts[int(np.argmin(truth))], counts[picked], 100 * float(truth[picked] / truth.min() - 1)]
+    return [
+        f"{name}, {title}",
+        counts[int(np.argmin(truth))],
+        counts[picked],
+        100 * float(truth[picked] / truth.min() - 1),
+    ]

@@ -46,10 +46,10 @@ class Project:
     collectors: Sequence[str] = ()  # what to measure with, and the kernels that predictions show; all when empty
     kernels: Sequence[str] = ()
     history: Sequence[str] = ("*.exp",)  # experiments to follow, as names or patterns such as ``nightly/*.exp``
-    price: Sequence[str] = ()  # of machine time and electricity, such as ``0.02 EUR/core-hour``
     platform: str = ""  # machine, file of expectations, and earlier experiment to compare with; empty without
     expectations: str = ""
     baseline: str = ""
+    price: Sequence[str] = ()  # of machine time and electricity, such as ``0.02 EUR/core-hour``
 
     @property
     def model(self) -> str:
@@ -87,7 +87,7 @@ def load(path: Path) -> Project:
         given[key] = found
     for key in LISTS:
         if key in content:
-            given[key] = _prices(path, content[key]) if key == "price" else _texts(path, key, content[key])
+            given[key] = _texts(path, key, content[key])
     for key in TABLES:
         table = content.get(key, {})
         if not isinstance(table, dict):
@@ -128,16 +128,6 @@ def _texts(path: Path, key: str, found: object) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise InputError(f"{path}: {key} is not a list of texts", f'write {key} = ["..."]')
     return tuple(found)
-
-
-def _prices(path: Path, found: object) -> tuple[str, ...]:
-    """Prices as texts, one or a list; InputError where one has no unit."""
-    from ranksight.model.energy.prices import Prices
-
-    listed = found if isinstance(found, list) else [found]
-    texts = tuple(each if isinstance(each, str) else f"{each}" for each in listed)
-    Prices.read(texts, f"{path}: price")
-    return texts
 
 
 def _entry(path: Path, key: str, value: object) -> Any:

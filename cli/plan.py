@@ -25,13 +25,13 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import parse as parse_parameters
-from ranksight.core.errors import UsageError
+from ranksight.core.errors import InputError, UsageError
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
@@ -81,9 +81,8 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is not None and not 0 < args.budget < float("inf"):
         raise UsageError(f"--budget {args.budget:g} is not a number of core-hours", "give a positive number")
 
-    from ranksight.analysis.planning.choice import plan
-    from ranksight.analysis.planning.values import Rule
     from ranksight.analysis.planning.spending import spending
+    from ranksight.analysis.planning.values import Rule
     from ranksight.cli._continuing import measure_lines, template_of, work_options
     from ranksight.model.energy.prices import Prices
 
@@ -94,7 +93,8 @@ def run(args: argparse.Namespace) -> int:
     targets = model.combinations({name: list(dict.fromkeys(values)) for name, values in args.asked.items()})
     args.spending = spending(model, targets, prices, args.level)
     rules = {name: Rule(text) for name, text in args.rules.items()}
-    choice = plan(
+    choice = _chosen(
+        args,
         model,
         experiment,
         targets,
@@ -126,6 +126,20 @@ def run(args: argparse.Namespace) -> int:
     args.coordinates = model.coordinates
     _print(choice, commands, args)
     return 4 if not choice.runs and choice.goal.now.status.any() else 0
+
+
+def _chosen(args: argparse.Namespace, *given: Any, **settings: Any) -> Choice:
+    """The plan; where no run can be planned, the table of energy and cost is printed before the error."""
+    from ranksight.analysis.planning.choice import plan
+    from ranksight.reports.spending import blocks
+    from ranksight.reports.terminal import show
+
+    try:
+        return plan(*given, **settings)
+    except InputError:
+        if args.spending is not None and args.format == "table":
+            show(*blocks(args.spending))
+        raise
 
 
 def _open(path: Path) -> tuple[Model, Experiment | None]:

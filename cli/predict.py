@@ -74,9 +74,7 @@ def run(args: argparse.Namespace) -> int:
     times = _times(model, points, args)
     if times is not None and metrics is None:
         metrics, also = list(model.metered), []
-    prediction = model.predict_at(
-        points, level=args.level, kernels=args.kernel or None, metrics=metrics, times=times
-    )
+    prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics, times=times)
     timed = (metrics is None or "time" in metrics) and not args.kernel
     phases, missing = _phases(model, points, args.level) if timed else ([], "")
     if args.format == "json":

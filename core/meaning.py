@@ -42,7 +42,7 @@ class Meaning:
     over: Over = ""
     """``each``: a row a rank; ``one``: of one rank; ``sum``, ``mean``, ``max``: of all ranks. Empty: not stated."""
     of: Place = "rank"
-    """What was counted: a core, a rank, or all that a socket, a node or a job did. Sums of a node are over its ranks."""
+    """What was counted: a core, a rank, or all that a socket, node or job did. Sums of a node are over its ranks."""
     per: Per = "run"  # cumulative over the run, or an average of one call
 
     def __post_init__(self) -> None:

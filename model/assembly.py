@@ -28,7 +28,7 @@ from ranksight.model.application.measured import apart, calls, configurations, c
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
 from ranksight.model.application.runs import Runs
 from ranksight.model.application.whole import without_sums
-from ranksight.model.energy.prediction import Energy, fit_energy, unmetered
+from ranksight.model.energy.stored import Energy, fit_energy, unmetered
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied

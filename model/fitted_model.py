@@ -26,7 +26,7 @@ from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.equation_terms import EquationTerms
-from ranksight.model.energy.prediction import Energy
+from ranksight.model.energy.stored import Energy
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted
@@ -265,6 +265,8 @@ class Model:
         kernels, metrics = ((each,) if isinstance(each, str) else each for each in (kernels, metrics))
         metered = self.metered
         wanted = (*dict.fromkeys(self.fitted.metrics), *metered) if metrics is None else tuple(metrics)
+        if self.energy is not None and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
+            raise InputError(f"energy is not predicted: {'; '.join(self.energy.notes)}", "measure these runs again")
         known("metric", wanted, (*self.fitted.metrics, *metered))
         if self.energy is not None:
             wanted = self.energy.wanted(wanted)
@@ -331,7 +333,7 @@ class Model:
         self, name: str, points: Array, level: float, times: Array | None
     ) -> list[tuple[str, Any, Forecast, Any]]:
         """The block of answers of a metric of energy or power."""
-        from ranksight.model.energy.prediction import evidence, forecasts
+        from ranksight.model.energy.predicted import evidence, forecasts
 
         assert self.energy is not None
         texts = np.full((1, len(points)), evidence(self.energy, name), dtype=object)

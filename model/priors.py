@@ -258,14 +258,14 @@ Wellein, "SPEChpc 2021 benchmarks on Ice Lake and Sapphire Rapids InfiniBand clu
 design power, on older processors less than half as much."""
 HALTED_POWER = (0.5, 0.15)
 """Share of the power of an awake package that one takes whose cores are all halted, 1, and how uncertain that is, as a
-share of the largest power. The deepest sleep leaves a quarter (Anandtech, "Intel 3rd gen Xeon Scalable review", 2021: 27
-of 270 W); cores that are halted for a while keep the rest of the package awake."""
+share of the largest power. The deepest sleep leaves a quarter (Anandtech, "Intel 3rd gen Xeon Scalable review", 2021:
+27 of 270 W); cores that are halted for a while keep the rest of the package awake."""
 DRAM_BYTE = (0.15, 0.1)
-"""Energy of a byte moved to or from memory and its standard deviation, nJ (Horowitz, "Computing's energy problem", ISSCC
-2014: 1.3 to 2.6 nJ for 64 bit, and less in later generations)."""
+"""Energy of a byte moved to or from memory and its standard deviation, nJ (Horowitz, "Computing's energy problem",
+ISSCC 2014: 1.3 to 2.6 nJ for 64 bit, and less in later generations)."""
 POWER_SCATTER = 0.01
-"""Relative standard deviation of the power of a window, 1, before the runs: RAPL against a reference (Hackenberg et al.,
-"An energy efficiency feature survey of the Intel Haswell processor", 2015)."""
+"""Relative standard deviation of the power of a window, 1, before the runs: RAPL against a reference (Hackenberg et
+al., "An energy efficiency feature survey of the Intel Haswell processor", 2015)."""
 POWER_WORTH = 2.0
 """Windows that POWER_SCATTER counts for, 1."""
 POWER_DRIFT: Mapping[str, float] = {"package": 0.025, "dram": 0.08, "node": 0.03, "job": 0.03}

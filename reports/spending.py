@@ -42,13 +42,17 @@ def choices(found: Spending) -> list[list[str]]:
     """A row a quantity: the best rank count by it, and what is lost of each of the others there."""
     losses = found.losses()
     return [
-        [NAMES[by], in_full(float(found.counts[at])), *(f"{losses[by][of]:+.1%}" if of != by else "least" for of in losses)]
+        [
+            NAMES[by],
+            in_full(float(found.counts[at])),
+            *(f"{losses[by][of]:+.1%}" if of != by else "least" for of in losses),
+        ]
         for by, at in found.best().items()
     ]
 
 
 def blocks(found: Spending) -> list[Block]:
-    """What runs take over rank counts, and the best counts."""
+    """The table over rank counts, and the best counts."""
     where = f" at {in_words(found.held)}" if found.held else ""
     heads = [Column(found.along)]
     for place, name in enumerate(found.quantities):
@@ -83,7 +87,8 @@ def to_dict(found: Spending) -> dict[str, Any]:
             for at, count in enumerate(found.counts.tolist())
         ],
         "best": {
-            name: {found.along: whole(float(found.counts[at])), "lost": found.losses()[name]} for name, at in best.items()
+            name: {found.along: whole(float(found.counts[at])), "lost": found.losses()[name]}
+            for name, at in best.items()
         },
         "notes": list(found.notes),
     }

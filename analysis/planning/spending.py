@@ -1,4 +1,4 @@
-"""What runs take over rank counts: time, energy, energy-delay product and money, and the best count by each."""
+"""Time, energy, energy-delay product and money over rank counts, and the best count by each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.errors import InputError
-from ranksight.model.energy.prediction import combined, parts
+from ranksight.model.energy.predicted import combined, parts
 from ranksight.model.energy.prices import JOULES, Prices
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.computation import cores
@@ -37,7 +37,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Spending:
-    """What runs of each of k rank counts take."""
+    """Time, energy and money of a run of each of k rank counts."""
 
     along: str  # the parameter: ranks, or nodes
     counts: Array  # (k,)
@@ -65,13 +65,13 @@ class Spending:
 
 
 def spending(model: Model, targets: Array, prices: Prices | None, level: float) -> Spending | None:
-    """What runs take at the rank counts of `targets` (k, m) and at those measured; None where there is nothing to say.
+    """Time, energy and money of a run at the rank counts of `targets` (k, m) and at those measured, or None.
 
-    Without meters in the runs energy is not known: then money for machine time alone. Raises InputError where prices
-    need what the model does not know.
+    Without meters in the runs energy is not known: then money for machine time alone, and nothing without a price.
+    Raises InputError where prices need what the model does not know.
     """
     along = next((name for name in ("ranks", "nodes") if name in model.parameters), None)
-    energy = model.energy
+    energy = model.energy if model.metered else None
     if along is None or "time" not in model.fitted.metrics or (energy is None and prices is None):
         return None
     if prices is not None and prices.kwh and energy is None:
@@ -112,7 +112,7 @@ def _nodes(model: Model, points: Array) -> Array:
     """Nodes (k,) of runs; NaN where nothing says how many ranks a node has."""
     if "nodes" in model.parameters:
         return np.asarray(points[:, list(model.parameters).index("nodes")])
-    if model.energy is not None and model.energy.cores:
+    if model.energy is not None and (model.energy.cores or model.energy.each):
         return model.energy.nodes(points, model.parameters)
     node = model.equation.node
     if node is None:

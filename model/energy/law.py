@@ -1,6 +1,6 @@
 """The law of power: what places hold when idle, their active cores, and a price in joules of every byte.
 
-    P = p_halted (packages halted) + p_awake (packages awake) + e_cycle cycles/s + e_instr instructions/s + e_byte bytes/s
+    P = p_halted (packages halted) + p_awake (packages awake) + e_cycle cycles/s + e_instr instr/s + e_byte bytes/s
 
 for packages and for whole nodes; memory modules have a constant and bytes. All coefficients are at least zero. Cores
 that wait for memory or in messages count cycles, and spinning ranks instructions, so that both are as dear as they are.
@@ -111,9 +111,7 @@ class PowerLaw(Stored):
 
 def amounts_of(metered: Metered, component: str) -> dict[str, Array]:
     """Amounts (n,) of every term in the windows of `metered`: seconds of places, cores, and counts in 1e9."""
-    return amounts(
-        component, metered.places, metered.seconds, metered.awake, metered.counts, metered.cores
-    )
+    return amounts(component, metered.places, metered.seconds, metered.awake, metered.counts, metered.cores)
 
 
 def amounts(
@@ -202,14 +200,14 @@ def _residuals(rows: Metered, said: Array) -> tuple[Array, Array]:
     total: dict[float, list[float]] = {}
     for name in dict.fromkeys(rows.runs):
         here = names == name
-        total.setdefault(float(rows.cores[here].sum()), []).append(float(np.log(rows.joules[here].sum() / said[here].sum())))
+        total.setdefault(float(rows.cores[here].sum()), []).append(
+            float(np.log(rows.joules[here].sum() / said[here].sum()))
+        )
     counts = sorted(total)
     return np.array(counts), np.array([np.mean(total[count]) for count in counts])
 
 
-def _believed(
-    component: str, terms: tuple[str, ...], per_place: Array, most: float
-) -> tuple[Array, Array, Array]:
+def _believed(component: str, terms: tuple[str, ...], per_place: Array, most: float) -> tuple[Array, Array, Array]:
     """Rows (p, q) with means and standard deviations (p,) of what is known of the coefficients before the runs.
 
     Shares of the largest power `most` of a place; see :data:`ranksight.model.priors.POWER_SHARES`.
@@ -226,7 +224,9 @@ def _believed(
         elif component == "dram" and name == "bytes_mem":
             mean, spread = priors.DRAM_BYTE
         else:
-            share, width = priors.POWER_SHARES["base" if name == AWAKE else "cores" if name in (CORES, "cycles") else "more"]
+            share, width = priors.POWER_SHARES[
+                "base" if name == AWAKE else "cores" if name in (CORES, "cycles") else "more"
+            ]
             largest = float(per_place[:, at[name]].max()) or 1.0
             mean, spread = share * most / largest, width * most / largest
         rows.append(row)

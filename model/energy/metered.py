@@ -7,6 +7,7 @@ than the run: ranks are started one after another. Energies of a node or job com
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
-from ranksight.core.units import assigned, some_of
+from ranksight.core.units import assigned, counted, some_of
 from ranksight.counters.checking import HOSTS
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from ranksight.platforms import Platform
 
 COMPONENTS = ("package", "dram", "node", "job")
-"""What meters measure: processor packages, their memory modules, whole nodes with all that is in them, and jobs, of which
-the parts are not stated."""
+"""What meters measure: processor packages, their memory modules, whole nodes, and jobs whose parts are not stated."""
 OF_NODES = ("node", "job")
 """Components whose places are nodes, where others are of packages."""
 COUNTS = ("cycles", "instructions", "bytes_mem")
@@ -73,11 +73,23 @@ class _Rows:
     """Rows as they are collected."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
-    notes: dict[str, None] = field(default_factory=dict)
+    without: dict[str, list[str]] = field(default_factory=dict)  # runs that are left out, by the reason
+    same: bool = False  # whether many ranks read one meter
+
+    def notes(self, component: str) -> tuple[str, ...]:
+        """What was left out, or taken once."""
+        name, place = metric_of("energy", component), "node" if component in OF_NODES else "package"
+        said = [
+            f"{name} {why} in {counted(len(runs), 'run')} ({some_of(runs)}), which {'are' if len(runs) > 1 else 'is'} "
+            f"left out of the law of power"
+            for why, runs in self.without.items()
+        ]
+        return (*said, *([f"{name} is the same on all ranks of a {place}: taken once of each"] if self.same else []))
 
 
 def metered(experiment: Experiment, component: str, platform: Platform | None) -> Metered | None:
-    """What the meters of `component` counted in the runs of an experiment; None where no run has it.
+    """What the meters of `component` counted in the runs of an experiment; None where no run has it, no rows and a note
+    where none can be used.
 
     Raises InputError where a power is none that a package, memory or node can have.
     """
@@ -87,25 +99,35 @@ def metered(experiment: Experiment, component: str, platform: Platform | None) -
         if set(names) & set(experiment.columns(run, "counters")):
             _read(experiment, run, component, platform, collected)
     rows = collected.rows
-    if not rows:
+    if not rows and not collected.without:
         return None
+    if not rows:
+        empty = np.zeros(0)
+        return Metered((), empty, empty, empty, empty, {}, empty, collected.notes(component))
     arrays = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0] if name != "run"}
     counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
+    _check(rows, arrays, names)
+    given = (arrays[name] for name in ("joules", "places", "seconds", "awake"))
+    return Metered(tuple(row["run"] for row in rows), *given, counts, arrays["cores"], collected.notes(component))
+
+
+def _check(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names: tuple[str, str]) -> None:
+    """Raise InputError where a power is none that a package, memory or node can have."""
     watts = arrays["joules"] / (arrays["seconds"] * arrays["places"])
     wrong = np.flatnonzero(~((watts >= LEAST) & (watts <= MOST)))
-    if len(wrong):
-        at = int(wrong[0])
-        if (watts[wrong] < LEAST).all() and not (watts > LEAST).any():
-            remedy = f"if the values are watts, import them as {names[1]}"
-        else:
-            remedy = "the counter wrapped, or was read in another unit: measure this run again, or leave it out"
-        raise InputError(
-            f"{names[0]} of the run with {rows[at]['run']} is {arrays['joules'][at]:.4g} J in "
-            f"{arrays['seconds'][at]:.4g} s, {watts[at]:.3g} W",
-            remedy,
-        )
-    given = (arrays[name] for name in ("joules", "places", "seconds", "awake"))
-    return Metered(tuple(row["run"] for row in rows), *given, counts, arrays["cores"], tuple(collected.notes))
+    if not len(wrong):
+        return
+    each = arrays["joules"] / arrays["places"]
+    remedy = "the counter wrapped, or was read in another unit: measure this run again, or leave it out"
+    if (watts[wrong] < LEAST).all() and ((each >= LEAST) & (each <= MOST)).all():
+        remedy = f"the values look like watts: import them as {names[1]}"
+    row, joules, seconds, power = (
+        rows[wrong[0]],
+        *(values[wrong[0]] for values in (arrays["joules"], arrays["seconds"], watts)),
+    )
+    raise InputError(
+        f"{names[0]} of the run with {row['run']} is {joules:.4g} J in {seconds:.4g} s, {power:.3g} W", remedy
+    )
 
 
 def _read(experiment: Experiment, run: Run, component: str, platform: Platform | None, collected: _Rows) -> None:
@@ -127,21 +149,21 @@ def _read(experiment: Experiment, run: Run, component: str, platform: Platform |
     if joules is None or np.isnan(joules).all():
         joules = values.get(metric_of("power", component), np.full(len(program), np.nan)) * seconds
     where = assigned(run.configuration)
+    ranks = values["rank"].astype(np.intp)
+    every = float(run.configuration.get("ranks", len(ranks))) * float(run.configuration.get("threads", 1.0))
+    if ranks[0] == ALL_RANKS and run.meaning(name).over == "mean":
+        joules = joules * float(run.configuration.get("ranks", 1.0))
     if np.isnan(seconds).all() or np.isnan(joules).all():
         return
     if np.isnan(joules).any() or (joules < 0).any():
-        note = f"{name} of the run with {where} lacks a meter that ran backwards or was not read: left out"
-        collected.notes.setdefault(note)
+        collected.without.setdefault("ran backwards, or lacks a meter,", []).append(where)
         return
     if not (joules > 0).any():
-        note = f"{name} of the run with {where} is 0 on all ranks: left out; ranksight doctor says why"
-        collected.notes.setdefault(note)
+        collected.without.setdefault("is 0 on all ranks", []).append(where)
         return
-    ranks = values["rank"].astype(np.intp)
-    every = float(run.configuration.get("ranks", len(ranks))) * float(run.configuration.get("threads", 1.0))
     hosts = _hosts(experiment.table(run, HOSTS), ranks)
-    groups, note = _groups(joules, ranks, hosts, component, platform)
-    collected.notes.update(dict.fromkeys([note] if note else []))
+    groups, same = _groups(joules, ranks, hosts, component, platform)
+    collected.same |= same
     halted = values.get("time_halted", np.zeros(len(ranks)))
     for members, total in groups:
         window = float(np.nanmax(seconds[members[:1]]))
@@ -173,12 +195,12 @@ def _hosts(table: pd.DataFrame | None, ranks: Index) -> list[str]:
 
 def _groups(
     joules: Array, ranks: Index, hosts: Sequence[str], component: str, platform: Platform | None
-) -> tuple[list[tuple[Index, float]], str]:
-    """The ranks of each meter, the one that reports first, with its joules; and a note where many read one meter."""
+) -> tuple[list[tuple[Index, float]], bool]:
+    """The ranks of each meter, the one that reports first, with its joules; and whether many read one meter."""
     if ranks[0] == ALL_RANKS:
-        return [(np.arange(1), float(joules[0]))], ""
+        return [(np.arange(1), float(joules[0]))], False
     found: list[tuple[Index, float]] = []
-    note, names = "", np.array(hosts, dtype=object)
+    same, names = False, np.array(hosts, dtype=object)
     for host in dict.fromkeys(hosts):
         here = np.flatnonzero(names == host)
         opening = np.flatnonzero(joules[here] > 0)
@@ -186,30 +208,30 @@ def _groups(
         if len(opening) > meters or (len(opening) == len(here) > 1 and _equal(joules[here])):
             parts = [here] if platform is None or component in OF_NODES else _sockets(here, platform)
             found += [(part, float(joules[part].max())) for part in parts]
-            note = f"{metric_of('energy', component)} is the same on all ranks of a {_of(component)}: taken once of each"
+            same = True
             continue
         if not len(opening):
             continue
         bounds = [0, *opening[1:], len(here)]
         sizes = np.diff(bounds)
         # Dealt out in turn the meters are on the first ranks, and which rank is on which package is not known.
-        if platform is not None and component not in OF_NODES and sizes.max() > max(platform.layout.cores_per_socket, 1):
+        if (
+            platform is not None
+            and component not in OF_NODES
+            and sizes.max() > max(platform.layout.cores_per_socket, 1)
+        ):
             parts = [here[at :: len(opening)] for at in range(len(opening))]
         else:
-            parts = [here[first:last] for first, last in zip(bounds, bounds[1:], strict=False)]
+            parts = [here[first:last] for first, last in itertools.pairwise(bounds)]
         for at, part in zip(opening.tolist(), parts, strict=True):
             leading = here[at]
             members = np.concatenate([[leading], part[part != leading]]).astype(np.intp)
             found.append((members, float(joules[leading])))
-    return found, note
+    return found, same
 
 
 def _equal(joules: Array) -> bool:
     return bool(joules.max() - joules.min() <= SAME * joules.max())
-
-
-def _of(component: str) -> str:
-    return "node" if component in OF_NODES else "package"
 
 
 def _sockets(here: Index, platform: Platform) -> list[Index]:
@@ -219,7 +241,10 @@ def _sockets(here: Index, platform: Platform) -> list[Index]:
 
 def _places(run: Run, component: str, cores: float, single: bool, platform: Platform | None) -> float:
     """Packages or nodes that a row is of: those that its cores fill, where nothing else says how many they are."""
-    nodes = float(run.configuration.get("nodes", 0.0)) if single else 1.0
+    nodes = 1.0
+    if single:
+        stated = run.environment.get("NNodes", "")  # as Slurm calls them
+        nodes = float(run.configuration.get("nodes", int(stated) if stated.isdecimal() and len(stated) < 9 else 0))
     if platform is None:
         return max(nodes, 1.0)
     if not nodes:

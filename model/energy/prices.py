@@ -22,7 +22,9 @@ _UNITS: Mapping[str, tuple[str, float]] = {
     "kwh": (KWH, 1.0),
     "mwh": (KWH, 1e-3),
 }
-_PRICE = re.compile(r"(?P<value>\d{1,12}(?:\.\d{1,12})?(?:e-?\d{1,2})?) *(?P<currency>[^\W\d]{1,8}|[$€£¥]) */ *(?P<unit>[\w-]{1,12})")
+_PRICE = re.compile(
+    r"(?P<value>\d{1,12}(?:\.\d{1,12})?(?:e-?\d{1,2})?) *(?P<currency>[^\W\d]{1,8}|[$€£¥]) */ *(?P<unit>[\w-]{1,12})"
+)
 WRITE = "write '0.02 EUR/core-hour', '1.5 EUR/node-hour' or '0.3 EUR/kWh'"
 
 
