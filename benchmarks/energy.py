@@ -113,11 +113,11 @@ def run(settings: Settings) -> str:
         [
             HEAD,
             markdown(["task", *heads], rows),
-            "Signed errors in % of each program: with the true time, of the power, with the predicted time, of the time.",
+            "Signed errors in % of each program: with the true time, of the power, with the predicted time, of it.",
             markdown(["program", *signed, "time"], each),
             "Parts of the 90 % intervals, in %, that hold the measured value.",
             markdown(["task", "power, package", "power, DRAM", "energy, package", "energy, DRAM"], covered),
-            "Rank count of least energy (packages and DRAM) among those measured; what the chosen one takes more, in %.",
+            "Rank count of least energy (packages and DRAM) of those measured; what the chosen one takes more, in %.",
             markdown(["program", "least", "chosen", "more"], choices),
         ]
     )

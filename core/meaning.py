@@ -78,8 +78,8 @@ OF_NODE = Meaning("sum", "node")
 """All that was counted on one node."""
 OF_SOCKET = Meaning("each", "socket")
 """A row a rank, of which one of a socket holds what was counted on all of it and the others none."""
-OF_JOB = Meaning("sum", "job")
-"""All that was counted on the nodes that a job held."""
+METERED = "packages metered"
+"""Fact of a run's environment: how many packages were metered, each whether a rank was on it or not."""
 
 
 def divided(name: str, meaning: Meaning) -> bool:

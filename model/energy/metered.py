@@ -17,6 +17,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
+from ranksight.core.meaning import METERED
 from ranksight.core.units import assigned, counted, some_of
 from ranksight.counters.checking import HOSTS
 
@@ -31,6 +32,8 @@ COMPONENTS = ("package", "dram", "node", "job")
 """What meters measure: processor packages, their memory modules, whole nodes, and jobs whose parts are not stated."""
 OF_NODES = ("node", "job")
 """Components whose places are nodes, where others are of packages."""
+NODES = "NNodes"
+"""Nodes of a run, as Slurm calls the fact."""
 COUNTS = ("cycles", "instructions", "bytes_mem")
 """Counts that power depends on, of which a law takes those that every run has."""
 LEAST, MOST = 0.5, 3000.0
@@ -243,16 +246,23 @@ def _places(run: Run, component: str, cores: float, single: bool, platform: Plat
     """Packages or nodes that a row is of: those that its cores fill, where nothing else says how many they are."""
     nodes = 1.0
     if single:
-        stated = run.environment.get("NNodes", "")  # as Slurm calls them
-        nodes = float(run.configuration.get("nodes", int(stated) if stated.isdecimal() and len(stated) < 9 else 0))
+        nodes = float(run.configuration.get("nodes", stated_number(run, NODES)))
     if platform is None:
-        return max(nodes, 1.0)
+        return max(nodes, 1.0) if component in OF_NODES else float(max(stated_number(run, METERED), nodes, 1.0))
     if not nodes:
         nodes = float(np.ceil(cores / platform.cores))
     if component in OF_NODES:
         return nodes
+    if (every := stated_number(run, METERED)) > 0:
+        return float(every)
     each = min(np.ceil(cores / nodes / platform.layout.cores_per_socket), platform.layout.sockets)
     return float(nodes * max(each, 1.0))
+
+
+def stated_number(run: Run, name: str) -> int:
+    """A number among the facts of a run's environment; 0 where there is none."""
+    text = run.environment.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 9 else 0
 
 
 def power(metered: Metered) -> Array:

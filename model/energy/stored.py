@@ -13,10 +13,20 @@ import numpy as np
 
 from ranksight.core.arrays import Array, ratio
 from ranksight.core.experiment import WHOLE
+from ranksight.core.meaning import METERED
 from ranksight.core.units import in_full
 from ranksight.model import priors
 from ranksight.model.energy.law import PowerLaw, fit_law
-from ranksight.model.energy.metered import COMPONENTS, COUNTS, OF_NODES, Metered, metered, metric_of
+from ranksight.model.energy.metered import (
+    COMPONENTS,
+    COUNTS,
+    NODES,
+    OF_NODES,
+    Metered,
+    metered,
+    metric_of,
+    stated_number,
+)
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import cores
 
@@ -107,6 +117,7 @@ class Energy(Stored):
     compact: bool
     profile: Profile | None  # None where no meter can be used
     each: float  # cores of a place where no platform is known; 0 where all runs were in one
+    whole: int = 0  # packages of a node that were metered with a rank or not; 0 where those with a rank alone were
     notes: tuple[str, ...] = ()
 
     def law(self, component: str) -> PowerLaw | None:
@@ -142,6 +153,8 @@ class Energy(Stored):
         held, active = self.nodes(points, parameters), cores(points, parameters)
         if component in OF_NODES:
             return held
+        if self.whole:
+            return held * self.whole
         if not self.cores:
             return np.asarray(np.maximum(np.ceil(active / self.each), held)) if self.each else held
         if not self.compact:
@@ -162,7 +175,7 @@ class Energy(Stored):
                 f"Without --platform all ranks are taken to share one package and node, as up to {in_full(largest)} "
                 "cores in the runs did: energy is too low where they do not"
             )
-        if not self.cores or self.law("package") is None or any(map(self.law, OF_NODES)):
+        if self.whole or not self.cores or self.law("package") is None or any(map(self.law, OF_NODES)):
             return ""
         idle = self.nodes(points, parameters) * self.packages - self.places("package", points, parameters)
         if not (idle > 0).any():
@@ -204,8 +217,15 @@ def fit_energy(
         placement == "compact",
         profile,
         each,
+        _whole(experiment),
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _whole(experiment: Experiment) -> int:
+    """Packages of a node that meters counted whether a rank was on them or not."""
+    each = {stated_number(run, METERED) // max(stated_number(run, NODES), 1) for run in experiment.runs} - {0}
+    return max(each, default=0)
 
 
 def unmetered(series: Series) -> Series:
