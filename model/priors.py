@@ -275,5 +275,5 @@ RATE_DRIFT = 0.15
 """Standard deviation of the logarithm of instructions or bytes a second of a core at e times the cores that were
 measured, 1. Chosen by ``python -m benchmarks energy``."""
 STARTING = (0.75, 0.5)
-"""Power of the cores with which the time grows in which cores wait for a program to start on all of them, and its
-standard deviation, 1: ranks are started one after another (1), or each node by itself (0)."""
+"""Power of the nodes with which the time grows in which cores wait for a program to start on all of them, and its
+standard deviation, 1: nodes are started one after another (1), or each by itself (0)."""

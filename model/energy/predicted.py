@@ -17,7 +17,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, ratio
 from ranksight.model.energy.law import HALTED, PowerLaw, amounts
 from ranksight.model.energy.metered import COUNTS, OF_NODES
-from ranksight.model.energy.stored import ENERGY, NEEDED, Energy
+from ranksight.model.energy.stored import ENERGY, NEEDED, Energy, Profile
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
@@ -54,7 +54,9 @@ def parts(energy: Energy, model: Model, points: Array, times: Array | None = Non
     known = [name for name in NEEDED if name in model.fitted.metrics]
     said = {name: (each.value[0], _spread(each)) for name, each in model.programs(points, known).items()}
     count = cores(points, model.parameters)
-    lasting = _duration(energy, said, count, times)
+    most = energy.nodes(model.training, model.parameters).max()
+    growth = energy.nodes(points, model.parameters) / most
+    lasting = _duration(energy.profile, said, count, growth, times)
     every = _ranks(model, points)
     work = count * lasting.awake  # core-seconds
     counts, doubts = {}, {}
@@ -94,27 +96,28 @@ def joules_awake(law: PowerLaw, joules: Array) -> Array:
     return np.asarray(sum(part for name, part in zip(law.terms, joules, strict=True) if name != HALTED))
 
 
-def _duration(energy: Energy, said: Mapping[str, tuple[Array, Array]], count: Array, times: Array | None) -> _Duration:
+def _duration(
+    profile: Profile, said: Mapping[str, tuple[Array, Array]], count: Array, growth: Array, times: Array | None
+) -> _Duration:
     """The time with its parts, predicted, or of runs whose `times` (k,) are known.
 
-    A known time that differs from the predicted one differs by cores awake and by cores halted as these are uncertain.
+    Where the time is not the sum of the seconds that cores are predicted to be awake and halted, both differ as they
+    are uncertain.
     """
-    assert energy.profile is not None
     missing = np.full(len(count), np.nan)
     time, of_time = said.get("time", (missing, missing))
-    halted, of_halted = energy.profile.halted_at(count)
+    halted, of_halted = profile.halted_at(count, growth)
+    waiting, of_waiting = LATEST * halted, LATEST * halted * of_halted
     cycles, clock = said.get("cycles"), said.get("frequency")
-    awake = time - LATEST * halted if cycles is None or clock is None else ratio(cycles[0], clock[0])
-    awake = np.minimum(np.maximum(awake, 0.0), time)
-    of_waiting = of_halted * LATEST * halted
-    if times is None:
-        share = ratio(of_waiting, time, 0.0)
-        return _Duration(time, awake, np.minimum(halted, time - awake), of_time, np.zeros(len(count)), share)
+    awake = time - waiting if cycles is None or clock is None else ratio(cycles[0], clock[0])
     of_awake = of_time * awake
-    weight = ratio(of_awake**2, of_awake**2 + of_waiting**2, 1.0)
-    awake = np.clip(awake + weight * (times - awake - LATEST * halted), 0.0, times)
-    left = np.sqrt(ratio(of_awake**2 * of_waiting**2, of_awake**2 + of_waiting**2, 0.0))
-    return _Duration(times, awake, (times - awake) / LATEST, np.zeros(len(count)), left, np.zeros(len(count)))
+    together = of_awake**2 + of_waiting**2
+    whole = time if times is None else times
+    awake = np.clip(awake + ratio(of_awake**2, together, 1.0) * (whole - awake - waiting), 0.0, whole)
+    left = np.sqrt(ratio(of_awake**2 * of_waiting**2, together, 0.0))
+    if times is not None:
+        of_time, of_waiting = np.zeros(len(count)), np.zeros(len(count))
+    return _Duration(whole, awake, (whole - awake) / LATEST, of_time, left, ratio(of_waiting, whole, 0.0))
 
 
 def _ranks(model: Model, points: Array) -> Array:

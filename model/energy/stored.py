@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from ranksight.platforms import Platform
 
 ENERGY, POWER = "energy", "power"
-RATES = ("instructions", "bytes_mem")
-"""Counts whose rates vary from run to run; cycles pass with the time."""
 NEEDED = ("time", "frequency", *COUNTS)
 """Metrics of the program that energy follows from, as far as they are modelled."""
 
@@ -46,11 +44,12 @@ NEEDED = ("time", "frequency", *COUNTS)
 class Profile(Stored):
     """What a second of a core held in the runs, by the cores at work (n,), which rise.
 
-    `instructions`, `bytes_mem` (n,): counts a second of a core that is awake, NaN where they were not counted;
+    `cycles`, `instructions`, `bytes_mem` (n,): counts a second of a core that is awake, NaN where not counted;
     `halted` (n,): mean seconds of a rank in which its core was halted.
     """
 
     cores: Array
+    cycles: Array
     instructions: Array
     bytes_mem: Array
     halted: Array
@@ -63,7 +62,9 @@ class Profile(Stored):
         for name in dict.fromkeys(found.runs):
             here = names == name
             work = float((found.cores * found.awake)[here].sum()) or np.nan
-            rates = (float(found.counts[each][here].sum()) / work if each in found.counts else np.nan for each in RATES)
+            rates = (
+                float(found.counts[each][here].sum()) / work if each in found.counts else np.nan for each in COUNTS
+            )
             waiting = float(np.average(found.seconds[here] - found.awake[here], weights=found.cores[here]))
             rows.append((float(found.cores[here].sum()), *rates, waiting))
         table = np.array(sorted(rows), dtype=np.float64)
@@ -75,20 +76,23 @@ class Profile(Stored):
         """Counts (k,) of runs of `work` core-seconds, and standard deviations of their logarithms.
 
         The mean of two answers by what they are uncertain by: the count predicted, `total` with `doubt`, and the rate
-        of the nearest runs, which drifts with the distance from them.
+        of the nearest runs, which drifts with the distance from them; cycles a second of a core are its clock.
         """
-        if name not in RATES or not np.isfinite(rates := getattr(self, name)).all() or not (rates > 0).all():
+        if not np.isfinite(rates := getattr(self, name)).all() or not (rates > 0).all():
             return total, doubt
         rate = np.exp(np.interp(np.log(count), np.log(self.cores), np.log(rates)))
-        drift = priors.RATE_DRIFT**2 * self.distance(count) + priors.POWER_SCATTER**2
+        drift = (0.0 if name == "cycles" else priors.RATE_DRIFT**2) * self.distance(count) + priors.POWER_SCATTER**2
         weight = ratio(drift, drift + doubt**2, 0.0)
         weight = np.where(np.isfinite(total) & (total > 0), weight, 0.0)
         answer = np.exp(weight * np.log(np.where(total > 0, total, 1.0)) + (1 - weight) * np.log(rate * work))
         return answer, np.sqrt(weight**2 * np.nan_to_num(doubt) ** 2 + (1 - weight) ** 2 * drift)
 
-    def halted_at(self, count: Array) -> tuple[Array, Array]:
-        """Mean halted seconds (k,), which grow with the cores that are started, and the spread of their logarithm."""
-        beyond = np.log(np.maximum(count / self.cores[-1], 1.0))
+    def halted_at(self, count: Array, growth: Array) -> tuple[Array, Array]:
+        """Mean halted seconds (k,), which grow with the nodes that are started, and the spread of their logarithm.
+
+        `growth` (k,): nodes over the most that were measured.
+        """
+        beyond = np.log(np.maximum(growth, 1.0))
         power, doubt = priors.STARTING
         seconds = np.interp(np.log(count), np.log(self.cores), self.halted)
         return seconds * np.exp(power * beyond), doubt * (1 + beyond)
@@ -98,7 +102,7 @@ class Profile(Stored):
         return np.asarray(np.abs(np.log(count[:, None] / self.cores)).min(axis=1))
 
     def _fits(self) -> bool:
-        shapes = {each.shape for each in (self.cores, self.instructions, self.bytes_mem, self.halted)}
+        shapes = {each.shape for each in (self.cores, self.cycles, self.instructions, self.bytes_mem, self.halted)}
         return len(shapes) == 1 and len(self.cores) > 0 and bool((self.cores > 0).all())
 
 
