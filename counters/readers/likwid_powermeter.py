@@ -22,6 +22,7 @@ from ranksight.counters.readers._files import Format, damaged, number, read_text
 
 _SOCKET = re.compile(r"Measure for socket (?P<socket>\d{1,4}) on CPU \d{1,6}\s*$")
 _MARK = re.compile(rb"^Measure for socket \d{1,4} on CPU \d", re.MULTILINE)
+_RULE = re.compile(r"-{20,}\s*$")
 _RUNTIME = re.compile(r"Runtime: (?P<value>\S{1,30}) s\s*$")
 _DOMAIN = re.compile(r"Domain (?P<name>[A-Z0-9]{1,12}):\s*$")
 _ENERGY = re.compile(r"Energy consumed: (?P<value>\S{1,30}) Joules\s*$")
@@ -46,7 +47,7 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     seconds: float | None = None
     joules: dict[str, dict[int, float]] = {}
     socket: int | None = None
-    domain = ""
+    domain, waiting = "", ""
     for at, line in enumerate(lines, 1):
         where = f"{path}:{at}"
         if (found := _RUNTIME.match(line)) is not None:
@@ -54,16 +55,18 @@ def _read(path: Path, rank: int | None) -> Iterator[Reading]:
         elif (found := _SOCKET.match(line)) is not None:
             socket, domain = int(found["socket"]), ""
         elif (found := _DOMAIN.match(line)) is not None:
-            domain = found["name"]
+            domain = waiting = found["name"]
         elif (found := _ENERGY.match(line)) is not None and socket is not None and domain:
             value = number(where, found["value"], f"the energy of {domain}")
-            if value < 0:
-                raise damaged(f"{where}: {value:g} J of {domain}: the counter ran backwards")
             if socket in joules.setdefault(domain, {}):
                 raise InputError(f"{where}: socket {socket} is metered a second time", "give every run its own file")
             joules[domain][socket] = value
+            waiting = ""
     if not seconds or not joules.get("PKG"):
         raise damaged(f"{path} holds no runtime, or no energy of a package")
+    last = max((at for at, line in enumerate(lines) if line.strip()), default=0)
+    if len({frozenset(found) for found in joules.values()}) > 1 or waiting or _RULE.match(lines[last]) is None:
+        raise damaged(f"{path} breaks off: not all sockets have the same domains, or the last line is no rule")
     values = {"time": seconds, **{_METRICS[name]: sum(joules[name].values()) for name in _METRICS if name in joules}}
     more = ("packages are metered whether a rank is on them or not",)
     yield build(

@@ -109,11 +109,17 @@ def _duration(
     halted, of_halted = profile.halted_at(count, growth)
     waiting, of_waiting = LATEST * halted, LATEST * halted * of_halted
     cycles, clock = said.get("cycles"), said.get("frequency")
-    awake = time - waiting if cycles is None or clock is None else ratio(cycles[0], clock[0])
-    of_awake = of_time * awake
+    if cycles is None or clock is None:
+        awake, of_awake = time - waiting, of_time * time
+    else:
+        awake = ratio(cycles[0], clock[0])
+        of_awake = cycles[1] * awake
     together = of_awake**2 + of_waiting**2
     whole = time if times is None else times
-    awake = np.clip(awake + ratio(of_awake**2, together, 1.0) * (whole - awake - waiting), 0.0, whole)
+    # A predicted time is itself uncertain: by what does not come from the cores awake.
+    beside = np.zeros(len(count)) if times is not None else np.maximum((of_time * time) ** 2 - of_awake**2, 0.0)
+    shift = whole - awake - waiting
+    awake = np.clip(awake + ratio(of_awake**2, together + beside, 1.0) * shift, 0.0, whole)
     left = np.sqrt(ratio(of_awake**2 * of_waiting**2, together, 0.0))
     if times is not None:
         of_time, of_waiting = np.zeros(len(count)), np.zeros(len(count))

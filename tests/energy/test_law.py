@@ -132,6 +132,7 @@ def test_coefficients_are_not_negative_whatever_is_measured(tmp_path: Path) -> N
         assert np.isfinite(law.covariance).all()
 
 
+@pytest.mark.slow
 def test_intervals_of_the_power_hold(tmp_path: Path) -> None:
     """Programs of 20 seeds with 2 % scatter: nine in ten intervals at twice the cores hold the power."""
     rng, inside, platform = np.random.default_rng(7), [], load(ICE_LAKE)
