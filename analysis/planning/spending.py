@@ -91,7 +91,8 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
         of_time = np.log(said.upper[0] / said.lower[0]) / (2 * tail)
     time = np.where(said.status[0] == 0, said.value[0], np.nan)
     found = {TIME: Spent(time, said.lower[0], said.upper[0])}
-    joules, of_energy, notes = np.zeros(len(counts)), np.zeros(len(counts)), ()
+    joules, of_energy = np.zeros(len(counts)), np.zeros(len(counts))
+    notes: tuple[str, ...] = ()
     if energy is not None:
         each = combined(parts(energy, model, points))
         joules, of_energy = np.where(np.isfinite(time), each.joules, np.nan), each.of_energy

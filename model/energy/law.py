@@ -179,7 +179,7 @@ def _solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
         scaled, _ = nnls(stacked / size, target)
         coefficients = scaled / size
         apart = matrix @ coefficients / watts - 1
-        freedom = max(len(watts) - np.count_nonzero(coefficients), 1)
+        freedom = max(len(watts) - int(np.count_nonzero(coefficients)), 1)
         own = float((apart**2).sum())
         count = priors.POWER_WORTH
         scatter = float(np.sqrt((own + count * priors.POWER_SCATTER**2) / (freedom + count)))

@@ -67,8 +67,10 @@ class Metered:
         """These rows alone."""
         names = np.array(self.runs, dtype=object)[chosen]
         counts = {name: values[chosen] for name, values in self.counts.items()}
-        arrays = (values[chosen] for values in (self.joules, self.places, self.seconds, self.awake))
-        return Metered(tuple(names), *arrays, counts, self.cores[chosen], self.notes)
+        joules, places, seconds, awake, cores = (
+            values[chosen] for values in (self.joules, self.places, self.seconds, self.awake, self.cores)
+        )
+        return Metered(tuple(names), joules, places, seconds, awake, counts, cores, self.notes)
 
 
 @dataclass
@@ -110,8 +112,9 @@ def metered(experiment: Experiment, component: str, platform: Platform | None) -
     arrays = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0] if name != "run"}
     counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
     _check(rows, arrays, names)
-    given = (arrays[name] for name in ("joules", "places", "seconds", "awake"))
-    return Metered(tuple(row["run"] for row in rows), *given, counts, arrays["cores"], collected.notes(component))
+    joules, places, seconds, awake, cores = (arrays[name] for name in ("joules", "places", "seconds", "awake", "cores"))
+    runs, notes = tuple(row["run"] for row in rows), collected.notes(component)
+    return Metered(runs, joules, places, seconds, awake, counts, cores, notes)
 
 
 def _check(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names: tuple[str, str]) -> None:

@@ -195,7 +195,8 @@ def fit_energy(
     experiment: Experiment, platform: Platform | None, placement: str = "compact", ranks_per_node: int | None = None
 ) -> Energy | None:
     """The laws of the components that the runs metered; None where none did."""
-    laws, notes = [], []
+    laws: list[PowerLaw] = []
+    notes: list[str] = []
     each, profile = 0.0, None
     for component in COMPONENTS:
         found = metered(experiment, component, platform)
