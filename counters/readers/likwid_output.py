@@ -25,8 +25,8 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.meaning import OF_SOCKET
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.run import HOSTS
 from ranksight.core.units import some_of
-from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import metric_name, unit_scale
 from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._files import (

@@ -18,8 +18,8 @@ from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE
 from ranksight.core.meaning import METERED
+from ranksight.core.run import HOSTS
 from ranksight.core.units import assigned, counted, some_of
-from ranksight.counters.checking import HOSTS
 
 if TYPE_CHECKING:
     import pandas as pd
