@@ -429,6 +429,8 @@ class Model:
             return self
         equation = self.equation.placed(placement, ranks_per_node, distribution)
         extras = {**self.extras, "application": equation.to_dict()}
+        if self.energy is not None:
+            extras["energy"] = self.energy.placed(placement, ranks_per_node).to_dict()
         return replace(self, extras=extras)
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Model:

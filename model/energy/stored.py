@@ -6,7 +6,7 @@ Idle packages of the nodes held are named, not added, unless meters recorded who
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,6 +127,11 @@ class Energy(Stored):
     def law(self, component: str) -> PowerLaw | None:
         """The law of a component, where it was metered."""
         return next((law for law in self.laws if law.component == component), None)
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Energy:
+        """The same laws with ranks placed in another way."""
+        compact = self.compact if placement is None else placement == "compact"
+        return replace(self, compact=compact, ranks=self.ranks if ranks_per_node is None else ranks_per_node)
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -238,6 +237,7 @@ def test_scattered_ranks_wake_all_packages(tmp_path: Path) -> None:
     model = fit(experiment(tmp_path, {n: counters(n) for n in TRAINED}), platform=platform)
     assert model.energy is not None
     at = np.array([[1.0], [2.0], [16.0], [72.0]])
-    spread = replace(model.energy, compact=False)
+    spread = model.placed("scattered").energy
+    assert spread is not None
     assert spread.places("package", at, ("ranks",)).tolist() == [1, 2, 2, 2]
     assert model.energy.places("package", at, ("ranks",)).tolist() == [1, 1, 1, 2]
