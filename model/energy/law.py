@@ -223,10 +223,10 @@ def _believed(component: str, terms: tuple[str, ...], per_place: Array, most: fl
             mean, spread = 0.0, width * most
         elif component == "dram" and name == "bytes_mem":
             mean, spread = priors.DRAM_BYTE
+        elif name in priors.COUNT_ENERGY:
+            mean, spread = priors.COUNT_ENERGY[name]
         else:
-            share, width = priors.POWER_SHARES[
-                "base" if name == AWAKE else "cores" if name in (CORES, "cycles") else "more"
-            ]
+            share, width = priors.POWER_SHARES["base" if name == AWAKE else "cores"]
             largest = float(per_place[:, at[name]].max()) or 1.0
             mean, spread = share * most / largest, width * most / largest
         rows.append(row)
