@@ -259,7 +259,8 @@ design power, on older processors less than half as much."""
 COUNT_ENERGY: Mapping[str, tuple[float, float]] = {"instructions": (0.3, 0.8), "bytes_mem": (0.2, 0.6)}
 """Energy of an instruction, and of a byte of memory traffic on its way through a package, and its standard deviation,
 nJ: 70 pJ of overhead an instruction besides its operation and caches, 0.1 nJ for 8 B in a large cache (Horowitz,
-"Computing's energy problem", ISSCC 2014); wide, as wires and prefetchers are not in it."""
+"Computing's energy problem", ISSCC 2014); wide, as wires and prefetchers are not in it, and
+as widened by hand to the errors of ``python -m benchmarks energy``."""
 HALTED_POWER = (0.5, 0.15)
 """Share of the power of an awake package that one takes whose cores are all halted, 1, and how uncertain that is, as a
 share of the largest power. The deepest sleep leaves a quarter (Anandtech, "Intel 3rd gen Xeon Scalable review", 2021:
@@ -274,10 +275,11 @@ POWER_WORTH = 2.0
 """Windows that POWER_SCATTER counts for, 1."""
 POWER_DRIFT: Mapping[str, float] = {"package": 0.04, "dram": 0.08, "node": 0.04, "job": 0.04}
 """Relative standard deviation of the law of power at e times the cores that were measured, 1, for each component: other
-packages differ, and memory modules more. Chosen by ``python -m benchmarks energy``."""
+packages differ, and memory modules more. Set by hand to the errors of ``python -m benchmarks energy``."""
 RATE_DRIFT = 0.15
 """Standard deviation of the logarithm of instructions or bytes a second of a core at e times the cores that were
-measured, 1. Chosen by ``python -m benchmarks energy``."""
+measured, 1. Set by hand to the errors of ``python -m benchmarks energy``."""
 STARTING = (0.75, 0.5)
 """Power of the nodes with which the time grows in which cores wait for a program to start on all of them, and its
-standard deviation, 1: nodes are started one after another (1), or each by itself (0)."""
+standard deviation, 1: nodes are started one after another (1), or each by itself (0). Set by hand between the two, nearer to the first, as
+16 nodes of ``python -m benchmarks energy`` show."""
