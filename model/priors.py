@@ -274,12 +274,12 @@ al., "An energy efficiency feature survey of the Intel Haswell processor", 2015)
 POWER_WORTH = 2.0
 """Windows that POWER_SCATTER counts for, 1."""
 POWER_DRIFT: Mapping[str, float] = {"package": 0.04, "dram": 0.08, "node": 0.04, "job": 0.04}
-"""Relative standard deviation of the law of power at e times the cores that were measured, 1, for each component: other
-packages differ, and memory modules more. Set by hand to the errors of ``python -m benchmarks energy``."""
+"""Relative standard deviation of the law of power at e times the cores that were measured, 1, for each component:
+other packages differ, and memory modules more. Set by hand to the errors of ``python -m benchmarks energy``."""
 RATE_DRIFT = 0.15
 """Standard deviation of the logarithm of instructions or bytes a second of a core at e times the cores that were
 measured, 1. Set by hand to the errors of ``python -m benchmarks energy``."""
 STARTING = (0.75, 0.5)
 """Power of the nodes with which the time grows in which cores wait for a program to start on all of them, and its
-standard deviation, 1: nodes are started one after another (1), or each by itself (0). Set by hand between the two, nearer to the first, as
-16 nodes of ``python -m benchmarks energy`` show."""
+standard deviation, 1: nodes are started one after another (1), or each by itself (0). Set by hand between the two,
+nearer to the first, as 16 nodes of ``python -m benchmarks energy`` show."""
