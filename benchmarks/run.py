@@ -57,6 +57,7 @@ BENCHMARKS = (
     "expectations",
     "real_programs",
     "real_messages",
+    "energy",
     "mutants",
     "safety",
 )

@@ -83,6 +83,7 @@ def context_of(args: argparse.Namespace) -> Context:
     from ranksight.analysis.expectations.document import read_study
     from ranksight.cli._continuing import experiment_of
     from ranksight.core.experiment import read
+    from ranksight.model.energy.prices import Prices
     from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
     from ranksight.reports.html.context import Context
@@ -118,6 +119,7 @@ def context_of(args: argparse.Namespace) -> Context:
         commands(experiments),
         args.efficiency,
         origin(experiments, args.author),
+        Prices.read(args.price, "--price"),
     )
 
 

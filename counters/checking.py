@@ -21,6 +21,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE
 from ranksight.core.reading import Reading
+from ranksight.core.run import HOSTS
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import counted, format_si
 from ranksight.counters.overflow import NO_PROCESSOR, WIDEST, Narrow, without_overflows
@@ -39,8 +40,6 @@ SHORT = 0.85
 """Part of the other nodes' traffic below which channels of a node may not have been counted: one of eight to four."""
 SAME = 1.1
 """Ratio of the largest to the smallest of nodes that are like each other."""
-HOSTS = "hosts"
-"""Table of a run that says on which node each rank was: ``rank``, ``host``."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from ranksight.model.application.replayed import weigh_replay
 from ranksight.model.application.runs import Runs
 from ranksight.model.application.waiting import parted
 from ranksight.model.application.whole import without_sums
+from ranksight.model.energy.stored import Energy, fit_energy, unmetered
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
@@ -242,6 +243,9 @@ def assemble(
     experiment = selection.view(experiment)
     how = means_of_samples(experiment, over_ranks)
     sampled, uneven = _series(experiment, chosen, how, platform, settings.get("iterations"))
+    energy = _energy(experiment, sampled.series, platform, domains)
+    if energy is not None:
+        sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series
     stated = _stated(experiment, series, volumes)
     model = model_of(series, experiment.application, **settings)
@@ -274,10 +278,21 @@ def assemble(
         "notes": [text for text in (times, remark, whole_units, uneven, overlap(series), sometimes(series)) if text],
         "application": application.to_dict() if application.known else None,
         "contradictions": contradictions(series),
+        "energy": None if energy is None else energy.to_dict(),
         **{name: OBSERVERS[name](experiment, series, platform, machine) for name in OBSERVERS},
     }
     model = replace(model, extras={**model.extras, **{name: value for name, value in extras.items() if value}})
     return _completed(model, functions, application, experiment, sampled, domains), series
+
+
+def _energy(
+    experiment: Experiment, series: Series, platform: Platform | None, domains: Domains | None
+) -> Energy | None:
+    """The laws of power, where energy was metered and the program's time is modelled."""
+    if "time" not in series.metrics:
+        return None
+    compact = "compact" if domains is None else domains.placement
+    return fit_energy(experiment, platform, compact, None if domains is None else domains.ranks_per_node)
 
 
 def _series(

@@ -22,7 +22,7 @@ MANY = 1000.0
 def starts() -> dict[str, str]:
     """Codes of methods, and how their evidence begins; of several laws the one of largest weight counts."""
     laws = {code_of(law): f"{law} " for law in LAWS if law != FUNCTION}
-    return {"sum": "sum of ", **laws, "function": "function of "}
+    return {"sum": "sum of ", **laws, "function": "function of ", "power": "law of power"}
 
 
 def codes_of(evidence: NDArray[np.object_]) -> NDArray[np.object_]:

@@ -26,6 +26,7 @@ from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.equation_terms import EquationTerms
+from ranksight.model.energy.stored import Energy
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted
@@ -256,11 +257,20 @@ class Model:
         level: float = 0.9,
         kernels: str | Sequence[str] | None = None,
         metrics: str | Sequence[str] | None = None,
+        times: Array | None = None,
     ) -> Prediction:
-        """Predict at `points` (k, m); see :meth:`predict`."""
+        """Predict at `points` (k, m); see :meth:`predict`.
+
+        `times` (k,): seconds that runs are known to take; energy and power are those of such runs.
+        """
         kernels, metrics = ((each,) if isinstance(each, str) else each for each in (kernels, metrics))
-        wanted = tuple(dict.fromkeys(self.fitted.metrics)) if metrics is None else tuple(metrics)
-        known("metric", wanted, self.fitted.metrics)
+        metered = self.metered
+        wanted = (*dict.fromkeys(self.fitted.metrics), *metered) if metrics is None else tuple(metrics)
+        if self.energy is not None and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
+            raise InputError(f"energy is not predicted: {'; '.join(self.energy.notes)}", "measure these runs again")
+        known("metric", wanted, (*self.fitted.metrics, *metered))
+        if self.energy is not None:
+            wanted = self.energy.wanted(wanted)
         if kernels is not None:
             total = self.extras.get("total")  # the whole program by the name that its timer had
             kernels = [WHOLE if name == total and name not in self.fitted.kernels else name for name in kernels]
@@ -279,6 +289,9 @@ class Model:
         blocks = []
         for name in wanted:
             rows = np.flatnonzero(names == name)
+            if name in metered:
+                blocks += self._metered(name, points, level, times) if kernels is None or WHOLE in kernels else []
+                continue
             total = self._total(name, rows, refined, broken) if kernels is None or WHOLE in kernels else None
             if total is not None:
                 outside = name == "time" and broken is not None and broken.others is not None
@@ -305,6 +318,27 @@ class Model:
             terms = EquationTerms(self.parameters, points, refined.terms, others, only)
         wall = {} if broken is None else dict(zip(broken.kernels, broken.by_kernel, strict=True))
         return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms, wall)
+
+    @cached_property
+    def energy(self) -> Energy | None:
+        """The laws of power, where the runs metered energy."""
+        given = self.extras.get("energy")
+        return None if given is None else Energy.from_dict(given)
+
+    @property
+    def metered(self) -> tuple[str, ...]:
+        """Metrics that the laws of power answer."""
+        return () if self.energy is None else self.energy.metrics
+
+    def _metered(
+        self, name: str, points: Array, level: float, times: Array | None
+    ) -> list[tuple[str, Any, Forecast, Any]]:
+        """The block of answers of a metric of energy or power."""
+        from ranksight.model.energy.predicted import evidence, forecasts
+
+        assert self.energy is not None
+        texts = np.full((1, len(points)), evidence(self.energy, name), dtype=object)
+        return [(name, np.array([None]), forecasts(self, points, [name], level, times)[name], texts)]
 
     def _check(self, points: Array) -> None:
         """Raise InputError where points ask for what no program runs on."""
@@ -402,6 +436,8 @@ class Model:
             return self
         equation = self.equation.placed(placement, ranks_per_node, distribution, topology)
         extras = {**self.extras, "application": equation.to_dict()}
+        if self.energy is not None:
+            extras["energy"] = self.energy.placed(placement, ranks_per_node).to_dict()
         return replace(self, extras=extras)
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Model:
@@ -555,7 +591,7 @@ class Model:
         try:
             model = cls(**parts(content if kernels is None else selected(content, kernels)))
             # Read here, where the file is known.
-            _ = model.coordinates, model.functions, model.staircase, model.equation
+            _ = model.coordinates, model.functions, model.staircase, model.equation, model.energy
         except ContractError:  # of a package that is installed, not of the file
             raise
         except InputError as error:

@@ -47,6 +47,7 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         _assumed(model, points),
         _thresholds(model, points),
         *([] if model.equation.balance is None else model.equation.balance.notes(points)),
+        *([] if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:

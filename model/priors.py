@@ -255,3 +255,36 @@ times, and what is constant per rank falls by scatter or a small part alone."""
 TURNOVER = 1e-3
 """Share of a metric's total, 1, from which kernels that work at some numbers of ranks only are a sign of a program that
 changes its algorithms: of eight programs that were looked at, GROMACS, HPCC, PETSc and CP2K, which do, show more."""
+
+POWER_SHARES: Mapping[str, tuple[float, float]] = {"base": (0.4, 0.15), "cores": (0.4, 0.4)}
+"""Mean and standard deviation, as shares of the largest power of a package, 1, of what it takes with no core at work
+(its power extrapolated to no cores), and of its active cores. Afzal, Hager and
+Wellein, "SPEChpc 2021 benchmarks on Ice Lake and Sapphire Rapids InfiniBand clusters" (2023): 40 to 50 % of the thermal
+design power, on older processors less than half as much."""
+COUNT_ENERGY: Mapping[str, tuple[float, float]] = {"instructions": (0.3, 0.8), "bytes_mem": (0.2, 0.6)}
+"""Energy of an instruction, and of a byte of memory traffic on its way through a package, and its standard deviation,
+nJ: 70 pJ of overhead an instruction besides its operation and caches, 0.1 nJ for 8 B in a large cache (Horowitz,
+"Computing's energy problem", ISSCC 2014); wide, as wires and prefetchers are not in it, and
+as widened by hand to the errors of ``python -m benchmarks energy``."""
+HALTED_POWER = (0.5, 0.15)
+"""Share of the power of an awake package that one takes whose cores are all halted, 1, and how uncertain that is, as a
+share of the largest power. The deepest sleep leaves a quarter (Anandtech, "Intel 3rd gen Xeon Scalable review", 2021:
+27 of 270 W); cores that are halted for a while keep the rest of the package awake."""
+DRAM_BYTE = (0.15, 0.1)
+"""Energy of a byte moved to or from memory and its standard deviation, nJ (Horowitz, "Computing's energy problem",
+ISSCC 2014: 1.3 to 2.6 nJ for 64 bit, and less in later generations)."""
+POWER_SCATTER = 0.01
+"""Relative standard deviation of the power of a window, 1, before the runs: RAPL against a reference (Hackenberg et
+al., "An energy efficiency feature survey of the Intel Haswell processor", 2015)."""
+POWER_WORTH = 2.0
+"""Windows that POWER_SCATTER counts for, 1."""
+POWER_DRIFT: Mapping[str, float] = {"package": 0.04, "dram": 0.08, "node": 0.04, "job": 0.04}
+"""Relative standard deviation of the law of power at e times the cores that were measured, 1, for each component:
+other packages differ, and memory modules more. Set by hand to the errors of ``python -m benchmarks energy``."""
+RATE_DRIFT = 0.15
+"""Standard deviation of the logarithm of instructions or bytes a second of a core at e times the cores that were
+measured, 1. Set by hand to the errors of ``python -m benchmarks energy``."""
+STARTING = (0.75, 0.5)
+"""Power of the nodes with which the time grows in which cores wait for a program to start on all of them, and its
+standard deviation, 1: nodes are started one after another (1), or each by itself (0). Set by hand between the two,
+nearer to the first, as 16 nodes of ``python -m benchmarks energy`` show."""

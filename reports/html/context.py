@@ -18,6 +18,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.places import places
+from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
@@ -51,6 +52,7 @@ class Context:
     """Gives the cost of runs at points (k, m) of so many seconds (k,) besides core-hours, as money or energy: numbers
     (k,) by their unit, such as ``EUR`` or ``kWh``."""
     live: bool = False  # whether a server answers the page's questions
+    prices: Prices | None = None  # of machine time and electricity, where they are stated
 
     @cached_property
     def measured(self) -> Measured | None:

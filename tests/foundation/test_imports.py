@@ -39,7 +39,7 @@ IN_FUNCTIONS = {
     "analysis.observed": {"analysis.diagnosis.exchanges", "analysis.diagnosis.waits", "analysis.phases.analysis"},
     # What a model answers seldom is loaded when it is asked.
     "model.fitted_model": {"analysis.diagnosis.diagnosing", "model.function_table", "model.notes", "model.resource.cycle_times",
-                    "model.fitting.ties"},
+                    "model.fitting.ties", "model.energy.predicted"},
     "model.fitting.fitted": {"model.search.guide"},
     "model.fitting.fit_series": {"model.fitting.parallel"},
 }  # fmt: skip
