@@ -109,6 +109,18 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
     return Spending(along, counts, held, found, "" if prices is None else prices.currency, level, notes)
 
 
+def charged(model: Model, points: Array, seconds: Array, prices: Prices | None) -> dict[str, Array]:
+    """Energy and money (k,) of runs of so many `seconds` (k,) at `points` (k, m), by their units, where known."""
+    found: dict[str, Array] = {}
+    electricity = np.zeros(len(points))
+    if model.metered and model.energy is not None:
+        electricity = found["kWh"] = combined(parts(model.energy, model, points)).joules / JOULES
+    if prices is not None:
+        machine = prices.machine(seconds, cores(points, model.parameters), _nodes(model, points))
+        found[prices.currency] = machine + electricity * prices.kwh
+    return found
+
+
 def _nodes(model: Model, points: Array) -> Array:
     """Nodes (k,) of runs; NaN where nothing says how many ranks a node has."""
     if "nodes" in model.parameters:

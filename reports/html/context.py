@@ -14,7 +14,6 @@ from ranksight.analysis.expectations.checking import Result, check
 from ranksight.analysis.expectations.document import Study
 from ranksight.analysis.planning.choice import Choice, plan
 from ranksight.analysis.planning.cost import Cost, cost_of
-from ranksight.core.arrays import Array
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.places import places
@@ -48,9 +47,6 @@ class Context:
     threshold: float = THRESHOLD  # least efficiency, ideal time over predicted time, of the recommended rank count
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the report comes from, by a word: who wrote it and when, what command was measured."""
-    charges: Callable[[Array, Array], Mapping[str, Array]] | None = None
-    """Gives the cost of runs at points (k, m) of so many seconds (k,) besides core-hours, as money or energy: numbers
-    (k,) by their unit, such as ``EUR`` or ``kWh``."""
     live: bool = False  # whether a server answers the page's questions
     prices: Prices | None = None  # of machine time and electricity, where they are stated
 

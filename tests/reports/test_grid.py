@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
+from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
 from ranksight.reports.grid import CLOSE, grid, interpolated
 from ranksight.reports.html.context import Context
@@ -93,7 +94,7 @@ def test_a_server_answers_as_predict_and_refuses_what_cannot_be_asked(model: Mod
 
 
 def test_charges_are_shown_by_their_unit(model: Model) -> None:
-    context = Context(model, sweep(model, to=64), charges=lambda points, seconds: {"EUR": 0.1 * points[:, 0] * seconds})
+    context = Context(model, sweep(model, to=64), prices=Prices("EUR", core_hour=360.0))
     data = ask.build(context)
     assert data is not None
     assert data["data"]["charges"] == ["EUR"]

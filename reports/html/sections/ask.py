@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.analysis.planning.cost import HOUR
+from ranksight.analysis.planning.spending import charged
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.units import finite, in_full
@@ -103,7 +104,7 @@ def live_answer(context: Context, values: Mapping[str, float]) -> dict[str, Any]
 
 def _costs(context: Context, answers: Answers) -> tuple[dict[str, Array], Mapping[str, Array]]:
     """Time and interval, core-hours and efficiency of answers by name, and what else they cost by its unit."""
-    charges = {} if context.charges is None else context.charges(answers.points, answers.time)
+    charges = charged(context.model, answers.points, answers.time, context.prices)
     ends = {"time": answers.time, "low": answers.low, "high": answers.high}
     return {**ends, "hours": _hours(context, answers), "efficiency": _efficiency(context, answers)}, charges
 
