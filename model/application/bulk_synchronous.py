@@ -33,6 +33,8 @@ from ranksight.model.application.others import Others
 from ranksight.model.application.runs import Runs
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
+from ranksight.model.machine.assumed import NETWORK, OUTSIDE
+from ranksight.model.machine.moved import Moved
 from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS, Parts, Resources
 from ranksight.model.series.computation import cores
@@ -76,6 +78,7 @@ class Application(Stored):
     runs: Runs | None = None  # kernels' times as measured, placed as they were
     clock_spread: float = 0.0
     """Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows."""
+    machine: Moved | None = None  # how times differ on the machine asked for, where it is not that of the runs
 
     @property
     def pace(self) -> float:
@@ -118,8 +121,10 @@ class Application(Stored):
         units.
         """
         rows = functions.rows
-        laws = self.laws_at(said, functions, points, level, share)
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
+        if self.machine is not None and timed:
+            said = self.machine.of_functions(said, timed, points, functions.fitted.parameters)
+        laws = self.laws_at(said, functions, points, level, share)
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
         parts, times = laws.given_parts, laws.given_times
         if not timed:
@@ -190,6 +195,8 @@ class Application(Stored):
                 found = law.forecast(points, level, at)
                 other = self.by_cache(law.kernels)[:, None] & (name == BANDWIDTH)
                 laws.add_shared(name, law, found, found.answers & ~other)
+        if self.machine is not None:
+            self.machine.laws(laws, points, functions.fitted.parameters)
         laws.no_narrower(self.pace)
         if self.resources is not None:
             imputed = {name for name, yes in zip(self.resources.kernels, self.resources.imputed, strict=True) if yes}
@@ -271,6 +278,8 @@ class Application(Stored):
             else:
                 timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
         messages = None if exchanged is None else exchanged.times
+        if messages is not None and self.machine is not None and not self.machine.network:
+            messages = self.machine.wider(messages, NETWORK)
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
         (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
@@ -300,6 +309,8 @@ class Application(Stored):
         others = None
         if self.others is not None:
             others = self.others.at(points, total, said.level)
+            if self.machine is not None:
+                others = self.machine.wider(others, OUTSIDE)
             (more,), (least,), (most,) = others.value, others.lower, others.upper
             total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}

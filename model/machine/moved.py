@@ -1,0 +1,142 @@
+"""How kernels' times differ on another machine than the one that the runs were on.
+
+A law that says what its seconds are made of is asked with the other machine's resources, and what is assumed of them
+widens it by the part that they have in the time:
+
+    sd^2 = sum over parts of (seconds of the part / T  x  sd of its factor)^2
+
+A law that does not (a function of time, a cost per unit of work) says nothing of a verdict. Its time is then somewhere
+between that of a kernel that computes and that of one that waits for memory,
+
+    ln T_there / T_here = (1 - m) c + m b,    m uniform on [0, 1]
+
+with c the ratio of core seconds for the same work and b that of the bandwidth a rank has where it sits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index
+from ranksight.model.application.laws import Laws
+from ranksight.model.application.node import NODES
+from ranksight.model.kernel_time.stacking import COST, FUNCTION, MESSAGES, Law, places
+from ranksight.model.machine.assumed import LATENCY, NETWORK, Assumed
+from ranksight.model.plaindata import Stored
+from ranksight.model.series.computation import cores
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.structure.functions import choose, rows_of
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+CORE, MEMORY, RATIO = range(3)
+"""Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, and of laws that do not know which."""
+MIXED = 1 / np.sqrt(12)
+"""Standard deviation of a uniform part."""
+UNKNOWN = 0.3
+"""Standard deviation of the logarithm of a rank's bandwidth there over here, where a machine's domains are not known."""
+
+
+@dataclass(frozen=True)
+class Moved(Stored):
+    """K kernels on another machine."""
+
+    name: str  # of the platform
+    kernels: tuple[str, ...]
+    core: float  # logarithm of core seconds of the same work, there over here
+    core_spread: float
+    memory_spread: float  # of what a kernel gets of a domain's bandwidth
+    shift: Array  # (K, 3): logarithms by which runs there differ from what is assumed
+    spread: Array  # (K, 3): standard deviations of what is assumed, or of what runs there left of it
+    nodes: tuple[int, int]  # cores of a node here and there
+    assumed: tuple[Assumed, ...]
+    here: Domains | None = None
+    there: Domains | None = None
+    network: bool = True  # whether the network there is described
+
+    def of_functions(self, said: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]) -> Forecast:
+        """The forecast `said` with the functions of time, which `timed` names, on the other machine."""
+        index = np.array(list(timed.values()), dtype=np.intp)
+        rows = places(self.kernels, tuple(timed))
+        own = rows_of(said, index)
+        centre, spread = self.alone(rows, points, names)
+        z = float(special.ndtri((1 + said.level) / 2))
+        value = own.value * np.exp(centre)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            down, up = np.log(own.value / own.lower), np.log(own.upper / own.value)
+            lower, upper = value * np.exp(-np.hypot(down, z * spread)), value * np.exp(np.hypot(up, z * spread))
+            status, reason = forecast.judged_by_width(upper / lower, own.status, own.reason.astype(object))
+        moved = replace(own, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        return choose(said, moved, index, np.ones(value.shape, dtype=bool))
+
+    def alone(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
+        """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
+        deviation, of the kernels `rows` at `points` (k, m)."""
+        core, memory = self._ratios(points, names)
+        known = self.spread[rows, RATIO, None]
+        guessed = np.sqrt((self.core_spread / 2) ** 2 + (self.memory_spread / 2) ** 2 + (MIXED * (core - memory)) ** 2)
+        spread = np.where(np.isfinite(known), known, guessed)
+        return (core + memory) / 2 + self.shift[rows, RATIO, None], spread
+
+    def _ratios(self, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
+        """Logarithms (k,) of seconds there over here of a kernel that computes, and of one that waits for memory."""
+        by_node = NODES in names and "ranks" not in names
+        here, there = self.here, self.there
+        core = np.full(len(points), self.core)
+        if by_node:
+            core = core - np.log(self.nodes[1] / self.nodes[0])
+        if here is None or there is None or here.domain is None or there.domain is None:
+            return core, core
+        if by_node:
+            ratio = here.domain[0] * here.count / (there.domain[0] * there.count)
+            return core, np.full(len(points), np.log(ratio))
+        ranks = cores(points, names)
+        each = [_rate(domains, ranks) for domains in (here, there)]
+        return core, np.log(each[0] / each[1])
+
+    def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
+        """Widen what laws predict by what is assumed of the other machine, and move those that do not count."""
+        for name, law in laws.laws.items():
+            rows = places(self.kernels, law.kernels)
+            if name in laws.parts:
+                spread = self._by_parts(laws.parts[name], law, rows)
+                laws.laws[name] = replace(law, spread=law.spread.wider(np.nan_to_num(spread)))
+            elif name == COST:
+                centre, spread = self.alone(rows, points, names)
+                laws.laws[name] = replace(law, spread=law.spread.moved(centre).wider(spread))
+            elif name == MESSAGES:
+                laws.laws[name] = replace(law, spread=law.spread.wider(np.full(law.spread.centre.shape, NETWORK)))
+        counting = tuple(name for name in laws.parts if name in laws.laws and name != FUNCTION)
+        laws.leave(counting, np.ones(len(points), dtype=bool))
+
+    def _by_parts(self, given: tuple[tuple[str, ...], Mapping[str, Array]], law: Law, rows: Index) -> Array:
+        """Standard deviation (K, k) of ln T by the factors of its parts."""
+        held = {name: np.nan_to_num(seconds) for name, seconds in given[1].items()}
+        total = np.maximum(np.sum(list(held.values()), axis=0), np.finfo(float).tiny)
+        core, memory = (self.spread[rows, at, None] for at in (CORE, MEMORY))
+        work = sum((held.get(name, 0.0) for name in ("execution", "direct")), np.zeros(total.shape))
+        traffic = held.get("contention", np.zeros(total.shape))
+        waits = total - work - traffic
+        squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + LATENCY**2)
+        return np.asarray(np.sqrt(squares) / total)
+
+    def wider(self, times: Forecast, deviation: float) -> Forecast:
+        """Seconds that no law here counts, whose logarithm is off by `deviation` on another machine."""
+        z = deviation * float(special.ndtri((1 + times.level) / 2))
+        low, high = times.lower * np.exp(-z), times.upper * np.exp(z)
+        return replace(times, lower=low, upper=high)
+
+    def _fits(self) -> bool:
+        kernels = len(self.kernels)
+        return self.shift.shape == self.spread.shape == (kernels, 3) and min(self.nodes) > 0
+
+
+def _rate(domains: Domains, ranks: Array) -> Array:
+    """Bandwidth (k,) in B/s that a rank of the fullest domain has, for reads."""
+    assert domains.core is not None and domains.domain is not None
+    active = np.maximum(domains.active(ranks), 1)
+    return np.asarray(np.minimum(domains.core[0], domains.domain[0] / active))

@@ -1,0 +1,208 @@
+"""A fitted model on another platform: the counts of its program, the laws of that machine.
+
+Work, bytes and the loads of a kernel belong to the program; cores' cycles and clock, caches, latencies, bandwidth of
+domains and the network to the machine. Each law of a kernel's time is given the other machine's: shared bandwidth its
+domains, the counted equation its latencies and the capacities that its composition of loads is asked at, constant CPI
+its cycles. What no run shows is assumed, listed and part of the interval (:mod:`ranksight.model.machine.assumed`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, log
+
+import numpy as np
+
+from ranksight.core.errors import InputError
+from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.network import Network
+from ranksight.model.application.node import Node, holds
+from ranksight.model.fitted_model import Model
+from ranksight.model.kernel_time.composition import Caches
+from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
+from ranksight.model.kernel_time.perwork import PerWork
+from ranksight.model.machine.assumed import NETWORK, OUTSIDE, Assumed, bandwidth, core_factors, core_seconds
+from ranksight.model.machine.moved import CORE, MEMORY, RATIO, Moved
+from ranksight.model.resource.equation import Machine
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.shared import Sharing
+from ranksight.platforms import Platform, load
+from ranksight.platforms.files import parse
+
+STORED = "platform"
+"""Name of the text of the measured platform among a model's extras."""
+UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
+
+
+def measured_platform(model: Model) -> Platform:
+    """The machine that the runs of a model were on; InputError where it does not say."""
+    text = model.extras.get(STORED)
+    if not isinstance(text, str):
+        raise InputError("the model does not know on which machine its runs were", UNNAMED)
+    return parse(text.encode(), "the model's platform")
+
+
+def on(
+    model: Model,
+    platform: Platform | str,
+    *,
+    ranks_per_node: int | None = None,
+    instructions: float | None = None,
+    anchored: bool = True,
+) -> Model:
+    """The same model for another machine; itself where its runs were on that machine.
+
+    Raises InputError where the model does not know its own machine, where two machines have one name, or where a ratio
+    is not above zero.
+
+    Parameters
+    ----------
+    platform : Platform or str
+        The machine asked for, by its name or its file.
+    ranks_per_node : int, optional
+        Ranks on each of its nodes; one a core when not given.
+    instructions : float, optional
+        Instructions that the program needs there over those here, where the instruction sets or compilers differ.
+    anchored : bool
+        Whether runs there that the model was fitted with (``fit --also``) are used.
+    """
+    there = load(platform) if isinstance(platform, str) else platform
+    here = measured_platform(model)
+    if here == there:
+        return model
+    if here.name == there.name:
+        raise InputError(
+            f"two machines are named {here.name}: that of the runs, and the one asked for, which differs",
+            "give one of them another name",
+        )
+    if instructions is not None and not 0 < instructions < np.inf:
+        raise InputError(f"the instructions there are {instructions:g} times those here", "give a ratio above 0")
+    application = _moved(model, here, there, ranks_per_node, instructions)
+    moved = replace(model, extras={**model.extras, "application": application.to_dict()})
+    if anchored and (runs := model.extras.get("anchors", {}).get(there.name)) is not None:
+        from ranksight.model.machine.anchor import anchored_by
+
+        moved = anchored_by(moved, runs)
+    return moved
+
+
+def _moved(
+    model: Model, here: Platform, there: Platform, ranks_per_node: int | None, instructions: float | None
+) -> Application:
+    """The application's equation on the other machine."""
+    equation = model.equation
+    clock = _clock(equation)
+    factors = core_factors(here, there, clock, instructions)
+    core, core_spread = core_seconds(factors)
+    cycles = core + log(factors[-1].value)
+    share = bandwidth(here, there)
+    most = there.cores if ranks_per_node is None else ranks_per_node
+    holds(there.name, there.cores, there.layout.threads_per_core, most)
+    shared = None if equation.sharing is None else equation.sharing.measured
+    placement = "compact" if shared is None else shared.placement
+    first = Domains.of(here, placement) if shared is None else shared
+    second = Domains.of(there, placement, most)
+    timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
+    spread = np.tile([core_spread, share.spread, np.nan], (len(timed), 1))
+    network, notes = _network(equation, there, most)
+    moved = Moved(
+        name=there.name,
+        kernels=timed,
+        core=core,
+        core_spread=core_spread,
+        memory_spread=share.spread,
+        shift=np.zeros((len(timed), 3)),
+        spread=spread,
+        nodes=(here.cores, there.cores),
+        assumed=(*factors, share, *notes),
+        here=first,
+        there=second,
+        network=network is None or network is not equation.network,
+    )
+    resources = equation.resources
+    machine = None if resources is None else resources.machine
+    if resources is not None and machine is not None:
+        other = Machine.of(there).at(machine.frequency * factors[-1].value)
+        resources = replace(resources, machine=other, cpi=resources.cpi * exp(cycles))
+    node = None if equation.node is None else Node.of(there, most, np.zeros((0, len(model.parameters))), model.parameters)
+    return replace(
+        equation,
+        resources=resources,
+        sharing=None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value),
+        cached=None,
+        cache=None,
+        counted=None if equation.counted is None else _counted(equation.counted, there, second, cycles, clock, factors),
+        network=network,
+        node=node,
+        runs=None,
+        machine=moved,
+    )
+
+
+def _clock(equation: Application) -> float:
+    """Hz that the runs had; NaN where they did not count cycles."""
+    if equation.resources is not None:
+        return equation.resources.machine.frequency
+    if equation.sharing is not None and np.isfinite(equation.sharing.clock).any():
+        return float(np.nanmedian(equation.sharing.clock))
+    return float("nan")
+
+
+def _network(equation: Application, there: Platform, ranks: int) -> tuple[Network | None, tuple[Assumed, ...]]:
+    """The network of the other machine, else that of the runs; and what is assumed of both."""
+    notes = []
+    network = equation.network
+    if equation.others is not None:
+        notes.append(Assumed("T_others", 1.0, OUTSIDE, "time outside of kernels and messages is that of the runs"))
+    if equation.communication is None and equation.exchange is None:
+        return network, tuple(notes)
+    if there.network and equation.communication is not None:
+        return Network(dict(there.network), ranks if "inter" in there.network else 1 << 30), tuple(notes)
+    notes.append(Assumed("time of messages", 1.0, NETWORK, f"no [network] in {there.name}: that of the runs"))
+    return network, tuple(notes)
+
+
+def _sharing(law: Sharing, domains: Domains, core: float, clock: float) -> Sharing | None:
+    """The law of shared bandwidth with the other machine's domains; None where the bandwidth here is not known."""
+    if law.measured.domain is None:
+        return None
+    mode = law.mode.copy()
+    mode[:, [0, 3]] += core
+    return replace(law, domains=domains, mode=mode, clock=law.clock * clock)
+
+
+def _counted(
+    law: Counted, there: Platform, domains: Domains, cycles: float, clock: float, factors: tuple[Assumed, ...]
+) -> Counted:
+    """The counted equation at the other machine's latencies, caches and clock."""
+    frequency = clock * factors[-1].value if clock > 0 else there.frequency
+    latencies = np.array(Machine.of(there).at(frequency).latencies)
+    rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
+    where = law.where if law.where.domains is None else replace(law.where, domains=domains)
+    return replace(
+        law,
+        where=where,
+        clock=rates,
+        latencies=latencies,
+        frequency=frequency,
+        execution=None if law.execution is None else shifted(law.execution, cycles),
+        stall=None if law.stall is None else _waiting_alone(law.stall),
+        caches=None if law.caches is None else Caches.of(there, latencies),
+        line=float(there.line),
+    )
+
+
+def shifted(law: PerWork, by: float | np.ndarray) -> PerWork:
+    """The same quantity with rates times exp(`by`), one number or one a kernel."""
+    moved = np.broadcast_to(np.reshape(by, (-1, 1)), (len(law.rates[0].values), 1))
+    return replace(law, rates=tuple(replace(rate, values=rate.values + moved) for rate in law.rates))
+
+
+def _waiting_alone(law: PerWork) -> PerWork:
+    """Stalls by the cycles that loads wait, where those are known: other work says nothing of other latencies."""
+    waiting = np.isin(law.names, (WAITING, BEYOND_L1))
+    known = np.isfinite(law.prior) & waiting[:, None]
+    return replace(law, prior=np.where(known.any(axis=0) & ~waiting[:, None], np.nan, law.prior))
+
+
+__all__ = ["CORE", "MEMORY", "RATIO", "measured_platform", "on", "shifted"]
