@@ -44,9 +44,11 @@ class Factor:
 def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     """Those of a core of `there` over those of a core of `here`, for the same program."""
     first, second = here.architecture, there.architecture
-    if first and first == second:
+    if first and first == second and here.caches[:2] == there.caches[:2]:
         return Factor(1.0, SAME, "the same core")
     table = _table()
+    if first == second and first in table:
+        return Factor(1.0, SAME, "the same core")
     if first not in table or second not in table:
         unknown = first if first not in table else second
         return Factor(1.0, UNKNOWN, f"no published factor for the core {unknown or 'that a file does not name'}")

@@ -371,7 +371,7 @@ class Application(Stored):
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        alone = not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)
+        alone = self.machine is None and not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)
         if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not know what ranks on a node share",
@@ -384,8 +384,9 @@ class Application(Stored):
         cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
         counted = None if self.counted is None else self.counted.placed(placement, ranks_per_node)
         node = None if self.node is None else self.node.placed(ranks_per_node)
+        machine = None if self.machine is None else self.machine.placed(placement, ranks_per_node)
         moved = replace(self, sharing=sharing, cached=cached, cache=cache, network=network, counted=counted, node=node)
-        return replace(moved, runs=None)
+        return replace(moved, machine=machine, runs=None)
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf

@@ -37,8 +37,9 @@ CORE, MEMORY, RATIO = range(3)
 """Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, and of laws that do not know which."""
 MIXED = 1 / np.sqrt(12)
 """Standard deviation of a uniform part."""
-UNKNOWN = 0.3
-"""Standard deviation of the logarithm of a rank's bandwidth there over here, where a machine's domains are not known."""
+APART = 0.15
+"""Standard deviation of the logarithm of a ratio of two machines, for each e-fold of a parameter from where it was
+measured: what they spend on computation, memory and messages shifts with the scale."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Moved(Stored):
     here: Domains | None = None
     there: Domains | None = None
     network: bool = True  # whether the network there is described
+    seen: Array | None = None  # (n, m): configurations that were measured there
 
     def of_functions(self, said: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]) -> Forecast:
         """The forecast `said` with the functions of time, which `timed` names, on the other machine."""
@@ -79,8 +81,16 @@ class Moved(Stored):
         core, memory = self._ratios(points, names)
         known = self.spread[rows, RATIO, None]
         guessed = np.sqrt((self.core_spread / 2) ** 2 + (self.memory_spread / 2) ** 2 + (MIXED * (core - memory)) ** 2)
-        spread = np.where(np.isfinite(known), known, guessed)
+        far = self._far(points)
+        spread = np.where(np.isfinite(known), np.minimum(np.hypot(known, APART * far), np.hypot(known, guessed)), guessed)
         return (core + memory) / 2 + self.shift[rows, RATIO, None], spread
+
+    def _far(self, points: Array) -> Array:
+        """E-folds (k,) from the nearest configuration that was measured there."""
+        if self.seen is None:
+            return np.zeros(len(points))
+        each = np.log(np.maximum(points, 1e-300))[:, None] - np.log(np.maximum(self.seen, 1e-300))[None]
+        return np.asarray(np.sqrt((each**2).sum(axis=2)).min(axis=1))
 
     def _ratios(self, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
         """Logarithms (k,) of seconds there over here of a kernel that computes, and of one that waits for memory."""
@@ -129,6 +139,10 @@ class Moved(Stored):
         z = deviation * float(special.ndtri((1 + times.level) / 2))
         low, high = times.lower * np.exp(-z), times.upper * np.exp(z)
         return replace(times, lower=low, upper=high)
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
+        """The same machine with its ranks placed in another way."""
+        return self if self.there is None else replace(self, there=self.there.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)

@@ -16,7 +16,7 @@ import numpy as np
 from ranksight.core.errors import InputError
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.network import Network
-from ranksight.model.application.node import Node, holds
+from ranksight.model.application.node import Node
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
@@ -46,7 +46,6 @@ def on(
     model: Model,
     platform: Platform | str,
     *,
-    ranks_per_node: int | None = None,
     instructions: float | None = None,
     anchored: bool = True,
 ) -> Model:
@@ -59,8 +58,6 @@ def on(
     ----------
     platform : Platform or str
         The machine asked for, by its name or its file.
-    ranks_per_node : int, optional
-        Ranks on each of its nodes; one a core when not given.
     instructions : float, optional
         Instructions that the program needs there over those here, where the instruction sets or compilers differ.
     anchored : bool
@@ -77,34 +74,31 @@ def on(
         )
     if instructions is not None and not 0 < instructions < np.inf:
         raise InputError(f"the instructions there are {instructions:g} times those here", "give a ratio above 0")
-    application = _moved(model, here, there, ranks_per_node, instructions)
+    application = _moved(model, here, there, instructions)
     moved = replace(model, extras={**model.extras, "application": application.to_dict()})
-    if anchored and (runs := model.extras.get("anchors", {}).get(there.name)) is not None:
+    runs = model.extras.get("anchors", {}).get(there.name)
+    if anchored and runs is not None:
         from ranksight.model.machine.anchor import anchored_by
 
         moved = anchored_by(moved, runs)
     return moved
 
 
-def _moved(
-    model: Model, here: Platform, there: Platform, ranks_per_node: int | None, instructions: float | None
-) -> Application:
-    """The application's equation on the other machine."""
+def _moved(model: Model, here: Platform, there: Platform, instructions: float | None) -> Application:
+    """The application's equation on the other machine, a rank on each of its cores."""
     equation = model.equation
     clock = _clock(equation)
     factors = core_factors(here, there, clock, instructions)
     core, core_spread = core_seconds(factors)
     cycles = core + log(factors[-1].value)
     share = bandwidth(here, there)
-    most = there.cores if ranks_per_node is None else ranks_per_node
-    holds(there.name, there.cores, there.layout.threads_per_core, most)
     shared = None if equation.sharing is None else equation.sharing.measured
     placement = "compact" if shared is None else shared.placement
     first = Domains.of(here, placement) if shared is None else shared
-    second = Domains.of(there, placement, most)
+    second = Domains.of(there, placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
     spread = np.tile([core_spread, share.spread, np.nan], (len(timed), 1))
-    network, notes = _network(equation, there, most)
+    network, notes = _network(equation, there)
     moved = Moved(
         name=there.name,
         kernels=timed,
@@ -124,7 +118,8 @@ def _moved(
     if resources is not None and machine is not None:
         other = Machine.of(there).at(machine.frequency * factors[-1].value)
         resources = replace(resources, machine=other, cpi=resources.cpi * exp(cycles))
-    node = None if equation.node is None else Node.of(there, most, np.zeros((0, len(model.parameters))), model.parameters)
+    nowhere = np.zeros((0, len(model.parameters)))
+    node = None if equation.node is None else Node.of(there, there.cores, nowhere, model.parameters)
     return replace(
         equation,
         resources=resources,
@@ -148,7 +143,7 @@ def _clock(equation: Application) -> float:
     return float("nan")
 
 
-def _network(equation: Application, there: Platform, ranks: int) -> tuple[Network | None, tuple[Assumed, ...]]:
+def _network(equation: Application, there: Platform) -> tuple[Network | None, tuple[Assumed, ...]]:
     """The network of the other machine, else that of the runs; and what is assumed of both."""
     notes = []
     network = equation.network
@@ -157,7 +152,7 @@ def _network(equation: Application, there: Platform, ranks: int) -> tuple[Networ
     if equation.communication is None and equation.exchange is None:
         return network, tuple(notes)
     if there.network and equation.communication is not None:
-        return Network(dict(there.network), ranks if "inter" in there.network else 1 << 30), tuple(notes)
+        return Network(dict(there.network), there.cores if "inter" in there.network else 1 << 30), tuple(notes)
     notes.append(Assumed("time of messages", 1.0, NETWORK, f"no [network] in {there.name}: that of the runs"))
     return network, tuple(notes)
 
