@@ -19,9 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
+from ranksight.core.metrics import metric
 from ranksight.model.application.laws import Laws
 from ranksight.model.application.node import NODES
 from ranksight.model.kernel_time.stacking import COST, FUNCTION, MESSAGES, Law, places
@@ -40,6 +42,8 @@ MIXED = 1 / np.sqrt(12)
 APART = 0.15
 """Standard deviation of the logarithm of a ratio of two machines, for each e-fold of a parameter from where it was
 measured: what they spend on computation, memory and messages shifts with the scale."""
+
+ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,13 @@ class Moved(Stored):
         z = deviation * float(special.ndtri((1 + times.level) / 2))
         low, high = times.lower * np.exp(-z), times.upper * np.exp(z)
         return replace(times, lower=low, upper=high)
+
+    def refuse(self, status: Index, reason: NDArray[np.object_], rows: Mapping[tuple[str, str], int]) -> None:
+        """Mark what the machine decides and no law moves: all but times and counts that follow from the program."""
+        for (_, name), row in rows.items():
+            about = metric(name)
+            if name != "time" and not (about.kind == "requirement" and about.steady):
+                status[row], reason[row] = forecast.NO_DATA, ELSEWHERE.format(metric=name, machine=self.name)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
         """The same machine with its ranks placed in another way."""
