@@ -57,8 +57,10 @@ def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     steps = [(name, 1) for name in other if name not in shared] + [(name, -1) for name in one if name not in shared]
     value = sum(sign * log(table[name]["factor"]) for name, sign in steps)
     spreads = [ACROSS if "against" in table[name] else STEP for name, _ in steps if table[name]["factor"] != 1.0]
-    said = "; ".join(dict.fromkeys(table[name]["source"] for name, _ in steps))
-    return Factor(exp(value), max(hypot(*spreads), SAME), said)
+    sources = list(dict.fromkeys(table[name]["source"] for name, _ in steps if table[name]["factor"] != 1.0))
+    said = "; ".join(sources[:2]) or "the same core"
+    more = f"; {len(sources) - 2} more generations" if len(sources) > 2 else ""
+    return Factor(exp(value), max(hypot(*spreads), SAME), said + more)
 
 
 def instruction_set(platform: Platform) -> str:
