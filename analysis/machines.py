@@ -12,8 +12,9 @@ from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.diagnosing import diagnose
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, RanksightError
+from ranksight.core.units import finite
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine import transfer
+from ranksight.model.machine import machines as other
 from ranksight.model.machine.transfer import measured_platform
 from ranksight.model.uncertainty import forecast
 from ranksight.platforms import Platform, load
@@ -24,10 +25,10 @@ HOUR = 3600.0
 def on(model: Model, platform: Platform | str, *, instructions: float | None = None) -> Model:
     """The model on another machine, with that machine's ceilings for a diagnosis.
 
-    See :func:`ranksight.model.machine.transfer.on`.
+    See :func:`ranksight.model.machine.machines.on`.
     """
     there = load(platform) if isinstance(platform, str) else platform
-    moved = transfer.on(model, there, instructions=instructions)
+    moved = other.on(model, there, instructions=instructions)
     held = moved.extras.get("diagnosis")
     if moved is model or not isinstance(held, dict) or "ceilings" not in held:
         return moved
@@ -58,8 +59,7 @@ class Offer:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        known = np.isfinite([self.seconds, self.lower, self.upper])
-        ends = [value if good else None for value, good in zip((self.seconds, self.lower, self.upper), known, strict=True)]
+        ends = [finite(value) for value in (self.seconds, self.lower, self.upper)]
         return {
             "machine": self.machine,
             "title": self.title,
@@ -69,7 +69,7 @@ class Offer:
             "status": self.status,
             "reason": self.reason,
             "nodes": self.nodes,
-            "node_hours": self.node_hours if known[0] else None,
+            "node_hours": finite(self.node_hours),
             "energy": self.energy,
             "cost": self.cost,
             "changed": list(self.changed),
@@ -102,16 +102,22 @@ def offers(
         raise InputError(f"the machine {min(twice)} is named twice", "name each machine once")
     for what, given in (("power", power or {}), ("price", price or {})):
         if unknown := sorted(set(given) - set(names)):
-            raise InputError(f"the {what} of {unknown[0]} is given, which is not compared", f"compared: {', '.join(names)}")
+            raise InputError(
+                f"the {what} of {unknown[0]} is given, which is not compared", f"compared: {', '.join(names)}"
+            )
     home = measured_platform(model)
     before = _verdicts(model, points, level)
     found = []
     for platform in platforms:
         moved = on(model, platform, instructions=None if platform == home else instructions)
-        found += _offers_of(moved, platform, points, level, before, (power or {}).get(platform.name), (price or {}).get(platform.name))
+        watts, per_hour = ((given or {}).get(platform.name) for given in (power, price))
+        found += _offers_of(moved, platform, points, level, before, watts, per_hour)
     order = {tuple(point): at for at, point in enumerate(points.tolist())}
-    place = lambda each: order[tuple(each.configuration.values())]  # noqa: E731
-    return sorted(found, key=lambda each: (place(each), not each.seconds == each.seconds, each.seconds))
+
+    def fastest_first(offer: Offer) -> tuple[int, bool, float]:
+        return order[tuple(offer.configuration.values())], offer.seconds != offer.seconds, offer.seconds
+
+    return sorted(found, key=fastest_first)
 
 
 def _offers_of(

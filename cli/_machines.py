@@ -31,7 +31,9 @@ def which_machine(args: argparse.Namespace) -> int:
     if args.after is not None or args.before.is_dir():
         raise UsageError("--on compares machines for one model", "write: ranksight compare MODEL --on A,B --ranks N")
     if args.threshold is not None or args.metric or args.kernel or args.rename:
-        raise UsageError("--on compares machines by the program's time", "leave --threshold, --metric, --kernel, --rename")
+        raise UsageError(
+            "--on compares machines by the program's time", "leave --threshold, --metric, --kernel, --rename"
+        )
     if args.output is not None:
         check_output(args.output, args.force)
     model = Model.load(args.before)
@@ -50,7 +52,9 @@ def which_machine(args: argparse.Namespace) -> int:
 
         write(page(model.application, found), args.output, force=args.force)
     if args.format == "json":
-        print_document({"schema_version": 1, "application": model.application, "machines": [f.to_dict() for f in found]})
+        print_document(
+            {"schema_version": 1, "application": model.application, "machines": [f.to_dict() for f in found]}
+        )
     elif args.format == "csv":
         columns, lines = rows(found)
         _separated.write(columns, lines)

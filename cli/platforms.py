@@ -28,7 +28,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{len(given)} platforms are named", "name none, one or two")
     if len(given) == 1:
         platform = load(given[0])
-        print_document({"schema_version": 1, **listed(platform)}) if args.format == "json" else print(dumps(platform), end="")
+        print_document({"schema_version": 1, **listed(platform)}) if args.format == "json" else print(
+            dumps(platform), end=""
+        )
         return 0
     if len(given) == 2:
         one, other = load(given[0]), load(given[1])

@@ -43,7 +43,7 @@ class Factor:
 
 def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     """Those of a core of `there` over those of a core of `here`, for the same program."""
-    first, second = here.architecture, there.architecture
+    first, second = (each.architecture if _stated(each) else "" for each in (here, there))
     if first and first == second and here.caches[:2] == there.caches[:2]:
         return Factor(1.0, SAME, "the same core")
     table = _table()
@@ -61,6 +61,12 @@ def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     said = "; ".join(sources[:2]) or "the same core"
     more = f"; {len(sources) - 2} more generations" if len(sources) > 2 else ""
     return Factor(exp(value), max(hypot(*spreads), SAME), said + more)
+
+
+def _stated(platform: Platform) -> bool:
+    """Whether a description is of a core, and not of whatever a machine may have."""
+    source = platform.source("caches.L1.size")
+    return source is None or not source.estimate
 
 
 def instruction_set(platform: Platform) -> str:

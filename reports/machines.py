@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING
 
 from ranksight.core.html import table
@@ -23,7 +24,11 @@ def blocks(found: Sequence[Offer]) -> list[Block]:
         mine = [each for each in found if tuple(each.configuration.values()) == place]
         title = in_words({name: whole(value) for name, value in mine[0].configuration.items()})
         columns = ["machine:name", "time", "interval", "nodes", "node-hours", "energy", "cost", "changed verdicts:text"]
-        shown += [*([""] if shown else []), f"{title}: the job on {len(mine)} machines", Table(columns, _cells(mine), 2)]
+        shown += [
+            *([""] if shown else []),
+            f"{title}: the job on {len(mine)} machines",
+            Table(columns, _cells(mine), 2),
+        ]
         shown += [Text(f"{each.machine}: insufficient: {each.reason}", 2) for each in mine if each.status != "ok"]
     first = {each.machine: each for each in found}
     shown += [Text(f"{name}: {text}", 0) for name, each in first.items() for text in each.assumed]
@@ -46,8 +51,6 @@ def rows(found: Sequence[Offer]) -> tuple[list[str], list[list[object]]]:
 
 def page(application: str, found: Sequence[Offer]) -> str:
     """One HTML page of the tables, which needs no network."""
-    from html import escape
-
     parts = []
     for place in _places(found):
         mine = [each for each in found if tuple(each.configuration.values()) == place]

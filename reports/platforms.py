@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ranksight.core.units import counted, format_si
@@ -74,7 +74,8 @@ def comparison(one: Platform, other: Platform) -> list[Block]:
     """A sentence of what differs most to programs, and a table."""
     ratios = compared(one, other)
     ipc = instructions_per_cycle(one, other)
-    head = f"{other.name} against {one.name}, a node: {_times(ratios, 'memory bandwidth')}, {_times(ratios, 'cores x clock')}"
+    most = ", ".join(f"{ratios[name]:.2g}x the {name}" for name in ("memory bandwidth", "cores x clock"))
+    head = f"{other.name} against {one.name}, a node: {most}"
     rows = [[name, f"{value:.2f}x", _remark(name, value, ipc.spread, ipc.source)] for name, value in ratios.items()]
     more = []
     if one.layout.threads_per_core != other.layout.threads_per_core:
@@ -84,12 +85,9 @@ def comparison(one: Platform, other: Platform) -> list[Block]:
         )
     if len(one.caches) != len(other.caches):
         more.append(f"cache levels: {len(one.caches)} and {len(other.caches)}")
-    guessed = [f"{each.name}: {counted(len(each.estimates()), 'estimate')} among its values" for each in (one, other) if each.estimates()]
-    return [head, Table(["per node:word", "ratio", "source:text"], rows, 2), *(Text(text, 0) for text in (*more, *guessed))]
-
-
-def _times(ratios: Mapping[str, float], name: str) -> str:
-    return f"{ratios[name]:.2g}x the {name}"
+    guesses = ((each.name, len(each.estimates())) for each in (one, other))
+    more += [f"{name}: {counted(count, 'estimate')} among its values" for name, count in guesses if count]
+    return [head, Table(["per node:word", "ratio", "source:text"], rows, 2), *(Text(text, 0) for text in more)]
 
 
 def _remark(name: str, value: float, spread: float, source: str) -> str:

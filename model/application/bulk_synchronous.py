@@ -20,6 +20,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
+from ranksight.model.application.assumed import NETWORK, OUTSIDE
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.communication import Communication
@@ -27,14 +28,13 @@ from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.exchange import Exchange
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.laws import Laws, methods
+from ranksight.model.application.moved import Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
 from ranksight.model.application.runs import Runs
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
-from ranksight.model.machine.assumed import NETWORK, OUTSIDE
-from ranksight.model.machine.moved import Moved
 from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS, Parts, Resources
 from ranksight.model.series.computation import cores
@@ -371,7 +371,8 @@ class Application(Stored):
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        alone = self.machine is None and not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)
+        alone = not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)
+        alone = alone and self.machine is None
         if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not know what ranks on a node share",

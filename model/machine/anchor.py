@@ -20,13 +20,13 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.moved import CORE, MEMORY, RATIO, Moved
 from ranksight.model.application.runs import Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.stacking import places
-from ranksight.model.machine.assumed import Assumed
-from ranksight.model.machine.moved import CORE, MEMORY, RATIO, Moved
-from ranksight.model.machine.transfer import on, shifted
+from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.resource.spread import Spread
 from ranksight.model.series.reducing import Series
@@ -38,13 +38,16 @@ ANCHORS = "anchors"
 """Name of the runs on other machines among a model's extras, by platform."""
 STEP = 0.02
 """Step of the differences, 1."""
+UNKNOWN = 0.35
+"""Standard deviation, of the logarithm, that a ratio of machines has besides what is assumed where times alone were
+measured: compilers, libraries and ranks on a node differ as well."""
 ROUNDS = 8
 LARGEST = 0.5
 """Largest change of a logarithm in a round, 1."""
 
 
 def with_runs(model: Model, series: Series, platform: Platform) -> Model:
-    """The model with times that were measured on another platform, which :func:`ranksight.model.machine.transfer.on`
+    """The model with times that were measured on another platform, which :func:`ranksight.model.machine.machines.on`
     uses.
 
     Raises InputError where the runs have other parameters than the model, no times, or no kernel of the model.
@@ -66,7 +69,7 @@ def with_runs(model: Model, series: Series, platform: Platform) -> Model:
     runs = replace(runs, kernels=kernels, logs=runs.logs[kept], errors=runs.errors[kept], scatter=runs.scatter[kept])
     entry = {"platform": dumps(platform), "runs": runs.to_dict()}
     found = replace(model, extras={**model.extras, ANCHORS: {**model.extras.get(ANCHORS, {}), platform.name: entry}})
-    on(found, platform)  # raises here, where the runs are known
+    moved_to(found, platform)  # raises here, where the runs are known
     return found
 
 
@@ -77,13 +80,15 @@ def anchored_by(moved: Model, stored: Mapping[str, Any]) -> Model:
         raise InputError("the runs of another machine are damaged", "fit the model again")
     equation = moved.equation
     assert equation.machine is not None
+    if not set(runs.kernels) <= set(equation.machine.kernels):
+        raise InputError("the runs of another machine have kernels that the model lacks", "fit the model again")
     shift, spread = _learned(moved, equation, runs)
     machine = equation.machine
-    told = np.isfinite(runs.logs).any(axis=1)
+    measured = np.isfinite(runs.logs).any(axis=1)
     many = f"{len(runs.points)} {'configuration' if len(runs.points) == 1 else 'configurations'} measured there"
     note = Assumed(
         "times against what the platforms give",
-        float(np.exp(np.median(_gap(moved, runs)[told]))),
+        float(np.exp(np.median(_gap(moved, runs)[measured]))),
         float(np.median(np.nanmin(spread, axis=1))),
         f"learned from {many}",
     )
@@ -115,7 +120,7 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     noise = np.sqrt(BETWEEN_JOBS**2 + (own / 2) ** 2)
     guess = machine.alone(at, runs.points, model.parameters)[1].mean(axis=1)
     variance = np.square(machine.spread)[at]
-    variance[:, RATIO] = np.where(np.isfinite(variance[:, RATIO]), variance[:, RATIO], guess**2)
+    variance[:, RATIO] = np.where(np.isfinite(variance[:, RATIO]), variance[:, RATIO], guess**2 + UNKNOWN**2)
     variance += np.nanmean(np.where(known, own, np.nan), axis=1)[:, None] ** 2
     shift, mean, doubt = np.zeros(variance.shape), np.zeros(3), variance.mean(axis=0) / 2
     covariance, slope = np.zeros((len(at), 3, 3)), np.zeros((len(at), len(runs.points), 3))

@@ -23,7 +23,7 @@ def check_one_machine(experiment: Experiment) -> None:
         if name and before and name != before:
             raise InputError(
                 f"{experiment.path} has one configuration on {before} and on {name}: a machine is no repetition",
-                "name both: ranksight fit EXPERIMENT --platform ONE --platform OTHER; predict --on OTHER asks the other",
+                "name both: ranksight fit EXPERIMENT --platform ONE --platform OTHER, then predict --on OTHER",
             )
 
 

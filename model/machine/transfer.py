@@ -3,7 +3,7 @@
 Work, bytes and the loads of a kernel belong to the program; cores' cycles and clock, caches, latencies, bandwidth of
 domains and the network to the machine. Each law of a kernel's time is given the other machine's: shared bandwidth its
 domains, the counted equation its latencies and the capacities that its composition of loads is asked at, constant CPI
-its cycles. What no run shows is assumed, listed and part of the interval (:mod:`ranksight.model.machine.assumed`).
+its cycles. What no run shows is assumed, listed and part of the interval (:mod:`ranksight.model.application.assumed`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ from math import exp, log
 
 import numpy as np
 
+from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.model.application.assumed import NETWORK, OUTSIDE, Assumed, bandwidth, core_factors, core_seconds
 from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.moved import Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
+from ranksight.model.application.runs import Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
-from ranksight.model.machine.assumed import NETWORK, OUTSIDE, Assumed, bandwidth, core_factors, core_seconds
-from ranksight.model.machine.moved import CORE, MEMORY, RATIO, Moved
+from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.resource.equation import Machine
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.shared import Sharing
-from ranksight.platforms import Platform, load
+from ranksight.platforms import Platform
 from ranksight.platforms.files import parse
 
 STORED = "platform"
@@ -42,28 +45,13 @@ def measured_platform(model: Model) -> Platform:
     return parse(text.encode(), "the model's platform")
 
 
-def on(
-    model: Model,
-    platform: Platform | str,
-    *,
-    instructions: float | None = None,
-    anchored: bool = True,
-) -> Model:
-    """The same model for another machine; itself where its runs were on that machine.
+def moved_to(model: Model, there: Platform, instructions: float | None = None) -> Model:
+    """The same model for another machine, by what is described of both; itself where its runs were on that machine.
 
     Raises InputError where the model does not know its own machine, where two machines have one name, or where a ratio
-    is not above zero.
-
-    Parameters
-    ----------
-    platform : Platform or str
-        The machine asked for, by its name or its file.
-    instructions : float, optional
-        Instructions that the program needs there over those here, where the instruction sets or compilers differ.
-    anchored : bool
-        Whether runs there that the model was fitted with (``fit --also``) are used.
+    is not above zero. `instructions`: those that the program needs there over those here, where the instruction sets or
+    compilers differ.
     """
-    there = load(platform) if isinstance(platform, str) else platform
     here = measured_platform(model)
     if here == there:
         return model
@@ -75,13 +63,7 @@ def on(
     if instructions is not None and not 0 < instructions < np.inf:
         raise InputError(f"the instructions there are {instructions:g} times those here", "give a ratio above 0")
     application = _moved(model, here, there, instructions)
-    moved = replace(model, extras={**model.extras, "application": application.to_dict()})
-    runs = model.extras.get("anchors", {}).get(there.name)
-    if anchored and runs is not None:
-        from ranksight.model.machine.anchor import anchored_by
-
-        moved = anchored_by(moved, runs)
-    return moved
+    return replace(model, extras={**model.extras, "application": application.to_dict()})
 
 
 def _moved(model: Model, here: Platform, there: Platform, instructions: float | None) -> Application:
@@ -112,6 +94,7 @@ def _moved(model: Model, here: Platform, there: Platform, instructions: float | 
         here=first,
         there=second,
         network=network is None or network is not equation.network,
+        runs=_as_measured(equation.runs),
     )
     resources = equation.resources
     machine = None if resources is None else resources.machine
@@ -132,6 +115,14 @@ def _moved(model: Model, here: Platform, there: Platform, instructions: float | 
         runs=None,
         machine=moved,
     )
+
+
+def _as_measured(runs: Runs | None) -> Runs | None:
+    """The runs here with the scatter between jobs where nothing was repeated: a ratio to them is of measured times."""
+    if runs is None:
+        return None
+    errors, scatter = (np.where(np.isfinite(each), each, BETWEEN_JOBS) for each in (runs.errors, runs.scatter))
+    return replace(runs, errors=errors, scatter=scatter)
 
 
 def _clock(equation: Application) -> float:
@@ -187,7 +178,7 @@ def _counted(
     )
 
 
-def shifted(law: PerWork, by: float | np.ndarray) -> PerWork:
+def shifted(law: PerWork, by: float | Array) -> PerWork:
     """The same quantity with rates times exp(`by`), one number or one a kernel."""
     moved = np.broadcast_to(np.reshape(by, (-1, 1)), (len(law.rates[0].values), 1))
     return replace(law, rates=tuple(replace(rate, values=rate.values + moved) for rate in law.rates))
@@ -198,6 +189,3 @@ def _waiting_alone(law: PerWork) -> PerWork:
     waiting = np.isin(law.names, (WAITING, BEYOND_L1))
     known = np.isfinite(law.prior) & waiting[:, None]
     return replace(law, prior=np.where(known.any(axis=0) & ~waiting[:, None], np.nan, law.prior))
-
-
-__all__ = ["CORE", "MEMORY", "RATIO", "measured_platform", "on", "shifted"]

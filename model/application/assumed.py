@@ -82,7 +82,7 @@ def _clock(here: Platform, there: Platform, clock: float) -> Assumed:
 def bandwidth(here: Platform, there: Platform) -> Assumed:
     """A kernel's share of the described bandwidth of a domain, there over here, and how large both are."""
     keys = ("memory.bandwidth_domain", "memory.scaling.update")
-    guessed = [key for key in keys if (source := there.source(key)) is not None and source.estimate]
+    guessed = [key for key in keys if (said := there.source(key)) is not None and said.estimate]
     own, other = (platform.memory.bandwidth_domain * platform.domains for platform in (here, there))
     source = f"{'estimated' if guessed else 'described'} {other / 1e9:.3g} GB/s a node against {own / 1e9:.3g}"
     what = f"share of the described bandwidth against {here.name}"
