@@ -73,7 +73,8 @@ def _points(model: Model, args: argparse.Namespace) -> Array:
     """The configurations asked for; those of the largest measured values where none are."""
     if args.asked:
         return model.combinations(args.asked)
-    return model.training.max(axis=0)[None]
+    largest: Array = model.training.max(axis=0)
+    return largest[None]
 
 
 def _stated(what: str, given: list[str]) -> dict[str, float]:

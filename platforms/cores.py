@@ -43,7 +43,7 @@ class Factor:
 
 def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     """Those of a core of `there` over those of a core of `here`, for the same program."""
-    first, second = (each.architecture if _stated(each) else "" for each in (here, there))
+    first, second = (each.architecture if is_stated(each) else "" for each in (here, there))
     if first and first == second and here.caches[:2] == there.caches[:2]:
         return Factor(1.0, SAME, "the same core")
     table = _table()
@@ -63,7 +63,7 @@ def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     return Factor(exp(value), max(hypot(*spreads), SAME), said + more)
 
 
-def _stated(platform: Platform) -> bool:
+def is_stated(platform: Platform) -> bool:
     """Whether a description is of a core, and not of whatever a machine may have."""
     source = platform.source("caches.L1.size")
     return source is None or not source.estimate

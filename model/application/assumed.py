@@ -7,7 +7,7 @@ from math import hypot, log
 
 from ranksight.model.plaindata import Stored
 from ranksight.platforms import Platform
-from ranksight.platforms.cores import SETS, instruction_set, instructions_per_cycle
+from ranksight.platforms.cores import SETS, UNKNOWN, instruction_set, instructions_per_cycle, is_stated
 
 TURBO = 0.1
 """Standard deviation of the part of the turbo range that a machine under load takes, 1: sites choose the governor."""
@@ -19,6 +19,9 @@ was measured and where it is an estimate. Memory controllers serve mixes of read
 differently: described machines of one generation differ by a tenth (Mess, Esmaili-Dokht et al. 2024)."""
 LATENCY = 0.1
 """The same of cycles that loads wait, which out-of-order cores of other size hide otherwise."""
+OTHERWISE = 0.15
+"""Standard deviation, of the logarithm, of a ratio of machines besides what cores and memory explain, where times alone
+were measured: compilers, libraries and ranks on a node differ as well."""
 NETWORK = 0.4
 """The same of messages' time where the other machine's network is not described: that of the runs is taken."""
 OUTSIDE = 0.3
@@ -86,4 +89,5 @@ def bandwidth(here: Platform, there: Platform) -> Assumed:
     own, other = (platform.memory.bandwidth_domain * platform.domains for platform in (here, there))
     source = f"{'estimated' if guessed else 'described'} {other / 1e9:.3g} GB/s a node against {own / 1e9:.3g}"
     what = f"share of the described bandwidth against {here.name}"
-    return Assumed(what, 1.0, ESTIMATED if guessed else MEASURED, source)
+    spread = UNKNOWN if not (is_stated(here) and is_stated(there)) else ESTIMATED if guessed else MEASURED
+    return Assumed(what, 1.0, spread, source)

@@ -36,8 +36,9 @@ from ranksight.model.structure.functions import choose, rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
-CORE, MEMORY, RATIO = range(3)
-"""Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, and of laws that do not know which."""
+CORE, MEMORY, RATIO, BOUND = range(4)
+"""Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, of laws that do not know which, and the part m
+of those that waits for memory."""
 MIXED = 1 / np.sqrt(12)
 """Standard deviation of a uniform part."""
 APART = 0.25
@@ -55,14 +56,13 @@ class Moved(Stored):
     name: str  # of the platform
     kernels: tuple[str, ...]
     core: float  # logarithm of core seconds of the same work, there over here
-    core_spread: float
-    memory_spread: float  # of what a kernel gets of a domain's bandwidth
-    shift: Array  # (K, 3): logarithms by which runs there differ from what is assumed
-    spread: Array  # (K, 3): standard deviations of what is assumed, or of what runs there left of it
+    ratio_spread: float  # standard deviation of the logarithm of a ratio of machines, without a run there
+    shift: Array  # (K, 4): by what runs there differ from what is assumed, logarithms but for the last
+    spread: Array  # (K, 4): standard deviations of what is assumed, or of what runs there left of it
     nodes: tuple[int, int]  # cores of a node here and there
+    here: Domains  # ranks on the domains of both, whose bandwidths are described
+    there: Domains
     assumed: tuple[Assumed, ...]
-    here: Domains | None = None
-    there: Domains | None = None
     network: bool = True  # whether the network there is described
     seen: Array | None = None  # (n, m): configurations that were measured there
     runs: Runs | None = None  # times as measured here
@@ -87,13 +87,12 @@ class Moved(Stored):
         """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
         deviation, of the kernels `rows` at `points` (k, m)."""
         core, memory = self._ratios(points, names)
-        known = self.spread[rows, RATIO, None]
-        guessed = np.sqrt((self.core_spread / 2) ** 2 + (self.memory_spread / 2) ** 2 + (MIXED * (core - memory)) ** 2)
-        far = self._far(points)
-        spread = np.where(
-            np.isfinite(known), np.minimum(np.hypot(known, APART * far), np.hypot(known, guessed)), guessed
-        )
-        return (core + memory) / 2 + self.shift[rows, RATIO, None], spread
+        waits = np.clip(0.5 + self.shift[rows, BOUND, None], 0.0, 1.0)
+        squares = np.square(self.spread[rows][..., None])
+        # Away from a run there no more is known than without one, and no less.
+        own = np.minimum(squares[:, RATIO] + (APART * self._far(points)) ** 2, self.ratio_spread**2)
+        spread = np.sqrt(own + squares[:, BOUND] * (memory - core) ** 2)
+        return core + waits * (memory - core) + self.shift[rows, RATIO, None], spread
 
     def _far(self, points: Array) -> Array:
         """E-folds (k,) from the nearest configuration that was measured there."""
@@ -109,9 +108,9 @@ class Moved(Stored):
         core = np.full(len(points), self.core)
         if by_node:
             core = core - np.log(self.nodes[1] / self.nodes[0])
-        if here is None or there is None or here.domain is None or there.domain is None:
-            return core, core
         if by_node:
+            assert here.domain is not None
+            assert there.domain is not None
             ratio = here.domain[0] * here.count / (there.domain[0] * there.count)
             return core, np.full(len(points), np.log(ratio))
         ranks = cores(points, names)
@@ -159,11 +158,12 @@ class Moved(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
         """The same machine with its ranks placed in another way."""
-        return self if self.there is None else replace(self, there=self.there.placed(placement, ranks_per_node))
+        return replace(self, there=self.there.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)
-        return self.shift.shape == self.spread.shape == (kernels, 3) and min(self.nodes) > 0
+        known = all(part is not None for each in (self.here, self.there) for part in (each.core, each.domain))
+        return self.shift.shape == self.spread.shape == (kernels, 4) and min(self.nodes) > 0 and known
 
 
 def _rate(domains: Domains, ranks: Array) -> Array:

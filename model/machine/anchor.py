@@ -1,7 +1,7 @@
 """Runs on the other machine, a domain or a small size, that say how it differs from what is assumed.
 
-For each kernel k three logarithms s_k are learned, of the seconds of a core, of a memory domain, and of laws that say
-nothing of either, from ln T measured there and ln T predicted there,
+For each kernel k four numbers s_k are learned: logarithms of the seconds of a core, of a memory domain, and of laws
+that say nothing of either, and the part of these laws' time that waits for memory; from T measured and predicted there,
 
     ln T_k(x) = ln f_k(x; s_k) + e,    s_k ~ N(mu, v/2),    mu ~ N(0, v/2),    e ~ N(0, q^2)
 
@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import CORE, MEMORY, RATIO, Moved
+from ranksight.model.application.moved import BOUND, CORE, MEMORY, Moved
 from ranksight.model.application.runs import Runs
 from ranksight.model.fitted_model import Model
 from ranksight.model.kernel_time.stacking import places
@@ -38,9 +38,6 @@ ANCHORS = "anchors"
 """Name of the runs on other machines among a model's extras, by platform."""
 STEP = 0.02
 """Step of the differences, 1."""
-UNKNOWN = 0.35
-"""Standard deviation, of the logarithm, that a ratio of machines has besides what is assumed where times alone were
-measured: compilers, libraries and ranks on a node differ as well."""
 ROUNDS = 8
 LARGEST = 0.5
 """Largest change of a logarithm in a round, 1."""
@@ -89,7 +86,7 @@ def anchored_by(moved: Model, stored: Mapping[str, Any]) -> Model:
     note = Assumed(
         "times against what the platforms give",
         float(np.exp(np.median(_gap(moved, runs)[measured]))),
-        float(np.median(np.nanmin(spread, axis=1))),
+        float(np.median(spread[:, :BOUND].min(axis=1))),
         f"learned from {many}",
     )
     found = _with(equation, shift)
@@ -106,27 +103,27 @@ def _gap(moved: Model, runs: Runs) -> Array:
         return np.asarray(np.nanmean(np.where(np.isfinite(runs.logs), runs.logs - np.log(said.value), np.nan), axis=1))
 
 
-def _rows(model: Model, runs: Runs) -> Array:
+def _rows(model: Model, runs: Runs) -> Index:
     return np.array([model.functions.rows[kernel, "time"] for kernel in runs.kernels], dtype=np.intp)
 
 
 def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Array]:
-    """Shifts (K, 3) of all kernels and their standard deviations, NaN where nothing was learned of a ratio."""
+    """Shifts (K, 4) of all kernels and their standard deviations."""
     machine = equation.machine
     assert machine is not None
     at = places(machine.kernels, runs.kernels)
     predicted, own = _predictor(model, equation, runs)
     known = np.isfinite(runs.logs)
     noise = np.sqrt(BETWEEN_JOBS**2 + (own / 2) ** 2)
-    guess = machine.alone(at, runs.points, model.parameters)[1].mean(axis=1)
     variance = np.square(machine.spread)[at]
-    variance[:, RATIO] = np.where(np.isfinite(variance[:, RATIO]), variance[:, RATIO], guess**2 + UNKNOWN**2)
-    variance += np.nanmean(np.where(known, own, np.nan), axis=1)[:, None] ** 2
-    shift, mean, doubt = np.zeros(variance.shape), np.zeros(3), variance.mean(axis=0) / 2
-    covariance, slope = np.zeros((len(at), 3, 3)), np.zeros((len(at), len(runs.points), 3))
+    variance[:, :BOUND] += np.nanmean(np.where(known, own, np.nan), axis=1)[:, None] ** 2
+    count = variance.shape[1]
+    shift, mean, doubt = np.zeros(variance.shape), np.zeros(count), variance.mean(axis=0) / 2
+    here = predicted(shift)
+    covariance, slope = np.zeros((len(at), count, count)), np.zeros((len(at), len(runs.points), count))
     for _ in range(ROUNDS):
         here = predicted(shift)
-        for column in range(3):
+        for column in range(count):
             moved = shift.copy()
             moved[:, column] += STEP
             slope[..., column] = (predicted(moved) - here) / STEP
@@ -134,7 +131,7 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
         gap = np.where(weight > 0, runs.logs - here, 0.0)
         slope = np.where(weight[..., None] > 0, slope, 0.0)
         precision = 2 / variance
-        normal = np.einsum("kni,kn,knj->kij", slope, weight, slope) + np.eye(3) * precision[:, None]
+        normal = np.einsum("kni,kn,knj->kij", slope, weight, slope) + np.eye(count) * precision[:, None]
         covariance = np.asarray(np.linalg.inv(normal), dtype=np.float64)
         pull = np.einsum("kni,kn->ki", slope, weight * gap) + precision * (mean - shift)
         step = np.einsum("kij,kj->ki", covariance, pull)
@@ -148,14 +145,18 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     everyone = np.tile(mean, (len(machine.kernels), 1))
     spread = np.sqrt(np.square(machine.spread) / 2 + doubt)
     everyone[at] = shift
-    spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    moot = ~np.abs(slope[..., RATIO]).any(axis=1)
-    spread[at[moot], RATIO], everyone[at[moot], RATIO] = np.nan, 0.0
+    spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2) + _misfit(np.where(known, runs.logs - here, np.nan)))
     return everyone, spread
 
 
+def _misfit(gap: Array) -> Array:
+    """Mean square (K, 1) of what two numbers a kernel leave of the runs there; 0 where these are two or fewer."""
+    freedom = np.isfinite(gap).sum(axis=1) - 2
+    return np.asarray(np.where(freedom > 0, np.nansum(gap**2, axis=1) / np.maximum(freedom, 1), 0.0)[:, None])
+
+
 def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callable[[Array], Array], Array]:
-    """ln T (K, n) as a function of the shifts (K, 3), and the laws' own standard deviations (K, n)."""
+    """ln T (K, n) as a function of the shifts (K, 4), and the laws' own standard deviations (K, n)."""
     machine = equation.machine
     assert machine is not None
     functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
@@ -169,12 +170,12 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
         found = _with(zero, every).refine(said, functions, runs.points, level, share)
         return Spread.of(rows_of(found.said, rows))
 
-    first = asked(np.zeros((len(at), 3)))
+    first = asked(np.zeros((len(at), machine.shift.shape[1])))
     return lambda shift: asked(shift).centre, np.nan_to_num((first.down + first.up) / 2, nan=1.0)
 
 
 def _with(equation: Application, shift: Array) -> Application:
-    """The equation with its laws shifted by logarithms (K, 3) of the machine's kernels."""
+    """The equation with its laws shifted by numbers (K, 4) of the machine's kernels."""
     machine = equation.machine
     assert machine is not None
     sharing, counted, resources = equation.sharing, equation.counted, equation.resources

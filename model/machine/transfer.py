@@ -15,9 +15,17 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
-from ranksight.model.application.assumed import NETWORK, OUTSIDE, Assumed, bandwidth, core_factors, core_seconds
+from ranksight.model.application.assumed import (
+    NETWORK,
+    OTHERWISE,
+    OUTSIDE,
+    Assumed,
+    bandwidth,
+    core_factors,
+    core_seconds,
+)
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.moved import Moved
+from ranksight.model.application.moved import MIXED, Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.runs import Runs
@@ -76,18 +84,18 @@ def _moved(model: Model, here: Platform, there: Platform, instructions: float | 
     share = bandwidth(here, there)
     shared = None if equation.sharing is None else equation.sharing.measured
     placement = "compact" if shared is None else shared.placement
-    first = Domains.of(here, placement) if shared is None else shared
+    first = Domains.of(here, placement) if shared is None or shared.domain is None else shared
     second = Domains.of(there, placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
-    spread = np.tile([core_spread, share.spread, np.nan], (len(timed), 1))
+    either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, OTHERWISE))
+    spread = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
     network, notes = _network(equation, there)
     moved = Moved(
         name=there.name,
         kernels=timed,
         core=core,
-        core_spread=core_spread,
-        memory_spread=share.spread,
-        shift=np.zeros((len(timed), 3)),
+        ratio_spread=either,
+        shift=np.zeros(spread.shape),
         spread=spread,
         nodes=(here.cores, there.cores),
         assumed=(*factors, share, *notes),
