@@ -191,9 +191,9 @@ def _pairs(settings: Settings, folder: Path) -> str:
             better.append(np.mean(mine) < np.mean(theirs))
         rows.append([f"{place} shared node count", *score.row(), 100 * np.median(simple), 100 * np.mean(better)])
     return (
-        "### Times alone, one node count measured there\n\nPublished strong scaling of GROMACS, OpenSBLI and CP2K under "
-        f"labels of machines and builds, {len(order)} pairs drawn from {len(pairs)}; machines are not described. The "
-        "simple method is the ratio at that count.\n\n"
+        "### Times alone, one node count measured there\n\nPublished strong scaling of GROMACS, OpenSBLI and CP2K "
+        f"under labels of machines and builds, {len(order)} pairs drawn from {len(pairs)}; machines are not described. "
+        "The simple method is the ratio at that count.\n\n"
         + markdown(["measured there", *HEADS, "ratio: median, %", "pairs that are better, %"], rows)
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def which_machine(args: argparse.Namespace) -> int:
     """Predict the job on every machine and print a table; 4 when it is predicted on none."""
-    from ranksight.analysis.machines import offers
+    from ranksight.analysis.comparison.machines import offers
     from ranksight.model.fitted_model import Model
     from ranksight.reports.machines import blocks, rows
     from ranksight.reports.pasted import pasted

@@ -34,6 +34,6 @@ def on_machine(model: Model, args: argparse.Namespace) -> Model:
         if args.instructions is not None:
             raise UsageError("--instructions is of another machine", "name it with --on PLATFORM")
         return model
-    from ranksight.analysis.machines import on
+    from ranksight.analysis.comparison.machines import on
 
     return on(model, args.on, instructions=args.instructions)

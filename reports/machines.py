@@ -12,7 +12,7 @@ from ranksight.core.units import format_si, in_words, whole
 from ranksight.reports.terminal import Block, Table, Text
 
 if TYPE_CHECKING:
-    from ranksight.analysis.machines import Offer
+    from ranksight.analysis.comparison.machines import Offer
 
 HEADS = ("machine", "time", "interval", "nodes", "node-hours", "energy", "cost", "changed verdicts")
 
