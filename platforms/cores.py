@@ -15,6 +15,7 @@ from math import exp, hypot, log
 from typing import Any
 
 from ranksight.core.toml import decode
+from ranksight.core.units import counted
 from ranksight.platforms.platform import Platform
 
 STEP = 0.12
@@ -59,7 +60,7 @@ def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     spreads = [ACROSS if "against" in table[name] else STEP for name, _ in steps if table[name]["factor"] != 1.0]
     sources = list(dict.fromkeys(table[name]["source"] for name, _ in steps if table[name]["factor"] != 1.0))
     said = "; ".join(sources[:2]) or "the same core"
-    more = f"; {len(sources) - 2} more generations" if len(sources) > 2 else ""
+    more = f"; {counted(len(sources) - 2, 'more generation')}" if len(sources) > 2 else ""
     return Factor(exp(value), max(hypot(*spreads), SAME), said + more)
 
 

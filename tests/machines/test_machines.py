@@ -52,7 +52,9 @@ def _streaming(ranks: int) -> float:
     return max(traffic / 15e9, traffic * active / 93.9e9)
 
 
-def _experiment(path: Path, seconds: Callable[[int], float], traffic: float, ranks: tuple[int, ...] = RANKS) -> Experiment:
+def _experiment(
+    path: Path, seconds: Callable[[int], float], traffic: float, ranks: tuple[int, ...] = RANKS
+) -> Experiment:
     found = Experiment.create(path, path.name, ["ranks"])
     for p in ranks:
         time = seconds(p)
@@ -175,6 +177,16 @@ def test_runs_there_have_to_be_of_the_same_program(computing: Model, tmp_path: P
         with_runs(computing, series_from_experiment(same, ["time"]), load("grace"))
 
 
+def test_damaged_entries_of_a_model_are_named(computing: Model) -> None:
+    wrong = {"kernels": ["f"], "points": [[1.0]], "logs": [[0.0]], "errors": [[0.1]], "scatter": [[0.1]]}
+    for entry in (3, {"grace": 3}, {"grace": {}}, {"grace": {"runs": {}}}, {"grace": {"runs": wrong}}):
+        with pytest.raises(InputError):
+            on(replace(computing, extras={**computing.extras, "anchors": entry}), "grace")
+    for text in (3, "schema = [", "schema = 1"):
+        with pytest.raises(InputError):
+            on(replace(computing, extras={**computing.extras, "platform": text}), "grace")
+
+
 def test_times_alone_are_wide_and_one_run_there_is_met(tmp_path: Path) -> None:
     def curve(path: Path, nodes: tuple[int, ...], factor: float) -> Experiment:
         found = Experiment.create(path, path.name, ["nodes"])
@@ -195,15 +207,19 @@ def test_times_alone_are_wide_and_one_run_there_is_met(tmp_path: Path) -> None:
     assert near < far < 3
 
 
-def test_two_machines_in_one_experiment_are_no_repetition(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_machines_in_one_experiment_are_no_repetition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     both = Experiment.create(tmp_path / "both.exp", "both", ["ranks"])
     names = (("Intel(R) Xeon(R) Platinum 8360Y CPU", 1.0, RANKS), ("Intel(R) Xeon(R) Platinum 8470", 1.4, (1, 4, 12)))
     for name, factor, ranks in names:
         for p in ranks:
             time = factor * _computing(p)
-            row = {"kernel": WHOLE, "time": time, "instructions": WORK / p, "cycles": time * HERTZ, "bytes_mem": 1e9 / p}
+            row = {
+                "kernel": WHOLE,
+                "time": time,
+                "instructions": WORK / p,
+                "cycles": time * HERTZ,
+                "bytes_mem": 1e9 / p,
+            }
             table = pd.DataFrame([{**row, "rank": rank} for rank in range(p)])
             both.add(Run({"ranks": p}, 0 if factor == 1 else 1, "test", environment={"processor": name}), table)
     model = str(tmp_path / "m.json")
