@@ -26,6 +26,7 @@ from benchmarks.settings import Settings, Skipped
 BENCHMARKS = (
     "measured_series",
     "resource_model",
+    "machine",
     "shrinkage",
     "synthetic_nodes",
     "beyond_nodes",

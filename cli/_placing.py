@@ -1,4 +1,5 @@
-"""Where the ranks asked for will run, and how collectives are done: options of the verbs that ask a model."""
+"""Where the ranks asked for will run, on which machine, and how collectives are done: options of the verbs that ask a
+model."""
 
 from __future__ import annotations
 
@@ -29,4 +30,15 @@ def placed(model: Model, args: argparse.Namespace) -> Model:
 
         topology = load(args.topology)
     here = args.placement, args.ranks_per_node, args.distribution
-    return model.with_algorithms(algorithms).placed(*here, topology)
+    return on_machine(model, args).with_algorithms(algorithms).placed(*here, topology)
+
+
+def on_machine(model: Model, args: argparse.Namespace) -> Model:
+    """The model on the machine that the options name."""
+    if args.on is None:
+        if args.instructions is not None:
+            raise UsageError("--instructions is of another machine", "name it with --on PLATFORM")
+        return model
+    from ranksight.analysis.comparison.machines import on
+
+    return on(model, args.on, instructions=args.instructions)

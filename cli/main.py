@@ -38,6 +38,7 @@ VERBS: dict[str, str] = {
     "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
     "completion": "print the script that completes verbs and options in a shell",
     "compare": "show what changed between two experiments or models, why, and at which scale it matters",
+    "platforms": "list the machines described, show one, or compare two",
     "history": "follow kernels over many experiments, such as commits, and mark what changed",
     "demo": "measure, fit and predict the bundled program, then compare the prediction with runs",
 }

@@ -5,6 +5,7 @@
   ranksight predict heat.model.json --ranks 1024 --size 256 --messages
   ranksight predict heat.model.json --ranks 256,512,1024 --size 256 --terms
   ranksight predict heat.model.json --ranks 72 --metric energy,power
+  ranksight predict heat.model.json --ranks 1024 --size 256 --on sapphirerapids-8470
 
 Every parameter of the model is an option by its name; several values ask for all combinations. An answer for
 which the data are insufficient is marked so, with the reason; exit code 4 when nothing is predicted. Energy and power
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
             )
         check_output(args.plot, args.force)
     # What is asked of the whole program, or stated of it, needs all kernels.
-    few = not (args.plot or args.units or args.messages or args.terms) and args.kernel
+    few = not (args.plot or args.units or args.messages or args.terms or args.on) and args.kernel
     model = _placing.placed(Model.load(args.model, few or None), args).with_units(args.units)
     if args.messages is not None:
         from ranksight.cli._messages import print_messages

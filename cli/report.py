@@ -26,6 +26,7 @@ from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser
+from ranksight.cli._placing import on_machine
 from ranksight.cli._saying import warn
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output, with_name
@@ -93,7 +94,11 @@ def context_of(args: argparse.Namespace) -> Context:
         raise UsageError("--expectations needs an experiment to compare with", "give --experiment FOLDER")
     study = None if args.expectations is None else read_study(args.expectations)
     platform = load(args.platform) if args.platform is not None else None
-    model = Model.load(args.model)
+    model = on_machine(Model.load(args.model), args)
+    if args.on is not None:
+        if args.experiment:
+            raise UsageError("--experiment is of the machine of the runs, and the report of another", "leave one out")
+        platform = platform or load(args.on)
     experiments = tuple(model.view(read(path)) for path in args.experiment)
     for each in experiments:
         if each.parameters != model.parameters:
@@ -103,7 +108,7 @@ def context_of(args: argparse.Namespace) -> Context:
             )
         if each.application != model.application:
             warn(f"{each.path} is of {each.application!r}, the model of {model.application!r}")
-    if not experiments and (own := experiment_of(model, with_name(args.model))) is not None:
+    if not experiments and args.on is None and (own := experiment_of(model, with_name(args.model))) is not None:
         experiments = (own,)
     along, target = args.along or axis_of(model), args.target
     if model.coordinates is not None and not set(target) <= set(model.parameters):

@@ -62,6 +62,7 @@ from ranksight.model.structure.uneven import without_uneven
 from ranksight.model.structure.wholeunits import Staircase, WholeUnits
 from ranksight.model.uncertainty.forecast import TAIL
 from ranksight.platforms import Platform, load
+from ranksight.platforms.writing import dumps
 
 Observer = Callable[[Experiment, Series, Platform | None, Machine | None], dict[str, Any]]
 """Of an experiment, its means over ranks, and the machine as described and at the clock of the runs: plain data."""
@@ -279,6 +280,7 @@ def assemble(
         "application": application.to_dict() if application.known else None,
         "contradictions": contradictions(series),
         "energy": None if energy is None else energy.to_dict(),
+        "platform": None if platform is None else dumps(platform),
         **{name: OBSERVERS[name](experiment, series, platform, machine) for name in OBSERVERS},
     }
     model = replace(model, extras={**model.extras, **{name: value for name, value in extras.items() if value}})

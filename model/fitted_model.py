@@ -381,6 +381,8 @@ class Model:
         nothing = np.ix_(timed, (said.value[timed] == 0).all(axis=0) & bool(len(timed)))
         status[nothing] = NO_DATA
         reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
+        if (machine := self.equation.machine) is not None:
+            machine.refuse(status, reason, rows)
         said, sent = replace(said, status=status, reason=reason), self.equation.communication
         if sent is not None and sent.messages is not None and "ranks" in self.parameters:
             said = with_doubts(said, points, self.functions, sent.messages, self.training)

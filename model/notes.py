@@ -45,6 +45,7 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         _teams(model, points),
         partners(model, points),
         _assumed(model, points),
+        *([] if model.equation.machine is None else map(str, model.equation.machine.assumed)),
         _thresholds(model, points),
         *([] if model.equation.balance is None else model.equation.balance.notes(points)),
         *([] if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))),

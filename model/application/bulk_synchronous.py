@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +22,13 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
+from ranksight.model.application.assumed import NETWORK, OUTSIDE
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.communication import Communication, Exchanged
 from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.imbalances import Imbalances
+from ranksight.model.application.moved import Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
@@ -74,6 +77,7 @@ class Application(Stored):
     runs: Runs | None = None  # kernels' times as measured, placed as they were
     clock_spread: float = 0.0
     """Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows."""
+    machine: Moved | None = None  # how times differ on the machine asked for, where it is not that of the runs
 
     @property
     def resources(self) -> Resources | None:
@@ -98,6 +102,11 @@ class Application(Stored):
         """Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law."""
         found: Sharing | None = self.laws.by(CACHE)
         return found
+
+    def with_laws(self, **learned: Any) -> Application:
+        """The same where laws learned something else, by the parts they keep it under; None drops a part."""
+        parts = {name: part for name, part in {**self.laws.learned, **learned}.items() if part is not None}
+        return replace(self, laws=replace(self.laws, learned=parts))
 
     @property
     def pace(self) -> float:
@@ -125,9 +134,13 @@ class Application(Stored):
         units.
         """
         rows = functions.rows
+        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
+        if self.machine is not None and timed:
+            said = self.machine.of_functions(said, timed, points, functions.fitted.parameters)
         asked = self.asked(said, functions, points, level, share)
         laws = Laws.of(asked, self.pace)
-        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
+        if self.machine is not None:
+            self.machine.laws(laws, points, functions.fitted.parameters)
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
         parts, times = asked.parts, asked.counted
         if not timed:
@@ -266,6 +279,8 @@ class Application(Stored):
             mean = np.nan_to_num(said.value[np.array(list(timed.values()), dtype=np.intp)]).sum(axis=0)
             exchanged = self._with_waiting(exchanged, points, mean)
         messages = None if exchanged is None else exchanged.times
+        if messages is not None and self.machine is not None and not self.machine.network:
+            messages = self.machine.wider(messages, NETWORK)
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
         (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
@@ -295,6 +310,8 @@ class Application(Stored):
         others = None
         if self.others is not None:
             others = self.others.at(points, total, said.level, ranks)
+            if self.machine is not None:
+                others = self.machine.wider(others, OUTSIDE)
             (more,), (least,), (most,) = others.value, others.lower, others.upper
             total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}
@@ -379,6 +396,7 @@ class Application(Stored):
                 "fit it with --platform NAME from runs that traced messages",
             )
         alone = not self.shared and self.cache is None and (self.counted is None or self.counted.where.domains is None)
+        alone = alone and self.machine is None
         if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not know what ranks on a node share",
@@ -387,9 +405,11 @@ class Application(Stored):
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
         cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
         node = None if self.node is None else self.node.placed(ranks_per_node)
+        machine = None if self.machine is None else self.machine.placed(placement, ranks_per_node)
         laws = self.laws.placed(placement, ranks_per_node)
         others = None if self.others is None else self.others.placed(placement, ranks_per_node)
-        return replace(self, laws=laws, cache=cache, network=network, node=node, others=others, runs=None)
+        placed = replace(self, laws=laws, cache=cache, network=network, node=node, others=others)
+        return replace(placed, machine=machine, runs=None)
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf
