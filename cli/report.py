@@ -124,7 +124,7 @@ def context_of(args: argparse.Namespace) -> Context:
         commands(experiments),
         args.efficiency,
         origin(experiments, args.author),
-        Prices.read(args.price, "--price"),
+        prices=Prices.read(args.price, "--price"),
     )
 
 
