@@ -70,6 +70,8 @@ def install(folder: Path) -> bool:
 
 def _install(tool: bytes, place: Path) -> bool:
     system, libexec, _ = _installation() or ("", Path(), Path())
+    if place.exists():  # steps may be asked for again
+        return True
     place.mkdir()
     for file in libexec.iterdir():
         if file.name.startswith(("vgpreload_core", "default.supp")) or file.suffix == ".xml":
