@@ -15,8 +15,8 @@ import numpy as np
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, ratio
-from ranksight.model.energy.law import HALTED, PowerLaw, amounts
 from ranksight.model.energy.metered import COUNTS, OF_NODES
+from ranksight.model.energy.power import HALTED, PowerLaw, amounts
 from ranksight.model.energy.stored import ENERGY, NEEDED, Energy, Profile
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.computation import cores

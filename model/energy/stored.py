@@ -16,7 +16,6 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.meaning import METERED
 from ranksight.core.units import in_full
 from ranksight.model import priors
-from ranksight.model.energy.law import PowerLaw, fit_law
 from ranksight.model.energy.metered import (
     COMPONENTS,
     COUNTS,
@@ -27,6 +26,7 @@ from ranksight.model.energy.metered import (
     metric_of,
     stated_number,
 )
+from ranksight.model.energy.power import PowerLaw, fit_law
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import cores
 
