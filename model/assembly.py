@@ -236,6 +236,7 @@ def assemble(
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     counting = Clock.of(clock, platform, experiment)
     settings.setdefault("grid", dimensions_of(experiment))
+    metered = experiment
     experiment = parted(experiment) if counting is None else Timed(experiment, counting)
     kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
     changing = turnover(experiment)
@@ -244,7 +245,7 @@ def assemble(
     experiment = selection.view(experiment)
     how = means_of_samples(experiment, over_ranks)
     sampled, uneven = _series(experiment, chosen, how, platform, settings.get("iterations"))
-    energy = _energy(experiment, sampled.series, platform, domains)
+    energy = _energy(metered, sampled.series, platform, domains)
     if energy is not None:
         sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series

@@ -32,7 +32,8 @@ from ranksight.model.series.computation import cores
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
-    from ranksight.model.series.reducing import Series
+    from ranksight.model.series.computation import PROGRAM
+from ranksight.model.series.reducing import Series
     from ranksight.platforms import Platform
 
 ENERGY, POWER = "energy", "power"
@@ -241,5 +242,5 @@ def _whole(experiment: Experiment) -> int:
 def unmetered(series: Series) -> Series:
     """The series without those of the whole program that the laws of power answer."""
     names = {metric_of(kind, component) for kind in (ENERGY, POWER) for component in COMPONENTS}
-    keep = [not (kernel == WHOLE and name in names) for kernel, name in series.keys]
+    keep = [not (kernel in PROGRAM and name in names) for kernel, name in series.keys]
     return series.select(np.array(keep, dtype=bool))

@@ -11,10 +11,10 @@ from ranksight.campaign.launching import Template
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.meaning import METERED
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.testing import check_reader
 from ranksight.counters.collectors.energy import Energy
 from ranksight.counters.doctor import examine
 from ranksight.counters.doctor.findings import Machine
-from ranksight.testing import check_reader
 
 POWERMETER = """CPU type:\tIntel Icelake SP processor
 ----
