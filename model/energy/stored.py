@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranksight.core.arrays import Array, ratio
-from ranksight.core.experiment import WHOLE
 from ranksight.core.meaning import METERED
 from ranksight.core.units import in_full
 from ranksight.model import priors
@@ -28,12 +27,11 @@ from ranksight.model.energy.metered import (
 )
 from ranksight.model.energy.power import PowerLaw, fit_law
 from ranksight.model.plaindata import Stored
-from ranksight.model.series.computation import cores
+from ranksight.model.series.computation import PROGRAM, cores
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
-    from ranksight.model.series.computation import PROGRAM
-from ranksight.model.series.reducing import Series
+    from ranksight.model.series.reducing import Series
     from ranksight.platforms import Platform
 
 ENERGY, POWER = "energy", "power"
