@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model, load
     from ranksight.reports.exporting import to_hatchet, to_xarray
     from ranksight.reports.validation import validate
+    from ranksight.reports.widget import widget
 
 __version__ = "0.1.0"
 
@@ -27,9 +28,10 @@ _LAZY = {
     "to_hatchet": "ranksight.reports.exporting",
     "to_xarray": "ranksight.reports.exporting",
     "validate": "ranksight.reports.validation",
+    "widget": "ranksight.reports.widget",
 }
 __all__ = ["Experiment", "Model", "Run", "__version__", "fit", "from_dict", "from_frame", "load", "read", "to_hatchet",
-           "to_xarray", "validate"]  # fmt: skip
+           "to_xarray", "validate", "widget"]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -18,6 +18,7 @@ from benchmarks.hostile.kills import Tally, at_any_time
 from benchmarks.hostile.page import NAMES, show
 from benchmarks.hostile.reading import Came, read_inputs
 from benchmarks.hostile.samples import make
+from benchmarks.hostile.surroundings import CASES, surround
 from benchmarks.hostile.tracer import cases, run_cases
 from benchmarks.settings import ROOT, Settings, Skipped
 from benchmarks.table import markdown
@@ -130,6 +131,11 @@ def _others(folder: Path, settings: Settings) -> tuple[list[list[object]], list[
             rows.append(["faults that cannot be made here", skipped])
     except Skipped:
         rows.append(["faults under the tracer", f"none of {len(cases())}: no MPI"])
+    ran, missing, differ = surround(folder / "surroundings", CASES[::4] if settings.quick else CASES)
+    found += differ
+    rows += [["commands where something around them goes wrong", ran], ["of these that end wrongly", len(differ)]]
+    if missing:
+        rows.append(["surroundings that cannot be made here", "; ".join(missing)])
     try:
         ran, requests, seen = show(folder / "page", NAMES[::10] if settings.quick else NAMES)
         found += seen

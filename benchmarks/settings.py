@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from benchmarks.methods.answers import Method
 
 ROOT = Path(__file__).resolve().parent.parent
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+"""What Open MPI asks for in containers."""
 
 
 def peak_memory() -> float:

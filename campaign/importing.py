@@ -22,7 +22,7 @@ from ranksight.core.numerals import parse_number, settled_mark
 from ranksight.core.reading import Reading, validated
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.core.sampled import TABLE, sampling
-from ranksight.core.units import in_full
+from ranksight.core.units import CYCLE, in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,20 +146,21 @@ def _shape(path: Path) -> str:
 
 
 def _timed(reading: Reading, path: Path) -> tuple[Reading | None, str]:
-    """The reading without a time of the whole program that is 0, None where it has nothing else, and why.
+    """The reading without a time of the whole program that is none, None where it has nothing else, and why.
 
-    A program that ends takes time: 0 s are the mark of a run that failed, or that nobody timed.
+    A program that ends takes time: 0 s, or less than a cycle, are the mark of a run that failed, or that nobody timed.
     """
     table = reading.counters
     if table is None or table.empty:
         return reading, ""
     rows = table["kernel"] == WHOLE
     rows = rows if rows.any() else ~rows
-    zero = [name for name in ("time", "wall_time") if name in table and (table.loc[rows, name] == 0).all()]
+    zero = [name for name in ("time", "wall_time") if name in table and (table.loc[rows, name] < CYCLE).all()]
     if not zero:
         return reading, ""
     where = ", ".join(f"{name} = {in_full(value)}" for name, value in reading.configuration.items())
-    what = f"{path.name}: the whole program takes 0 s at {where}: the run failed, or was not timed"
+    most = float(table.loc[rows, zero[0]].max())
+    what = f"{path.name}: the whole program takes {most:g} s at {where}: the run failed, or was not timed"
     others = [name for name in table.columns if name not in (*COUNTER_KEYS, *zero)]
     if reading.messages is None and not (table[others] > 0).any(axis=None):
         return None, f"{what}, and is left out"

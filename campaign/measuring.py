@@ -202,11 +202,9 @@ def _measure_one(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with writable(experiment.path, "free space, or -o FOLDER"):
         folder = Path(tempfile.mkdtemp(prefix=".pass-", dir=experiment.path))
-    steps: Sequence[Step] = ()
     wall = None
     try:
-        steps = collector.steps(launch, folder)
-        for index, step in enumerate(steps):
+        for index, step in enumerate(collector.steps(launch, folder)):
             if work is not None:
                 step = replace(step, folder=work.place(launch, folder, f"work-{index}"))
             log("run %s: %s", run.id, " ".join(step.command))
@@ -250,12 +248,12 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
 
     Whatever it started ends on a timeout, when the user cancels, and when this process is killed
     (:mod:`ranksight.campaign.supervising`). Raises ToolError when it cannot be started, exits with another status than
-    0, is killed, or takes longer than `timeout`.
+    0, is killed, takes longer than `timeout`, or gives up by MPI_Abort whatever the status.
     """
     environment = {**os.environ, **step.environment}
     try:
         status, seconds = supervising.run(
-            step.command, output, environment, output.parent / RECORD, timeout, step.folder
+            step.command, output, environment, output.parent / RECORD, timeout, step.folder, step.enough
         )
     except TimeoutError:
         raise ToolError(f"ran longer than {timeout:g} s and was ended", "give --timeout more") from None
@@ -264,7 +262,16 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     if status != 0:
         how = f"was killed by signal {-status} ({_signal(-status)})" if status < 0 else f"exited with status {status}"
         raise ToolError(how)
+    if any(_ABORTED.match(line) for line in _tail(output)):
+        raise ToolError("called MPI_Abort, though its launcher exits with status 0")
     return seconds
+
+
+_ABORTED = re.compile(
+    r"(?:\[[^\]\s]{1,40}\])?(?:<std\w{3}>:?)?\s*"
+    r"(?:MPI_ABORT was invoked on rank \d|application called MPI_Abort\(|Abort\(\d+\) on node \d+ \(rank \d+ )"
+)
+"""What Open MPI, and what MPICH and its descendants say of a rank that gave up; the status is the program's choice."""
 
 
 def _signal(number: int) -> str:

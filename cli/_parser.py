@@ -102,9 +102,9 @@ class Parser(argparse.ArgumentParser):
             word = message.removeprefix(UNKNOWN).split()[0].partition("=")[0]
             near = f"write -{word};" if re.match("-[a-z]{2}", word) else meant(word, self.options())
             remedy = f"{near} {remedy}".strip()
-        elif found := re.fullmatch(r"argument (\S*?(--[\w-]+)): invalid (int|float) value: (.*)", message):
-            kind = "a whole number" if found[3] == "int" else "a number"
-            message = f"{found[2]} {found[4]} is not {kind}"
-            takes = next(each for each in self._actions if found[2] in each.option_strings)
+        elif found := re.fullmatch(r"argument (?:-\w/)?(--\w[\w-]*+): invalid (int|float) value: (.*)", message):
+            kind = "a whole number" if found[2] == "int" else "a number"
+            message = f"{found[1]} {found[3]} is not {kind}"
+            takes = next(each for each in self._actions if found[1] in each.option_strings)
             remedy = f"it takes {takes.metavar}: {takes.help}"
         raise UsageError(f"{self.prog}: {message}", remedy)

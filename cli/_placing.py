@@ -1,4 +1,5 @@
-"""Where the ranks asked for will run, and how collectives are done: options of the verbs that ask a model."""
+"""Where the ranks asked for will run, on which machine, and how collectives are done: options of the verbs that ask a
+model."""
 
 from __future__ import annotations
 
@@ -23,4 +24,21 @@ def placed(model: Model, args: argparse.Namespace) -> Model:
         if operation in algorithms:
             raise UsageError(f"--algorithm states {operation} twice", "state it once")
         algorithms[operation] = name
-    return model.with_algorithms(algorithms).placed(args.placement, args.ranks_per_node, args.distribution)
+    topology = None
+    if args.topology is not None:
+        from ranksight.comm.topology.described import load
+
+        topology = load(args.topology)
+    here = args.placement, args.ranks_per_node, args.distribution
+    return on_machine(model, args).with_algorithms(algorithms).placed(*here, topology)
+
+
+def on_machine(model: Model, args: argparse.Namespace) -> Model:
+    """The model on the machine that the options name."""
+    if args.on is None:
+        if args.instructions is not None:
+            raise UsageError("--instructions is of another machine", "name it with --on PLATFORM")
+        return model
+    from ranksight.analysis.comparison.machines import on
+
+    return on(model, args.on, instructions=args.instructions)

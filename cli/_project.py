@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FILE = "ranksight.toml"
 REMEDY = "'ranksight init --force' writes a new one"
 TEXTS = ("command", "experiment", "platform", "expectations", "baseline")
-LISTS = ("collectors", "kernels", "history")
+LISTS = ("collectors", "kernels", "history", "price")
 TABLES = ("measure", "target", "jobs")
 FLAGS = ("shared", "each-repetition")
 JOBS = ("time", "ranks-per-node", "option", "at-once", "setup", *FLAGS)
@@ -49,6 +49,7 @@ class Project:
     platform: str = ""  # machine, file of expectations, and earlier experiment to compare with; empty without
     expectations: str = ""
     baseline: str = ""
+    price: Sequence[str] = ()  # of machine time and electricity, such as ``0.02 EUR/core-hour``
 
     @property
     def model(self) -> str:
@@ -214,6 +215,10 @@ def _target(project: Project) -> list[tuple[str, str]]:
     return [(f"--{name}", text) for name, text in project.target.items()]
 
 
+def _price(project: Project) -> list[tuple[str, str]]:
+    return [("--price", text) for text in project.price]
+
+
 def _largest(project: Project) -> list[tuple[str, str]]:
     return [(f"--{name}", in_full(max(values(text)))) for name, text in project.target.items()]
 
@@ -227,8 +232,13 @@ _ADDED: Mapping[str, Callable[[Project], Added]] = {
         (),
     ),
     "diagnose": lambda project: ((project.model,), _target(project), ()),
-    "plan": lambda project: ((project.experiment,), _target(project), ()),
-    "report": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
+    "plan": lambda project: ((project.experiment,), [*_target(project), *_price(project)], ()),
+    "report": lambda project: (
+        (project.model,),
+        [("--experiment", project.experiment), *_largest(project), *_price(project)],
+        (),
+    ),
+    "serve": lambda project: ((project.model,), [("--experiment", project.experiment), *_largest(project)], ()),
     "check": _check,
     "compare": _compare,
     "history": _history,

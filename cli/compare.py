@@ -5,11 +5,15 @@
   ranksight compare main.exp branch.exp --threshold 5
   ranksight compare main.exp branch.exp --threshold 5 --metric instructions
   ranksight compare main.exp branch.exp --output compare.html
+  ranksight compare heat.model.json --on icelake-8360y,sapphirerapids-8470,grace --ranks 1024 --size 96
 
 Two experiments are compared at the configurations that both measured; at others, and for models, what they predict is
 compared. A difference within the noise (repetitions, scatter between jobs, width of predictions) is none. The change
 of a time is divided among instructions, cycles per instruction, loads of each level and wait time where these were
 counted, or among messages where those were.
+
+With --on one model is asked for several machines: time, nodes and node-hours of the job on each, energy and cost where
+--power and --price state what a node takes, and the kernels that something else bounds there.
 
 With --threshold the exit code is 3 when the time of a kernel or of the program, or a count that follows from the
 program alone (instructions, messages), grew by more, beyond the noise; --metric names the metrics that count. Otherwise
@@ -40,6 +44,12 @@ __all__ = ["parse", "run"]
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 3 when the threshold is passed, 4 when the program's time cannot be compared."""
+    if args.on or args.after is None:
+        from ranksight.cli._machines import which_machine
+
+        return which_machine(args)
+    if alone := [name for name in ("instructions", "price", "power") if getattr(args, name)]:
+        raise UsageError(f"--{alone[0]} is of machines", "name them with --on, and one model")
     if args.output is not None:
         check_output(args.output, args.force)
 

@@ -2,9 +2,11 @@
 
   ranksight fit heat.exp -o heat.model.json
   ranksight fit heat.exp --metric time --verify largest
+  ranksight fit heat.exp --platform icelake-8360y --also there.exp --platform sapphirerapids-8470
 
 Functions are judged out of sample, with a constant among the hypotheses, and have prediction intervals. A function for
-which the data are insufficient is marked. The next step is 'ranksight predict MODEL --ranks N'.
+which the data are insufficient is marked; exit code 4 when all are. The next step is
+'ranksight predict MODEL --ranks N'.
 """
 
 from __future__ import annotations
@@ -57,11 +59,13 @@ def run(args: argparse.Namespace) -> int:
         reached(args.dask)
     from ranksight.core.experiment import read
 
-    experiment = read(args.experiment)
+    args.platform, elsewhere = _machines(args)
+    experiment = _measured_here(read(args.experiment), args.platform, elsewhere)
     settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
     if args.iterations is not None:
         settings["iterations"] = args.iterations
     model, series = _assembled(experiment, settings, args)
+    model = _anchored(model, elsewhere, args)
     model.save(output, force=args.force)
     if not args.quiet:
         warn(str(model.extras.get("left_out", "")))
@@ -69,6 +73,49 @@ def run(args: argparse.Namespace) -> int:
         machine = "" if args.platform is not None or args.cores_per_domain is not None else _machine(experiment, model)
         _print(model, series, args, output, checked, machine)
     return 0 if (model.fitted.status == 0).any() else 4
+
+
+def _machines(args: argparse.Namespace) -> tuple[str | None, list[tuple[Path, str]]]:
+    """The platform of the experiment, and the experiments of other machines with theirs."""
+    given = list(args.platform)
+    if len(given) > 1 or args.also:
+        if len(given) < 1 + len(args.also):
+            raise UsageError(
+                f"{counted(len(args.also), 'experiment')} by --also and {counted(len(given), 'platform')}",
+                "name the machine of EXPERIMENT and of each --also, in their order: --platform ONE --platform OTHER",
+            )
+        of_others = [*args.also, *[args.experiment] * (len(given) - 1 - len(args.also))]
+        return given[0], list(zip(of_others, given[1:], strict=True))
+    return (given[0] if given else None), []
+
+
+def _measured_here(experiment: Experiment, platform: str | None, elsewhere: list[tuple[Path, str]]) -> Experiment:
+    """The runs on the first machine, where the experiment has those of several."""
+    from ranksight.model.machine.mixed import check_one_machine, runs_on
+    from ranksight.platforms import load
+
+    if platform is not None and any(path == experiment.path for path, _ in elsewhere):
+        return runs_on(experiment, load(platform))
+    check_one_machine(experiment)
+    return experiment
+
+
+def _anchored(model: Model, elsewhere: list[tuple[Path, str]], args: argparse.Namespace) -> Model:
+    """The model with the runs on other machines, which predictions there go through."""
+    if not elsewhere:
+        return model
+    from ranksight.core.experiment import read
+    from ranksight.model.machine.anchor import with_runs
+    from ranksight.model.machine.mixed import runs_on
+    from ranksight.model.series.reducing import series_from_experiment
+    from ranksight.platforms import load
+
+    for path, name in elsewhere:
+        platform, experiment = load(name), read(path)
+        experiment = runs_on(experiment, platform) if path == args.experiment else experiment
+        series = series_from_experiment(model.view(experiment), ("time",), _over_ranks(args.ranks_reduce))
+        model = with_runs(model, series, platform)
+    return model
 
 
 def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.Namespace) -> tuple[Model, Series]:
@@ -93,7 +140,6 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
             metrics,
             platform=platform,
             domains=domains,
-            equation=args.equation,
             clock=None if args.clock is None else parse_frequency(args.clock),
             units=units,
             coordinates=coordinates,
@@ -207,7 +253,7 @@ def _print(
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     folded = model.selection.remark()
-    said_of = (folded, outliers, partners(model, ahead), _clock(model), _unheard(model, args.equation), machine)
+    said_of = (folded, outliers, partners(model, ahead), _clock(model), machine)
     notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
 
@@ -222,13 +268,3 @@ def _clock(model: Model) -> str:
     if "cycles" not in model.fitted.metrics or "time" in model.fitted.metrics:
         return ""
     return f"cycles were counted and no time was measured: {NO_CLOCK}"
-
-
-def _unheard(model: Model, equation: str) -> str:
-    """What to say of an equation asked for that no kernel has; empty where one has it."""
-    if equation == "closed" or model.equation.resources is not None:
-        return ""
-    return (
-        f"--equation {equation} changes nothing: no kernel's time comes from counters; measure instructions and loads "
-        "by cache level as well"
-    )

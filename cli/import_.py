@@ -176,9 +176,9 @@ def _doubts(work: Import, experiment: Experiment, chosen: argparse.Namespace) ->
             "or cases, import them separately or distinguish them with --parameter or --set"
         )
     if work.thousandfold is not None:
-        one, other = work.thousandfold
+        files = ", ".join(dict.fromkeys(file.name for file in work.thousandfold))
         yield (
-            f"times of one configuration differ by a factor of a thousand ({one.name}, {other.name}): are some in "
+            f"times of one configuration differ by a factor of a thousand ({files}): are some in "
             "milliseconds? name their unit in the column (time_ms), or import them separately"
         )
     counts = [name for name in experiment.parameters if name.casefold() in RANKS]

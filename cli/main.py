@@ -34,9 +34,11 @@ VERBS: dict[str, str] = {
     "check": "compare an experiment with expectations of how its functions scale",
     "plan": "list the next runs that narrow a prediction most per core-hour",
     "report": "write all results of a model, with the evidence, into one HTML file",
+    "serve": "show the report of a model in a browser, answering its questions live",
     "export": "write measurements or a model for Extra-P, pandas, LaTeX or a dashboard",
     "completion": "print the script that completes verbs and options in a shell",
     "compare": "show what changed between two experiments or models, why, and at which scale it matters",
+    "platforms": "list the machines described, show one, or compare two",
     "history": "follow kernels over many experiments, such as commits, and mark what changed",
     "demo": "measure, fit and predict the bundled program, then compare the prediction with runs",
 }
@@ -186,7 +188,8 @@ def _failed(error: Exception) -> int:
     if isinstance(error, RanksightError):
         say(str(error))
         return error.exit_code
-    if isinstance(error, MemoryError):
+    # A library that the loader finds no memory for is an error of the import.
+    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and "failed to map segment" in str(error)):
         say("out of memory; use a larger node, or ask for less at once")
     elif isinstance(error, OSError):
         say(f"{error.filename or 'the answer'}: {error.strerror or error}")

@@ -17,6 +17,7 @@ that shared cores by an idle node, a network that was not measured by 'ranksight
 
 The functions that still fit the measurements predict different outcomes of a run. The plan estimates how far each
 outcome would narrow the interval at the target. Given the experiment's folder, the lines to measure are ready to use.
+Exit code 4 when the target is not predicted and no run is worth its cost.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import parse as parse_parameters
-from ranksight.core.errors import UsageError
+from ranksight.core.errors import InputError, UsageError
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
@@ -81,16 +82,20 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is not None and not 0 < args.budget < float("inf"):
         raise UsageError(f"--budget {args.budget:g} is not a number of core-hours", "give a positive number")
 
-    from ranksight.analysis.planning.choice import plan
+    from ranksight.analysis.planning.spending import spending
     from ranksight.analysis.planning.values import Rule
     from ranksight.cli._continuing import measure_lines, template_of, work_options
+    from ranksight.model.energy.prices import Prices
 
+    prices = Prices.read(args.price, "--price")
     model, experiment = _open(args.model)
     if args.kernel == "":
         raise UsageError("--kernel names no kernel", "leave it out to plan for the whole program")
     targets = model.combinations({name: list(dict.fromkeys(values)) for name, values in args.asked.items()})
+    args.spending = spending(model, targets, prices, args.level)
     rules = {name: Rule(text) for name, text in args.rules.items()}
-    choice = plan(
+    choice = _chosen(
+        args,
         model,
         experiment,
         targets,
@@ -124,6 +129,20 @@ def run(args: argparse.Namespace) -> int:
     return 4 if not choice.runs and choice.goal.now.status.any() else 0
 
 
+def _chosen(args: argparse.Namespace, *given: Any, **settings: Any) -> Choice:
+    """The plan; where no run can be planned, the table of energy and cost is printed before the error."""
+    from ranksight.analysis.planning.choice import plan
+    from ranksight.reports.spending import blocks
+    from ranksight.reports.terminal import show
+
+    try:
+        return plan(*given, **settings)
+    except InputError:
+        if args.spending is not None and args.format == "table":
+            show(*blocks(args.spending))
+        raise
+
+
 def _open(path: Path) -> tuple[Model, Experiment | None]:
     """The model, and the experiment it was made of where it is the one given or is in the folder of the model."""
     from ranksight.cli._continuing import experiment_of
@@ -153,17 +172,21 @@ def _repetitions(model: Model, experiment: Experiment | None) -> int:
 
 
 def _print(choice: Choice, commands: list[str], args: argparse.Namespace) -> None:
+    from ranksight.reports import spending
     from ranksight.reports.plans import COLUMNS, blocks, rows, to_dict
     from ranksight.reports.terminal import Text, next_step, show
 
     if args.format == "json":
-        print_document(to_dict(choice, commands))
+        spent = {} if args.spending is None else {"spending": spending.to_dict(args.spending)}
+        print_document({**to_dict(choice, commands), **spent})
         return
     if args.format == "csv":
         columns = [*choice.candidates.rules, *COLUMNS]
         _separated.write(columns, ([row.get(name) for name in columns] for row in rows(choice)))
         return
     show(*blocks(choice, args.crowded, args.sharing))
+    if args.spending is not None:
+        show("", *spending.blocks(args.spending))
     if args.quiet:
         return
     if args.coordinates is not None and choice.runs:
@@ -198,5 +221,6 @@ def _again(args: argparse.Namespace) -> str:
         ]
     for name in ("kernel", "metric", "reps"):
         words += [] if getattr(args, name) is None else [f"--{name}", str(getattr(args, name))]
+    words += [word for text in args.price for word in ("--price", text)]
     words += [] if args.level == LEVEL else ["--level", f"{args.level:g}"]
     return shell_line(*words)

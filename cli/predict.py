@@ -4,9 +4,12 @@
   ranksight predict heat.model.json --ranks 1024 --size 256 --metric time --format json
   ranksight predict heat.model.json --ranks 1024 --size 256 --messages
   ranksight predict heat.model.json --ranks 256,512,1024 --size 256 --terms
+  ranksight predict heat.model.json --ranks 72 --metric energy,power
+  ranksight predict heat.model.json --ranks 1024 --size 256 --on sapphirerapids-8470
 
 Every parameter of the model is an option by its name; several values ask for all combinations. An answer for
-which the data are insufficient is marked so, with the reason; exit code 4 when nothing is predicted.
+which the data are insufficient is marked so, with the reason; exit code 4 when nothing is predicted. Energy and power
+(--metric energy, power) are predicted where the runs metered energy.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
             )
         check_output(args.plot, args.force)
     # What is asked of the whole program, or stated of it, needs all kernels.
-    few = not (args.plot or args.units or args.messages or args.terms) and args.kernel
+    few = not (args.plot or args.units or args.messages or args.terms or args.on) and args.kernel
     model = _placing.placed(Model.load(args.model, few or None), args).with_units(args.units)
     if args.messages is not None:
         from ranksight.cli._messages import print_messages
@@ -64,11 +67,15 @@ def run(args: argparse.Namespace) -> int:
     metrics = args.metric or None
     also: list[str] = []
     if metrics is None and args.format in ("table", *TABLES) and "time" in model.fitted.metrics:
-        metrics, also = ["time"], [name for name in dict.fromkeys(model.fitted.metrics) if name != "time"]
+        metrics = ["time"]
+        also = [name for name in (*dict.fromkeys(model.fitted.metrics), *model.metered) if name != "time"]
     elif metrics == ["all"]:
         metrics = None
     points = model.combinations(args.asked)
-    prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics)
+    times = _times(model, points, args)
+    if times is not None and metrics is None:
+        metrics, also = list(model.metered), []
+    prediction = model.predict_at(points, level=args.level, kernels=args.kernel or None, metrics=metrics, times=times)
     timed = (metrics is None or "time" in metrics) and not args.kernel
     phases, missing = _phases(model, points, args.level) if timed else ([], "")
     if args.format == "json":
@@ -91,6 +98,28 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         _plot(model, args)
     return 0 if prediction.answers.ok.any() else 4
+
+
+def _times(model: Model, points: Array, args: argparse.Namespace) -> Array | None:
+    """The seconds of ``--time``, one for each configuration; None where none is given."""
+    import numpy as np
+
+    if not args.time:
+        return None
+    if not model.metered:
+        raise InputError(
+            "--time is for energy and power, which the runs of this model did not meter",
+            "measure energy: ranksight doctor says what can be read",
+        )
+    if other := [name for name in args.metric if name not in model.metered]:
+        raise UsageError(f"--time changes energy and power, not {other[0]}", f"ask for {', '.join(model.metered)}")
+    times = np.array(args.time, dtype=np.float64)
+    if len(times) != len(points) or not ((times > 0) & np.isfinite(times)).all():
+        raise UsageError(
+            f"--time has {len(times)} values for {len(points)} configurations, or one that is no time",
+            "give the seconds of each configuration, in their order",
+        )
+    return times
 
 
 def _phases(model: Model, points: Array, level: float) -> tuple[list[CrossCheck], str]:

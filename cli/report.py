@@ -2,13 +2,16 @@
 
   ranksight report heat.model.json --experiment heat.exp -o heat.html
   ranksight report heat.model.json --experiment heat.exp --experiment larger.exp --ranks 4096 --size 256
+  ranksight report heat.model.json -o heat.html --pdf heat.pdf
 
-The front shows in a sentence what the model predicts at the target, which rank count is worth its core-hours, what
-limits scaling and how far the prediction can be trusted. Then come the parts of the time, all kernels, communication,
-platform, what is not predicted, and the evidence. --PARAMETER VALUE sets the target: without it, the farthest of 1 to
-16 times the most ranks measured that the data support, with the next one beyond it shown as insufficient, and the
-largest measured value of the others. The experiment that the model was made of adds its measured points where it is
-next to the model; configurations of others, that the model was not fitted to, are held against it.
+The page has fields and sliders for other rank counts and sizes. Its front shows in a sentence what the model predicts
+at the target, which rank count is worth its core-hours, what limits scaling and how far the prediction can be trusted.
+Tabs hold the parts of the time, all kernels, communication, platform, what is not predicted, and the evidence.
+--PARAMETER VALUE sets the target: without it, the farthest of 1 to 16 times the most ranks measured that the data
+support, with the next one beyond it shown as insufficient, and the largest measured value of the others. The experiment
+that the model was made of adds its measured points where it is next to the model; configurations of others, that the
+model was not fitted to, are held against it. Exit code 4
+when nothing is predicted at the target.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from ranksight.cli import _separated
 from ranksight.cli._document import print_document
 from ranksight.cli._lines import shell_line
 from ranksight.cli._parser import Parser
+from ranksight.cli._placing import on_machine
 from ranksight.cli._saying import warn
 from ranksight.core.errors import InputError, UsageError
 from ranksight.core.files import check_output, with_name
@@ -56,9 +60,18 @@ def run(args: argparse.Namespace) -> int:
     from ranksight.reports.html.page import render, write
 
     check_output(output, args.force)
-    context = _context(args)
+    if args.pdf is not None:
+        from ranksight.reports.html.pdf import browser
+
+        browser()
+        check_output(args.pdf, args.force)
+    context = context_of(args)
     page = render(context, args.title)
     write(page, output, force=args.force)
+    if args.pdf is not None:
+        from ranksight.reports.html.pdf import write_pdf
+
+        write_pdf(output, args.pdf, force=args.force)
     summary = _summary(context, output, len(page.encode("utf-8")))
     if not args.quiet:
         warn(str(context.model.extras.get("left_out", "")))
@@ -66,10 +79,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if summary["sufficient"] or not context.sweep.timed else 4
 
 
-def _context(args: argparse.Namespace) -> Context:
+def context_of(args: argparse.Namespace) -> Context:
+    """What a report of the line's model and experiments shows."""
     from ranksight.analysis.expectations.document import read_study
     from ranksight.cli._continuing import experiment_of
     from ranksight.core.experiment import read
+    from ranksight.model.energy.prices import Prices
     from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
     from ranksight.reports.html.context import Context
@@ -79,7 +94,11 @@ def _context(args: argparse.Namespace) -> Context:
         raise UsageError("--expectations needs an experiment to compare with", "give --experiment FOLDER")
     study = None if args.expectations is None else read_study(args.expectations)
     platform = load(args.platform) if args.platform is not None else None
-    model = Model.load(args.model)
+    model = on_machine(Model.load(args.model), args)
+    if args.on is not None:
+        if args.experiment:
+            raise UsageError("--experiment is of the machine of the runs, and the report of another", "leave one out")
+        platform = platform or load(args.on)
     experiments = tuple(model.view(read(path)) for path in args.experiment)
     for each in experiments:
         if each.parameters != model.parameters:
@@ -89,7 +108,7 @@ def _context(args: argparse.Namespace) -> Context:
             )
         if each.application != model.application:
             warn(f"{each.path} is of {each.application!r}, the model of {model.application!r}")
-    if not experiments and (own := experiment_of(model, with_name(args.model))) is not None:
+    if not experiments and args.on is None and (own := experiment_of(model, with_name(args.model))) is not None:
         experiments = (own,)
     along, target = args.along or axis_of(model), args.target
     if model.coordinates is not None and not set(target) <= set(model.parameters):
@@ -105,6 +124,7 @@ def _context(args: argparse.Namespace) -> Context:
         commands(experiments),
         args.efficiency,
         origin(experiments, args.author),
+        prices=Prices.read(args.price, "--price"),
     )
 
 

@@ -116,6 +116,9 @@ class Experiment:
         """Open the experiment at `path`; tables are not loaded yet.
 
         Raises InputError when the folder is not an experiment, is damaged, or was written by a newer version.
+
+        >>> rs.Experiment.read("heat.exp")
+        <Experiment heat: 12 runs over ranks, size at heat.exp>
         """
         path = Path(path)
         head = path / "experiment.json"
@@ -401,7 +404,11 @@ class Experiment:
         return self._footers[run.id, name]
 
     def metrics(self) -> tuple[str, ...]:
-        """Names of all metrics that some run's counters hold, in order of first appearance."""
+        """Names of all metrics that some run's counters hold, in order of first appearance.
+
+        >>> rs.read("heat.exp").metrics()
+        ('time', 'instructions')
+        """
         names: dict[str, None] = {}
         for run in self.runs:
             names.update(dict.fromkeys(name for name in self.columns(run, "counters") if name not in COUNTER_KEYS))
@@ -452,7 +459,13 @@ class Experiment:
         return pd.DataFrame(columns, copy=False)
 
     def messages(self, runs: Sequence[Run] | None = None) -> pd.DataFrame:
-        """Message tables of all runs: ``run`` and :data:`MESSAGE_COLUMNS`."""
+        """Message tables of all runs: ``run`` and :data:`MESSAGE_COLUMNS`.
+
+        `runs`: those of these; of all when not given. Bytes and seconds are sums over the calls of a rank.
+
+        >>> list(rs.read("heat.exp").messages().columns[:5])
+        ['run', 'kernel', 'rank', 'operation', 'comm_size']
+        """
         import pandas as pd
 
         parts = [
@@ -482,6 +495,15 @@ class View(Experiment):
 def read(path: str | os.PathLike[str]) -> Experiment:
     """Open the experiment at `path`; see :meth:`Experiment.read`.
 
+    Raises InputError when the folder is not an experiment, is damaged, or was written by a newer version.
+
+    Parameters
+    ----------
+    path : path
+        Folder that ``measure`` or ``import`` wrote.
+
+    Examples
+    --------
     >>> experiment = rs.read("heat.exp")
     >>> experiment.parameters, len(experiment.runs), experiment.metrics()
     (('ranks', 'size'), 12, ('time', 'instructions'))

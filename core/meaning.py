@@ -42,7 +42,7 @@ class Meaning:
     over: Over = ""
     """``each``: a row a rank; ``one``: of one rank; ``sum``, ``mean``, ``max``: of all ranks. Empty: not stated."""
     of: Place = "rank"
-    """What was counted: a core, a rank, or all that a socket or a node did. Sums of a node are over its ranks."""
+    """What was counted: a core, a rank, or all that a socket, node or job did. Sums of a node are over its ranks."""
     per: Per = "run"  # cumulative over the run, or an average of one call
 
     def __post_init__(self) -> None:
@@ -78,6 +78,8 @@ OF_NODE = Meaning("sum", "node")
 """All that was counted on one node."""
 OF_SOCKET = Meaning("each", "socket")
 """A row a rank, of which one of a socket holds what was counted on all of it and the others none."""
+METERED = "packages metered"
+"""Fact of a run's environment: how many packages were metered, each whether a rank was on it or not."""
 
 
 def divided(name: str, meaning: Meaning) -> bool:

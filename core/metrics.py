@@ -21,7 +21,7 @@ from ranksight.core.units import format_si
 Kind = Literal["requirement", "time", "ratio", "state", "other", "sampled"]
 Reduction = Literal["mean", "max", "sum", "min", "median", "q1", "gmean"]
 
-Place = Literal["core", "rank", "socket", "node"]
+Place = Literal["core", "rank", "socket", "node", "job"]
 Per = Literal["run", "call"]
 
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "max", "sum", "min", "median", "q1", "gmean")
@@ -39,7 +39,7 @@ class Metric:
     text: str = ""  # what it is, in a few words
     additive: bool = True  # whether summing over kernels gives the program's total
     of: Place = "rank"
-    """What its values are counted on. Of sockets and nodes they add up over the machine and are no rank's."""
+    """What its values are counted on. Of sockets, nodes and jobs they add up over the machine and are no rank's."""
     per: Per = "run"  # cumulative over the run, or an average of one call
     steady: bool = True
     """Whether a requirement follows from the program alone. What each cache level serves depends on what fits into it,

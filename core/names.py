@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 
 UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufff9-\uffff"
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    r"\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters that steer a terminal, break a page, are not seen, or change the direction of the text around them."""
-FORMULA = ("=", "+", "-", "@", "'")
-"""Beginnings of a cell that spreadsheets take for a formula, and their mark of a text."""
+"""Characters that steer a terminal, break a page, are not seen, or change the direction of the text around them:
+controls, ends of lines, surrogates and noncharacters, and Unicode's Default_Ignorable_Code_Point."""
+FORMULA = ("=", "+", "-", "@", "'", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Beginnings of a cell that spreadsheets take for a formula, some in full width, and their mark of a text."""
 _GUARDED = re.compile(
     r"\boperator ?(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)|\((?:anonymous namespace|lambda[^()]*)\)|"
-    r"\{[^{}()]*(?:\([^{}()]*\))?[^{}()]*\}"
+    r"\{[^{}()]*+(?:\([^{}()]*+\)[^{}()]*+)?\}"
 )
 """Brackets that enclose neither template arguments nor parameters."""
 _RETURNED = re.compile(r"^(?:[\w:\ue000-\uf8ff]+[*&]* )+(?=[\w:~\ue000-\uf8ff])(?<!operator )")
@@ -45,7 +48,7 @@ def spelled(text: str) -> str:
 
 def _spelled(found: re.Match[str]) -> str:
     number = ord(found[0])
-    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"
 
 
 def cell(value: object) -> object:
@@ -53,7 +56,7 @@ def cell(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = spelled(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
 
 
 def clipped(text: str, width: int) -> str:

@@ -22,6 +22,8 @@ INCLUSIVE = "inclusive, "
 """How the provenance of a metric begins whose values of one kernel contain those of others."""
 TOTAL = "whole program"
 """What the environment of a run calls the timer that is the whole program."""
+HOSTS = "hosts"
+"""Table of a run that says on which node each rank was: ``rank``, ``host``."""
 JOBS = ("PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID")
 """Variables of jobs whose nodes are not known from the environment."""
 

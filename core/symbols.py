@@ -52,7 +52,7 @@ _VERSION = re.compile(r"(?:-\d[\d.]*)?(?:\.so(?:\.\d+)*|\.dylib|\.a)?(?: \(delet
 DEBUG = Path("/usr/lib/debug")
 _OVERLAP = 16
 """How often the names of a table may repeat its bytes."""
-_CLONE = re.compile(r"(\.(constprop|isra|part|cold|lto_priv|llvm)(\.\d+)*)+$")
+_CLONE = re.compile(r"(\.(constprop|isra|part|cold|lto_priv|llvm)(\.\d{1,20}){0,4}){1,8}$")
 
 Array = NDArray[Any]
 

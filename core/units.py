@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ranksight.core.errors import InputError
 
@@ -14,6 +14,8 @@ _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0*
 
 SHORTEST = 1e-15
 """Seconds below which a time is none."""
+CYCLE = 1e-12
+"""Seconds that no program takes less than: a cycle of a processor is longer."""
 
 
 def format_si(value: float, unit: str = "", digits: int = 3) -> str:
@@ -39,6 +41,32 @@ def format_si(value: float, unit: str = "", digits: int = 3) -> str:
         if size >= scale * 0.9995 or (scale, prefix) == table[-1]:
             return f"{value / scale:.{digits}g} {prefix}{unit}".strip()
     raise AssertionError("unreachable: the last prefix always matches")
+
+
+def format_alike(values: Iterable[float], unit: str) -> tuple[str, list[str]]:
+    """The unit of the largest of `values`, and all of them in it: ``format_alike([0.002, 5e-6], "s")`` is
+    ``("ms", ["2.00", "0.005"])``.
+
+    Three digits of the largest and thousandths at least; smaller ones are ``<0.001``. Those that are not
+    finite are dashes.
+    """
+    numbers = list(values)
+    most = max((abs(x) for x in numbers if math.isfinite(x)), default=0.0)
+    prefixes = ((1.0, ""),) if unit == "s" and most >= 1 else _PREFIXES if most >= 1 or unit in ("", "B") else _SMALL
+    scale, prefix = next((each for each in prefixes if most >= each[0] * 0.9995), prefixes[-1])
+    if most == 0:
+        scale, prefix = 1.0, ""
+
+    def text(value: float) -> str:
+        if not math.isfinite(value):
+            return "\u2013"
+        size = abs(value) / scale
+        if value == 0 or 0 < size < 0.0005:
+            return "0" if value == 0 else "<0.001"
+        digits = 0 if size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+        return f"{value / scale:,.{digits}f}"
+
+    return f"{prefix}{unit}", [text(x) for x in numbers]
 
 
 def format_factor(value: float, digits: int = 3) -> str:
@@ -79,7 +107,7 @@ def parse_size(text: str) -> int:
 
     Raises InputError when `text` is not a size.
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]i?|)B?\s*", text)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*+([kKMGT]i?|)B?\s*", text)
     if match is None or match[2] not in _SCALE:
         raise InputError(f"{text!r} is not a size", "write bytes, or a number with k, M, G, Ki, Mi or Gi")
     return int(float(match[1]) * _SCALE[match[2]])
@@ -90,7 +118,7 @@ def parse_frequency(text: str) -> float:
 
     Raises InputError when `text` is not a frequency above zero.
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([kMG]?)(?:[Hh][Zz])?\s*", text)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*+([kMG]?)(?:[Hh][Zz])?\s*", text)
     value = 0.0 if match is None else float(match[1]) * _SCALE[match[2]]
     if not 0 < value < float("inf"):
         raise InputError(f"{text!r} is not a frequency", "write cycles a second, such as 2.5GHz or 2.5e9")

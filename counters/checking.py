@@ -21,9 +21,10 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment
 from ranksight.core.metrics import CHANCE, FEW, PARTS, TOLERANCE
 from ranksight.core.reading import Reading
+from ranksight.core.run import HOSTS
 from ranksight.core.sampled import TABLE
 from ranksight.core.units import counted, format_si
-from ranksight.counters.overflow import NO_PROCESSOR, WIDEST, without_overflows
+from ranksight.counters.overflow import NO_PROCESSOR, WIDEST, Narrow, without_overflows
 
 if TYPE_CHECKING:
     from ranksight.platforms import Platform
@@ -39,8 +40,6 @@ SHORT = 0.85
 """Part of the other nodes' traffic below which channels of a node may not have been counted: one of eight to four."""
 SAME = 1.1
 """Ratio of the largest to the smallest of nodes that are like each other."""
-HOSTS = "hosts"
-"""Table of a run that says on which node each rank was: ``rank``, ``host``."""
 
 
 @dataclass(frozen=True)
@@ -333,6 +332,7 @@ class Checks(Check):
 
     platform: Platform | None = None
     found: dict[str, list[str]] = field(default_factory=dict)
+    narrow: Narrow = field(default_factory=Narrow)
 
     def __call__(self, reading: Reading) -> Reading:
         """The reading with what was found among its notes, and without values that overflowed.
@@ -345,6 +345,7 @@ class Checks(Check):
         look = _Look(reading, counters, self.platform)
         kept, said = without_overflows(counters, look.seconds, look.ranks * look.threads)
         look = _Look(reading, kept, self.platform)
+        self.narrow.add(kept, look.at())
         findings = [("overflow", f"{text} ({look.at()})") for text in said]
         findings += [finding for check in CHECKS for finding in check(look)]
         for kind, text in findings:
@@ -365,7 +366,8 @@ class Checks(Check):
 
     def warnings(self) -> list[str]:
         """What to say: of each kind the first, and how many runs more have it."""
-        return [f"{texts[0]}{_more(len(texts) - 1)}" for texts in self.found.values()]
+        said = [f"{texts[0]}{_more(len(texts) - 1)}" for texts in self.found.values()]
+        return [*said, *self.narrow.warnings()]
 
 
 AT_IMPORT = ("clock", "overflow")

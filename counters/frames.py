@@ -123,6 +123,13 @@ def from_dict(columns: Mapping[str, Sequence[Any]], parameters: Sequence[str] | 
 
     Raises InputError as :func:`from_frame`, and when the columns are of different lengths.
 
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Cells of each column; all of one length. Times are seconds.
+    parameters, kernel, time
+        Names of the columns that hold them, as for :func:`from_frame`.
+
     Examples
     --------
     >>> experiment = rs.from_dict({"ranks": [1, 2, 4, 8], "time": [8.1, 4.1, 2.1, 1.1]}, time="time")

@@ -43,9 +43,9 @@ _SYSTEM_PLACES = tuple(_TABLES["system_places"])
 _START_UP = frozenset(_TABLES["start_up"])
 _START_UP_OWN = frozenset(bar + name for name in _START_UP for bar in ("", "_", "__")) - {"start", "init", "fini"}
 _CLONE = re.compile(
-    r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|localalias|clone|unlikely|hot|_omp_fn)(?:\.\d+)*)+$"
+    r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm|localalias|clone|unlikely|hot|_omp_fn)(?:\.\d{1,20}){0,4}){1,8}$"
 )
-_CLONE_NOTE = re.compile(r"(?: \[clone [^\]]*\])+$")
+_CLONE_NOTE = re.compile(r"(?: \[clone [^\[\]]{0,99}\]){1,8}$")
 _RECURSION = re.compile(r"(?<=.)'\d+$")
 _SYMBOL_VERSION = re.compile(r"@{1,2}[A-Za-z_0-9.]+$")
 _VARIANT = re.compile(f"_{_any_of('variants')}(?=_|$)")

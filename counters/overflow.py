@@ -30,6 +30,10 @@ WRAPS = tuple(2.0**bits for bits in (32, 40, 48))
 """Widths of counters that are missing where one overflowed once."""
 ALIKE = 1.05
 """Ratio of the largest to the smallest of ranks that do the same."""
+STEADY = 1.1
+"""The same of a kernel's instructions for each cycle, or second, over runs."""
+NARROW = 2.0**32
+"""What a counter of 32 bits begins at zero again after."""
 
 
 def without_overflows(counters: pd.DataFrame, seconds: float, cores: float) -> tuple[pd.DataFrame, list[str]]:
@@ -139,3 +143,49 @@ def _unwrapped(counters: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
                 f"{counted(int(wrapped.sum()), 'value')} left out, measure this run again if they matter"
             )
     return (counters.assign(**fresh), sentences) if fresh else (counters, sentences)
+
+
+class Narrow:
+    """Instructions of all runs, to find those of a counter of 32 bits that began at zero again in some.
+
+    A counter of 32 bits shows nothing above them in any run. Where 2^32, or twice that, more in some runs makes a
+    kernel's instructions for each cycle, or each second, the same in all, those runs lack it.
+    """
+
+    def __init__(self) -> None:
+        self._seen: list[pd.DataFrame] | None = []
+
+    def add(self, counters: pd.DataFrame, where: str) -> None:
+        """Take up a run; `where` names it."""
+        per = next((name for name in ("cycles", "time") if name in counters.columns), None)
+        if self._seen is None or per is None or "instructions" not in counters.columns:
+            return
+        if np.nanmax(counters["instructions"].to_numpy(np.float64), initial=0.0) >= NARROW:
+            self._seen = None  # this counter is wider
+            return
+        rows = counters[["kernel", "instructions"]].assign(per=counters[per].to_numpy(np.float64), where=where)
+        self._seen.append(rows.astype({"kernel": object}))
+
+    def warnings(self) -> list[str]:
+        """A sentence on the first run that lacks some; empty where none does."""
+        table = (
+            pd.concat(self._seen) if self._seen else pd.DataFrame(columns=["kernel", "instructions", "per", "where"])
+        )
+        table = table[(table["per"] > 0) & (table["instructions"] >= 0)]
+        for kernel, rows in table.groupby("kernel", sort=False):
+            values, per = rows["instructions"].to_numpy(np.float64), rows["per"].to_numpy(np.float64)
+            expected = per * (values / per).max()
+            lacking = np.round((expected - values) / NARROW)
+            if not 1 <= lacking.max() <= 2 or (lacking == 0).sum() < 2:
+                continue
+            rates = (values + lacking * NARROW) / per
+            if rates.max() <= STEADY * rates.min():
+                row = int(np.argmax(lacking))
+                more = "2^32" if lacking[row] == 1 else "2 x 2^32"
+                return [
+                    f"instructions of {kernel} are {format_si(float(values[row]))} ({rows['where'].iloc[row]}), and "
+                    f"{more} more would agree with the other runs: a counter of 32 bits "
+                    f"overflowed in {counted(int((lacking > 0).sum()), 'value')}; count with 64 bits, or leave "
+                    "instructions out with --metric"
+                ]
+        return []

@@ -46,7 +46,8 @@ def text() -> str:
         "## Exit codes",
         "",
         "0 done, 1 bad input or failed program, 2 usage, 3 an expectation is violated or a threshold passed, "
-        "4 insufficient data.",
+        "4 insufficient data, 130 cancelled. 3 and 4 mean what is named with each verb above. A parameter that a model "
+        "lacks is bad input. An answer that is supported in part has `?` at what is not, and ends with 0.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -80,6 +81,7 @@ def manual() -> str:
         ("2", "usage"),
         ("3", "an expectation is violated or a threshold passed"),
         ("4", "insufficient data"),
+        ("130", "cancelled"),
     ):
         lines += [".TP", f".B {code}", text]
     return "\n".join(lines) + "\n"

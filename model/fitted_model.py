@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksight.comm.costs.selection import stated
 from ranksight.core.arrays import Array, Index
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.html import drawn
 from ranksight.core.log import log
@@ -26,6 +26,7 @@ from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.equation_terms import EquationTerms
+from ranksight.model.energy.stored import Energy
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+    from ranksight.comm.topology.shape import Topology
     from ranksight.core.experiment import Experiment
 
 
@@ -255,11 +257,20 @@ class Model:
         level: float = 0.9,
         kernels: str | Sequence[str] | None = None,
         metrics: str | Sequence[str] | None = None,
+        times: Array | None = None,
     ) -> Prediction:
-        """Predict at `points` (k, m); see :meth:`predict`."""
+        """Predict at `points` (k, m); see :meth:`predict`.
+
+        `times` (k,): seconds that runs are known to take; energy and power are those of such runs.
+        """
         kernels, metrics = ((each,) if isinstance(each, str) else each for each in (kernels, metrics))
-        wanted = tuple(dict.fromkeys(self.fitted.metrics)) if metrics is None else tuple(metrics)
-        known("metric", wanted, self.fitted.metrics)
+        metered = self.metered
+        wanted = (*dict.fromkeys(self.fitted.metrics), *metered) if metrics is None else tuple(metrics)
+        if self.energy is not None and not metered and "energy" in {name.partition("_")[0] for name in wanted}:
+            raise InputError(f"energy is not predicted: {'; '.join(self.energy.notes)}", "measure these runs again")
+        known("metric", wanted, (*self.fitted.metrics, *metered))
+        if self.energy is not None:
+            wanted = self.energy.wanted(wanted)
         if kernels is not None:
             total = self.extras.get("total")  # the whole program by the name that its timer had
             kernels = [WHOLE if name == total and name not in self.fitted.kernels else name for name in kernels]
@@ -278,6 +289,9 @@ class Model:
         blocks = []
         for name in wanted:
             rows = np.flatnonzero(names == name)
+            if name in metered:
+                blocks += self._metered(name, points, level, times) if kernels is None or WHOLE in kernels else []
+                continue
             total = self._total(name, rows, refined, broken) if kernels is None or WHOLE in kernels else None
             if total is not None:
                 outside = name == "time" and broken is not None and broken.others is not None
@@ -304,6 +318,27 @@ class Model:
             terms = EquationTerms(self.parameters, points, refined.terms, others, only)
         wall = {} if broken is None else dict(zip(broken.kernels, broken.by_kernel, strict=True))
         return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms, wall)
+
+    @cached_property
+    def energy(self) -> Energy | None:
+        """The laws of power, where the runs metered energy."""
+        given = self.extras.get("energy")
+        return None if given is None else Energy.from_dict(given)
+
+    @property
+    def metered(self) -> tuple[str, ...]:
+        """Metrics that the laws of power answer."""
+        return () if self.energy is None else self.energy.metrics
+
+    def _metered(
+        self, name: str, points: Array, level: float, times: Array | None
+    ) -> list[tuple[str, Any, Forecast, Any]]:
+        """The block of answers of a metric of energy or power."""
+        from ranksight.model.energy.predicted import evidence, forecasts
+
+        assert self.energy is not None
+        texts = np.full((1, len(points)), evidence(self.energy, name), dtype=object)
+        return [(name, np.array([None]), forecasts(self, points, [name], level, times)[name], texts)]
 
     def _check(self, points: Array) -> None:
         """Raise InputError where points ask for what no program runs on."""
@@ -346,6 +381,8 @@ class Model:
         nothing = np.ix_(timed, (said.value[timed] == 0).all(axis=0) & bool(len(timed)))
         status[nothing] = NO_DATA
         reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
+        if (machine := self.equation.machine) is not None:
+            machine.refuse(status, reason, rows)
         said, sent = replace(said, status=status, reason=reason), self.equation.communication
         if sent is not None and sent.messages is not None and "ranks" in self.parameters:
             said = with_doubts(said, points, self.functions, sent.messages, self.training)
@@ -378,7 +415,11 @@ class Model:
         return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
 
     def placed(
-        self, placement: str | None = None, ranks_per_node: int | None = None, distribution: str | None = None
+        self,
+        placement: str | None = None,
+        ranks_per_node: int | None = None,
+        distribution: str | None = None,
+        topology: Topology | None = None,
     ) -> Model:
         """The same model with ranks placed in another way than they were measured.
 
@@ -390,11 +431,15 @@ class Model:
             ``compact`` or ``scattered`` (:class:`ranksight.model.sharing.domains.Domains`).
         distribution : str, optional
             ``block`` or ``cyclic``: how ranks are dealt out to nodes (:class:`ranksight.comm.costs.fabric.Fabric`).
+        topology : Topology, optional
+            Shape of the network between nodes; :func:`ranksight.comm.topology.described.load` reads one.
         """
-        if placement is None and ranks_per_node is None and distribution is None:
+        if placement is None and ranks_per_node is None and distribution is None and topology is None:
             return self
-        equation = self.equation.placed(placement, ranks_per_node, distribution)
+        equation = self.equation.placed(placement, ranks_per_node, distribution, topology)
         extras = {**self.extras, "application": equation.to_dict()}
+        if self.energy is not None:
+            extras["energy"] = self.energy.placed(placement, ranks_per_node).to_dict()
         return replace(self, extras=extras)
 
     def with_algorithms(self, algorithms: Mapping[str, str]) -> Model:
@@ -468,7 +513,7 @@ class Model:
         """The parts of the application's time; InputError where it names kernels that have no function of time."""
         given = self.extras.get("application")
         found = Application() if given is None else Application.from_dict(given)
-        named = {kernel for law in found.laws for kernel in law.kernels}
+        named = {kernel for law in found.shared for kernel in law.kernels}
         if found.counted is not None:
             named.update(itertools.compress(found.counted.kernels, np.isfinite(found.counted.offset)))
         series = self.fitted.keys
@@ -548,7 +593,9 @@ class Model:
         try:
             model = cls(**parts(content if kernels is None else selected(content, kernels)))
             # Read here, where the file is known.
-            _ = model.coordinates, model.functions, model.staircase, model.equation
+            _ = model.coordinates, model.functions, model.staircase, model.equation, model.energy
+        except ContractError:  # of a package that is installed, not of the file
+            raise
         except InputError as error:
             raise misread(Path(path), content, error) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -561,6 +608,16 @@ class Model:
 def load(path: str | os.PathLike[str], kernels: Collection[str] | None = None) -> Model:
     """The model in the file `path`, written by 'ranksight fit' or :meth:`Model.save`; see :meth:`Model.load`.
 
+    Raises InputError when the file is not a model, is damaged, or was written by a newer version.
+
+    Parameters
+    ----------
+    path : path
+    kernels : collection of str, optional
+        Read the functions of these alone, where that is possible; all when not given.
+
+    Examples
+    --------
     >>> rs.load("heat.model.json")
     <Model heat: 4 functions of ranks, size; .table() shows them>
     """

@@ -37,6 +37,7 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         iterated(model.fitted, points),
         *([] if model.functions.stated is None else model.functions.stated.remark(points)),
         *map(str, kept),
+        model.equation.laws.remark(),
         *notes_of(model.contradictions),
         _outgrown(model, points),
         _crowded(model, points),
@@ -44,8 +45,10 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         _teams(model, points),
         partners(model, points),
         _assumed(model, points),
+        *([] if model.equation.machine is None else map(str, model.equation.machine.assumed)),
         _thresholds(model, points),
         *([] if model.equation.balance is None else model.equation.balance.notes(points)),
+        *([] if model.energy is None else (*model.energy.notes, model.energy.remark(points, model.parameters))),
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:

@@ -57,7 +57,11 @@ class Prediction:
         """Plain data: ``{"schema_version": 1, "notes": [...], "communication": [...], "terms": [...],
         "kernels": [...], "predictions": [...]}``, with ``communication`` where messages have a time and ``terms``, rows
         of :data:`~ranksight.model.application.equation_terms.TERMS`, where an equation describes kernels or T_others is
-        known, and ``kernels``, the time of each on the wall and its share, where the program's time was asked for."""
+        known, and ``kernels``, the time of each on the wall and its share, where the program's time was asked for.
+
+        >>> sorted(rs.load("heat.model.json").predict(ranks=64, size=48).to_dict())
+        ['kernels', 'notes', 'predictions', 'schema_version']
+        """
         answers = list(self.answers.to_dicts())
         content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "notes": list(self.notes)}
         if self.communication:

@@ -31,9 +31,14 @@ def described(model: str, layout: Layout) -> Platform | None:
 
 def named(model: str) -> tuple[Platform, ...]:
     """Described machines with a processor of that name, whatever their cores."""
+    machines = map(load, names()) if _words(model) else ()  # descriptions take a tenth of a second to read
+    return tuple(each for each in machines if is_named(model, each))
+
+
+def is_named(model: str, platform: Platform) -> bool:
+    """Whether `model` names a processor of the platform."""
     words = _words(model)
-    machines = map(load, names()) if words else ()  # descriptions take a tenth of a second to read
-    return tuple(each for each in machines if any(_holds(words, _words(name)) for name in each.processors))
+    return any(_holds(words, _words(name)) for name in platform.processors)
 
 
 def measured_on(environment: Mapping[str, str]) -> Platform | None:

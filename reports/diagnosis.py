@@ -108,6 +108,7 @@ def _program(found: Diagnosis, at: int) -> list[Block]:
 def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
     """The kernels' verdicts at one configuration."""
     shown = _heavy(part).head(most)
+    marked = bool((shown["status"] != "ok").any())
     rows = []
     for row in shown.to_dict("records"):
         level = f" ({row['level']})" if row["verdict"] in ("cache-bound", "latency-bound") and row["level"] else ""
@@ -115,13 +116,19 @@ def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> 
         says = helps if row["verdict"] != "undecided" else _short(row)
         verdict = Cell(row["verdict"] + level, STYLES.get(row["verdict"], ""))
         share = f"{row['share']:.0%}"
-        rows.append([row["kernel"], format_si(row["time"], "s"), share, curves.get(row["kernel"], ""), verdict, says])
-    others = ["wall time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
+        mark = [Cell("" if row["status"] == "ok" else "?", "yellow")] if marked else []
+        trend = curves.get(row["kernel"], "")
+        rows.append([row["kernel"], format_si(row["time"], "s"), *mark, share, trend, verdict, says])
+    marks = [":word"] if marked else []
+    others = ["wall time/1", *marks, "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
     said: list[Block] = [Table([Column("kernel", "name", least=13), *others], rows, 2)]
     silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:
         names = ", ".join(short_names(silent, NAME).values())
         said.append(Text(f"{names}: {REASONS[IMPUTED]}", 2))
+    for reason, rows_of in shown[(shown["status"] != "ok") & (shown["reason"] != "")].groupby("reason", sort=False):
+        names = ", ".join(short_names(rows_of["kernel"], NAME).values())
+        said.append(Text(f"insufficient: {names}: {reason}", 2, style="yellow"))
     left = part.iloc[len(shown) :]
     if len(left):
         said.append(Text(f"{len(left)} more, {left['share'].sum():.0%} of the time; --format csv lists all", 2))
@@ -225,7 +232,7 @@ def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str
     else:
         ends = f"up to {upper:.0f}" if upper == upper else "anywhere"
     what = "becomes the largest" if row["largest"] else f"overtakes {names[str(row['over'])]}"
-    ranks = round(float(str(row["ranks"])))
+    ranks = math.floor(float(str(row["ranks"])))
     said = f"{names[str(row['kernel'])]} {what} above {_ranks(ranks)}"
     # Where it may be at the fewest ranks already, an upper end at the crossing itself adds nothing.
     return said if lower != lower and upper <= ranks + 0.5 else f"{said}, {level:.0%}: {ends}"

@@ -116,9 +116,18 @@ def _completed(series: Series) -> Array:
     return values
 
 
+def _decimal(number: float) -> float:
+    """A number rounded to the 15 digits that a double holds for certain: a change of its unit leaves others behind.
+
+    Counts are left as they are.
+    """
+    return number if float(number).is_integer() else float(f"{number:.15g}")
+
+
 def csv(what: Exported) -> str:
     """The rows of :func:`tidy`, as ``pandas.read_csv`` takes them."""
     frame = tidy(what.series())
+    frame["value"] = [_decimal(x) for x in frame["value"].tolist()]
     texts = {name: frame[name].astype(object).map(cell) for name in frame.select_dtypes(exclude="number").columns}
     return str(frame.assign(**texts).rename(columns=cell).to_csv(index=False))
 

@@ -17,8 +17,8 @@ from ranksight.reports.terminal import BARS, PLAINER, Block, Cell, Table, Text
 if TYPE_CHECKING:
     import pandas as pd
 
-MARKED = re.compile(r"([\\`*_{}\[\]<>|~#!&$])")
-"""What Markdown may read as more than itself within a line."""
+MARKED = re.compile(r"([\\`*_{}\[\]<>|~#!&$]|:(?=//)|(?<=www)\.)")
+"""What Markdown may read as more than itself within a line, addresses that become links by themselves among it."""
 LISTED = re.compile(r"^(\d+)([.)])(?=\s|$)|^([+=-])(?=\s|$|[-=])")
 """Beginnings of a line that make it an item of a list, or its predecessor a heading."""
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",

@@ -155,7 +155,7 @@ def sweep(
             meant(unknown[0], model.parameters) or f"its parameters are {', '.join(model.parameters)}",
         )
     most = {name: float(x) for name, x in zip(model.parameters, model.training.max(axis=0), strict=True)}
-    free = _following(model, along) - set(at or {})
+    free = following(model, along) - set(at or {})
     held = {name: float((at or {}).get(name, most[name])) for name in model.parameters if name not in {along, *free}}
     column = _measured(model, along, held)
     low, high = float(column.min()), float(column.max())
@@ -196,7 +196,7 @@ def _farthest(
     return float(values[count - 1]), Beyond(float(values[count]), low, high, str(total.reason[0, count]))
 
 
-def _following(model: Model, along: str) -> set[str]:
+def following(model: Model, along: str) -> set[str]:
     """Parameters that varied only with the one of the axis, and follow it."""
     ties = model.fitted.ties
     if ties is None or along != RANKS:

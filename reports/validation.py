@@ -58,6 +58,14 @@ def validate(model: Model, experiment: Experiment, level: float = 0.9) -> Valida
 
     Raises InputError when the experiment has other parameters than the model, or no runs.
 
+    Parameters
+    ----------
+    model : Model
+    experiment : Experiment
+        Of the same program; its runs need not be those that the model was fitted to.
+    level : float
+        Probability of the intervals.
+
     Examples
     --------
     >>> found = rs.validate(rs.load("heat.model.json"), rs.read("heat.exp"))

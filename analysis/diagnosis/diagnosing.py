@@ -170,7 +170,11 @@ class Diagnosis:
 
     @_table
     def crossovers(self) -> pd.DataFrame:
-        """Where kernels overtake each other; see :func:`ranksight.analysis.diagnosis.ranking.crossovers`."""
+        """Where kernels overtake each other; see :func:`ranksight.analysis.diagnosis.ranking.crossovers`.
+
+        >>> list(rs.load("heat.model.json").diagnose(ranks=64, size=48).crossovers().columns)
+        ['kernel', 'over', 'ranks', 'lower', 'upper', 'largest', 'share']
+        """
         return ranking.crossovers(self.line, self.level)
 
     @_table
@@ -185,7 +189,13 @@ class Diagnosis:
 
     @_table
     def roofline(self) -> pd.DataFrame:
-        """Position under the roof of each memory level; see :func:`ranksight.analysis.diagnosis.roofline.table`."""
+        """Position under the roof of each memory level; see :func:`ranksight.analysis.diagnosis.roofline.table`.
+
+        Empty where no bytes were counted or no machine was described to the fit.
+
+        >>> len(rs.load("heat.model.json").diagnose(ranks=64, size=48).roofline())
+        0
+        """
         return roofline.table(self.evidence, self.causes)
 
     @_table
@@ -247,7 +257,14 @@ class Diagnosis:
 
     @_table
     def advice(self) -> pd.DataFrame:
-        """What is wrong and what mending it gives; see :func:`ranksight.analysis.diagnosis.advice.table`."""
+        """What is wrong and what mending it gives; see :func:`ranksight.analysis.diagnosis.advice.table`.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).advice()[["kernel", "kind"]]
+             kernel            kind
+        0     solve          kernel
+        1  exchange  undivided work
+        2  exchange          kernel
+        """
         measured = float(self.model.training[:, self.model.parameters.index("ranks")].max())
         memory, layout, uneven = advice.memory(self.line, measured), self._layout(), self.balance()
         named = uneven.loc[uneven["named"].astype(bool), "kernel"].tolist()
@@ -278,7 +295,11 @@ class Diagnosis:
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """All tables as plain data that JSON can hold, under ``schema_version``."""
+        """All tables as plain data that JSON can hold, under ``schema_version``.
+
+        >>> rs.load("heat.model.json").diagnose(ranks=64, size=48).to_dict()["work"]
+        'strong'
+        """
         scales = "ranks" in self.model.parameters
         names = [
             "verdicts",

@@ -52,10 +52,10 @@ def rankings(line: Evidence) -> pd.DataFrame:
 def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     """Where one kernel overtakes another along `line`.
 
-    Columns: ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper`` with probability `level` (NaN
-    where the line ends before it is that sure); ``largest`` (whether it becomes the largest of all there) and ``share``
-    (of the time there), those that become the largest first. Where the time of one of them is known within its interval
-    alone, it is reported only if the line ends with the order sure.
+    Columns: ``kernel`` overtakes ``over`` at ``ranks``, between ``lower`` and ``upper``, whole numbers of ranks, with
+    probability `level` (NaN where the line ends before it is that sure); ``largest`` (whether it becomes the largest of
+    all there) and ``share`` (of the time there), those that become the largest first. Where the time of one of them is
+    known within its interval alone, it is reported only if the line ends with the order sure.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
     kept = line.apart
@@ -86,8 +86,8 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
         where = float(np.exp(np.log(ranks[at]) + part * (np.log(ranks[at + 1]) - np.log(ranks[at]))))
         below = np.flatnonzero(chance[: at + 1] <= (1 - level) / 2)
         above = np.flatnonzero(chance[at + 1 :] >= (1 + level) / 2)
-        lower = float(ranks[below[-1]]) if len(below) else np.nan
-        upper = float(ranks[at + 1 + above[0]]) if len(above) else np.nan
+        lower = float(np.floor(ranks[below[-1]])) if len(below) else np.nan
+        upper = float(np.ceil(ranks[at + 1 + above[0]])) if len(above) else np.nan
         if not np.isfinite(upper) and not (sure[winner] and sure[loser]):
             continue
         top = bool(times[winner, at + 1] >= times[:, at + 1].max())

@@ -61,7 +61,8 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     ``<cause>_low`` and ``<cause>_high`` (90 %); ``cpi``, ``bf_mem``, ``in_flight`` (loads in flight at the level),
     ``bandwidth_used`` (part of a rank's bandwidth of the level; of memory's where none stalls it); ``change`` and
     ``saves`` (what helps most, and the part of the kernel's time that it saves), ``saves_<change>`` for each change;
-    ``reason`` (why undecided or not predicted), ``evidence`` (the source of the parts).
+    ``status`` (``ok``, or ``insufficient`` data for the time), ``reason`` (why undecided or not predicted),
+    ``evidence`` (the source of the parts).
     """
     count, k = evidence.computing.shape
     whole = evidence.whole
@@ -96,6 +97,7 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     columns["change"] = np.array(CHANGES, dtype=object)[flat(saved.argmax(axis=0))]
     columns["saves"] = flat(saved.max(axis=0))
     columns |= {f"saves_{name}": flat(saved[at]) for at, name in enumerate(CHANGES)}
+    columns["status"] = np.where(flat(evidence.ok), "ok", "insufficient").astype(object)
     columns["reason"] = flat(_reasons(evidence, causes, verdict))
     columns["evidence"] = flat(_sources(evidence))
     found = pd.DataFrame(columns)

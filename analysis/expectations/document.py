@@ -309,7 +309,7 @@ def _lines_of(lines: list[str], table: str) -> list[int]:
     wanted = table.replace('"', "").replace("'", "")
     for at, line in enumerate(lines):
         if header := _HEADER.match(line):
-            here = re.sub(r"\s*\.\s*", ".", header[1].strip()).replace('"', "").replace("'", "")
+            here = re.sub(r"(?<!\s)\s*+\.\s*", ".", header[1].strip()).replace('"', "").replace("'", "")
         elif here == wanted:
             found.append(at)
     return found

@@ -201,7 +201,7 @@ def at_operations(folder: Path, count: int, seed: str) -> dict[str, Tally]:
     After each kill the file or experiment has to be as before or as after the whole command; after a whole one nothing
     more may lie there.
     """
-    from benchmarks.hostile.samples import TABLE, experiment
+    from benchmarks.hostile.samples import TABLE, experiment, pingpong
 
     for name in PRELOADED:  # a fork starts with what is loaded
         importlib.import_module(f"ranksight.{name}")
@@ -212,6 +212,11 @@ def at_operations(folder: Path, count: int, seed: str) -> dict[str, Tally]:
     place = folder / "results"
     place.mkdir()
     model, page, made = place / "m.json", place / "p.html", place / "made.exp"
+    joined, text, machine, timings = place / "j.exp", place / "t.csv", place / "m.toml", folder / "timings.csv"
+    timings.write_text(pingpong())
+    shutil.copyfile(
+        ROOT / "platforms" / "machines" / "zen4.toml", machine
+    )  # of one that is there the network alone is new
     columns = [
         "--parameter",
         "ranks",
@@ -231,6 +236,9 @@ def at_operations(folder: Path, count: int, seed: str) -> dict[str, Tally]:
             ["import", "csv", str(folder / "table.csv"), *columns, "--force", "--quiet", "-o", str(made)],
             made,
         ),
+        "join": (["import", "experiment", str(source), "--force", "--quiet", "-o", str(joined)], joined),
+        "export -o": (["export", "csv", str(source), "--force", "--quiet", "-o", str(text)], text),
+        "calibrate -o": (["calibrate", "--timings", str(timings), "--force", "--quiet", "-o", str(machine)], machine),
         "measure": (program.measure(place / "measured.exp"), place / "measured.exp"),
     }
     if _forked(["fit", str(source), "-o", str(folder / "old.json"), "--quiet"], folder, 0)[0] != 0:

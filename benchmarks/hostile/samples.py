@@ -6,16 +6,20 @@ import contextlib
 import gzip
 import importlib.util
 import io
+import json
+import marshal
 import os
 import shutil
+import struct
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.settings import ROOT
+from benchmarks.settings import AS_ROOT, ROOT
 
 TESTS = ROOT / "tests"
 FILES = {
@@ -35,6 +39,7 @@ FILES = {
     "perf-report": ("readers/data/perf/report.txt",),
     "perf-script": ("readers/data/perf/script*",),
     "perf-stat": ("readers/data/perf/stat*", "readers/data/perf/tagged.txt"),
+    "pyinstrument": ("readers/data/pyinstrument/heat.json",),
     "reframe": ("readers/data/reframe/one.log",),
     "rocprof": ("readers/data/gpu/rocprof*",),
     "tau": ("readers/data/tau/MULTI__TIME/profile.0.0.0", "readers/data/tau"),
@@ -62,6 +67,19 @@ ALLPROF = (
 PINGPONG = (
     "op,bytes,start,duration\nMPI_Send,8,1.0,1e-6\nMPI_Recv,8,1.0,3e-6\nMPI_Send,16,2.0,2e-6\nMPI_Recv,16,2.0,4e-6\n"
 )
+
+
+def pingpong() -> str:
+    """Timings of messages from 8 B to 4 MB between two ranks, of 1 us and 10 GB/s."""
+    rows = [
+        f"MPI_{name},{size},{at + 1}.{turn},{1e-6 + (size / 1e10 if name == 'Recv' or size > 8192 else 0):.9g}"
+        for at, size in enumerate(8 << 2 * step for step in range(10))
+        for turn in range(3)
+        for name in ("Send", "Recv")
+    ]
+    return "op,bytes,start,duration\n" + "\n".join(rows) + "\n"
+
+
 TABLE = "ranks,size,kernel,rank,time,flops\n" + "".join(
     f"{p},{n},{kernel},{rank},{n / p:.6g},{n * n}\n"
     for p in (1, 2, 4)
@@ -89,11 +107,53 @@ upper = true
 powers = ["0", "1/4", "-1"]
 logs = ["0", "1"]
 """
+SACCT = "JobID|JobName|Elapsed|NTasks|State|NNodes\n" + "".join(
+    f"{101 + at}.0|heat|00:0{8 >> at}:30|{2**at}|{state}|1\n"
+    for at, state in enumerate(("COMPLETED",) * 3 + ("FAILED",))
+)
+PROFILE = {
+    ("/home/me/heat.py", 24, "solve"): (3, 5, 1.25, 2.5, {("/home/me/heat.py", 60, "main"): (3, 5, 1.25, 2.5)}),
+    ("/home/me/heat.py", 60, "main"): (1, 1, 0.5, 3.5, {}),
+    ("~", 0, "<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>"): (10, 10, 0.75, 0.75, {}),
+}
+"""A profile of Python, as ``pstats`` dumps it."""
+PROJECT = """# Settings of 'ranksight' in this folder
+command = "mpirun -n {ranks} ./heat --total {size}"
+experiment = "e.exp"
+expectations = "own.toml"
+baseline = "e.exp"
+collectors = ["callgrind", "pmpi"]
+kernels = ["work", "ring"]
+history = ["*.exp"]
+[measure]
+ranks = "1,2,4"
+size = [10, 20]
+reps = 2
+[target]
+ranks = 64
+size = 20
+[jobs]
+time = "00:10:00"
+shared = true
+option = ["--partition=short"]
+"""
+LINES = {
+    "predict": "predict {m} --ranks 64,128 --size 20 --level 0.9 --metric time --format json --least 0.01",
+    "diagnose": "diagnose {m} --ranks 64 --size 20 --kernel work --format csv --top 5",
+    "plan": "plan {m} --ranks 64..512 --size 20 --budget 20 --ranks-rule '6*n^2' --runs 3 --format json",
+    "compare": "compare {e} {e} --ranks 8 --size 20 --threshold 5 --metric instructions --scatter 2 --level 0.95",
+    "history": "history {e} {m} --threshold 5 --kernel work --ranks 64 --size 20",
+    "export": "export openmetrics {e} --metric time,instructions",
+    "fit": "fit {e} -o made.json --metric time --verify largest --force --placement scattered --clock 2.5e9",
+    "report": "report {m} -o made.html --ranks 64 --size 20 --title name --force",
+    "import": "import {e} --parameter ranks --set nodes=2 --metric time --values sum --total work -o made.exp --force",
+}
+"""Command lines whose words are changed; ``{e}`` and ``{m}`` are an experiment and its model."""
 
 
 def make(folder: Path, data: Path | None = None, tracer: bool = True) -> None:
     """Write samples to ``folder/<kind>/<name>``: kinds are ``reader-<name>``, ``table``, ``model``, ``platform``,
-    ``expectations`` and ``experiment``.
+    ``expectations``, ``project``, ``line`` (of words) and ``experiment``.
 
     Formats whose packages are not installed are left out, as is the tracer's without an MPI.
 
@@ -119,16 +179,42 @@ def make(folder: Path, data: Path | None = None, tracer: bool = True) -> None:
         "reader-smpi/trace.ti": SMPI,
         "reader-liballprof/pmpi-trace-rank-0.txt": ALLPROF,
         "reader-pingpong/times.csv": PINGPONG,
+        "reader-sacct/jobs.txt": SACCT,
         "table/table.csv": TABLE,
+        "project/ranksight.toml": PROJECT,
+        **{f"line/{verb}.txt": line for verb, line in LINES.items()},
     }
     for name, text in texts.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     (folder / "table" / "packed.csv.gz").write_bytes(gzip.compress(TABLE.encode()))
+    (folder / "reader-cprofile").mkdir()
+    (folder / "reader-cprofile" / "heat.prof").write_bytes(marshal.dumps(PROFILE))
+    (folder / "reader-extrap-experiment").mkdir()
+    _saved(folder / "reader-extrap-experiment" / "study.extra-p")
     _archives(folder)
     if tracer and shutil.which("mpicc") and shutil.which("mpirun"):
         _traces(folder / "reader-pmpi" / "traces")
     _made(folder)
+
+
+def _saved(path: Path) -> None:
+    """What Extra-P 4 saves of three points, with all their values."""
+    entries = [
+        {"coordinate": [p], "median": p, "mean": p, "minimum": p, "maximum": p, "std": 0.0, "repetitions": 2,
+         "values": [0, at]}
+        for at, p in enumerate((2, 4, 8))
+    ]  # fmt: skip
+    stream, places = io.BytesIO(), []
+    stream.write(b"Extra-P VALUES\0\0")
+    for p in (2, 4, 8):
+        places.append(stream.tell())
+        np.lib.format.write_array(stream, np.array([p, p + 0.5]))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("values/0.vals", stream.getvalue())
+        archive.writestr("values/0.indx", b"Extra-P INDEX\0\0\0" + struct.pack("<4Q", 3, *places))
+        content = {"Extra-P": "4.2.5", "parameters": ["p"], "measurements": {"main": {"time": entries}}}
+        archive.writestr("experiment.json", json.dumps(content))
 
 
 def _archives(folder: Path) -> None:
@@ -162,7 +248,9 @@ def _traces(place: Path) -> None:
     subprocess.run(["mpicc", "-w", "-o", str(program), str(TESTS / "comm" / "programs" / "ends.c")], check=True)
     launch = Template(("mpirun", "--oversubscribe", "-n", "{ranks}", str(program), "nothing")).fill({"ranks": 2})
     (step,) = COLLECTORS["pmpi"].steps(launch, place)
-    subprocess.run(step.command, env={**os.environ, **step.environment}, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        step.command, env={**os.environ, **AS_ROOT, **step.environment}, check=True, capture_output=True, timeout=120
+    )
     program.unlink()
 
 

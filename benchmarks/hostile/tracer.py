@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.settings import ROOT, Skipped
+from benchmarks.settings import AS_ROOT, ROOT, Skipped
 from ranksight.campaign.collecting import COLLECTORS
 from ranksight.campaign.launching import Launch, Template
 from ranksight.core.errors import RanksightError
@@ -107,7 +107,7 @@ class Runs:
         (step,) = COLLECTORS["pmpi"].steps(launch, place)
         if what == "the folder is gone":
             shutil.rmtree(place)
-        environment = {**os.environ, "OMPI_MCA_btl": "^ofi,uct,usnic,openib"}
+        environment = {**os.environ, **AS_ROOT, "OMPI_MCA_btl": "^ofi,uct,usnic,openib"}
         alone = _run(_limited(launch.command, what), environment)
         traced = _run(_limited(step.command, what), {**environment, **step.environment, **variables})
         if alone != traced:

@@ -17,6 +17,7 @@ import os
 import random
 import re
 import resource
+import shlex
 import shutil
 import signal
 import sys
@@ -45,7 +46,8 @@ reading one does."""
 RUN = 2000
 """Bytes that a row of a table counts as, since it may be a run of its own."""
 WEIGHTS = {
-    "expectations": 0.2, "experiment": 0.03, "model": 0.3, "platform": 0.5, "reader-extrap": 0.3, "reader-otf2": 0.5,
+    "expectations": 0.2, "experiment": 0.08, "line": 0.2, "model": 0.3, "platform": 0.5, "project": 0.2,
+    "reader-extrap": 0.3, "reader-otf2": 0.5,
     "reader-perf-report": 0.5, "reader-perf-script": 0.4, "table": 0.4,
 }  # fmt: skip
 """How often a kind is drawn; those that take long are drawn less often. 1 of what is not named."""
@@ -137,8 +139,32 @@ def _attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
         return _platform(path, sound, dice)
     if kind == "expectations":
         return _command(("check", str(path), str(sound / "experiment" / "e.exp")))
+    if kind == "project":
+        return _project(path, sound, dice)
+    if kind == "line":
+        return _line(path, sound)
     ways: dict[str, Callable[[Path, Dice], str]] = {"table": _table, "model": _model, "experiment": _experiment}
     return ways[kind](path, dice)
+
+
+def _project(path: Path, sound: Path, dice: Dice) -> str:
+    """Type verbs that a project file completes in its folder."""
+    shutil.copytree(sound / "experiment" / "e.exp", path.parent / "e.exp")
+    shutil.copyfile(sound / "model" / "e.model.json", path.parent / "e.exp.model.json")
+    shutil.copyfile(sound / "expectations" / "own.toml", path.parent / "own.toml")
+    verbs = ("predict", "diagnose", "plan", "check", "compare", "history", "fit --force", "report --force")
+    return _command(tuple(dice.choice(verbs).split()))
+
+
+def _line(path: Path, sound: Path) -> str:
+    """Type the line of words that a file holds, with its verb."""
+    text = path.read_bytes().decode("utf-8", "replace").replace("\0", "")  # no system passes this on
+    try:
+        words = shlex.split(text)[1:400]
+    except ValueError:
+        words = text.split()[1:400]
+    known = {"{e}": str(sound / "experiment" / "e.exp"), "{m}": str(sound / "model" / "e.model.json")}
+    return _command((path.stem, *(known.get(word, word) for word in words)))
 
 
 def attempt(kind: str, path: Path, sound: Path, dice: Dice) -> str:
@@ -265,7 +291,9 @@ def main(samples: Path, seed: str, numbers: range, keep: Path | None = None) -> 
             os.chdir(place)
             came = attempt(kind, path, samples, dice)
             os.chdir(before)
-            if os.listdir(box) != ["in"] or os.listdir(Path(box) / "in") != ["it"]:
+            if kind == "line":  # a line's own words name what it writes
+                pass
+            elif os.listdir(box) != ["in"] or os.listdir(Path(box) / "in") != ["it"]:
                 came = "writes where it should not"
         print(json.dumps({"came": came}), flush=True)
     peak = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())[1])  # type: ignore[index]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ranksight.core.errors import ToolError
 
-_PROTOTYPE = re.compile(
-    r"(?:^|[;{}\s])(?P<type>[A-Za-z_][\w\s]*?[\s*]+)(?P<name>P?MPI_[A-Z]\w*)\s*\((?P<params>[^(){};]*)\)\s*;"
-)
+_PROTOTYPE = re.compile(r"(?<=[\s*])(?P<name>P?MPI_[A-Z]\w*)\s*\((?P<params>[^(){};]*)\)\s*;")
+_NO_TYPE = re.compile(r"[^\w\s*]")
+"""What separates a function's type from the text before it."""
 _NAME = re.compile(r"^(?P<type>.*?[\s*])(?P<name>[A-Za-z_]\w*)\s*(?P<array>(?:\[[^\]]*\]\s*)*)$", re.DOTALL)
 
 
@@ -43,7 +43,7 @@ class Prototype:
 
 def _without_attributes(text: str) -> str:
     """Remove ``__attribute__((...))``, which may hold parentheses of its own, and line markers."""
-    text = re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^[ \t]*#.*$", "", text, flags=re.MULTILINE)
     parts: list[str] = []
     at = 0
     for match in re.finditer(r"\b__(?:attribute(?:__)?|declspec|asm__)\s*(?=\()", text):
@@ -63,7 +63,7 @@ def _parameter(text: str) -> Parameter:
     text = " ".join(text.split())
     match = _NAME.match(text)
     if match is None or match["name"] in ("int", "char", "long", "double", "void"):
-        return Parameter(re.sub(r"\[[^\]]*\]", "*", text))
+        return Parameter(re.sub(r"\[[^\[\]]*\]", "*", text))
     return Parameter(match["type"].strip(), match["array"].replace(" ", ""))
 
 
@@ -83,7 +83,8 @@ def parse(preprocessed: str) -> dict[str, Prototype]:
     profiled: set[str] = set()
     for statement in _without_attributes(preprocessed).split(";"):
         match = _PROTOTYPE.search(f"{statement};")
-        if match is None or re.search(r"\btypedef\b", match["type"]):
+        before = "" if match is None else _NO_TYPE.split(statement[: match.start()])[-1]
+        if match is None or not before.strip(" *\n\t") or "typedef" in before.split():
             continue
         name, params = match["name"], match["params"].strip()
         if name.startswith("PMPI_"):
@@ -91,7 +92,7 @@ def parse(preprocessed: str) -> dict[str, Prototype]:
             continue
         if "..." in params:
             continue
-        result = " ".join(word for word in match["type"].split() if word not in ("extern", "static", "inline"))
+        result = " ".join(word for word in before.split() if word not in ("extern", "static", "inline"))
         listed = () if params in ("", "void") else tuple(_parameter(part) for part in params.split(","))
         functions.setdefault(name, Prototype(name, result, listed))
     found = {name: function for name, function in functions.items() if name in profiled}

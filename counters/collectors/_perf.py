@@ -23,9 +23,7 @@ from ranksight.counters.perfscript import BLOCK, Samples, by_object, read
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 LOCKED = Path("/proc/sys/kernel/perf_event_mlock_kb")
 DEVICES = Path("/sys/bus/event_source/devices")
-_CORE_DEVICES = re.compile(
-    r"cpu|cpu_core|cpum_cf|armv\d\w*pmu\w*|armv\d_\w+|arm_\w*pmu|power\d+\w*|nvidia_\w+|riscv\w*"
-)
+_CORE_DEVICES = re.compile(r"cpu|cpu_core|cpum_cf|armv\d\w*pmu\w*|armv\d_\w+|arm_\w*pmu|power\d\w*|nvidia_\w+|riscv\w*")
 _SOFTWARE_TYPE = 1
 
 
@@ -59,7 +57,7 @@ def record() -> str:
         ).stdout
     except OSError:
         said = ""
-    found = re.search(r"(\d+)\.(\d+)", said)
+    found = re.search(r"(?<!\d)(\d+)\.(\d+)", said)
     recent = found is not None and (int(found[1]), int(found[2])) >= (5, 1)
     return "perf record -q -B -N --no-bpf-event" if recent else "perf record -q -B -N"
 

@@ -15,11 +15,9 @@ import pandas as pd
 from ranksight.core.errors import ToolError
 from ranksight.counters.objects import kernel_name, owner_of
 
-_SAMPLE = re.compile(
-    r"\s*(?P<period>\d+)\s+(?P<event>\S+):\s+(?P<ip>[0-9a-f]+)\s+(?P<symbol>.+?)\s+\((?P<object>.*)\)\s*$"
-)
+_SAMPLE = re.compile(r"\s*(?P<period>\d+)\s+(?P<event>\S+):\s+[0-9a-f]+\s+(?P<place>\S.*)$")
 _COLUMNS = ["event", "kernel", "parent", "samples", "period"]
-_LINE = re.compile(r"\s+(?P<file>[^:]+):(?P<line>\d+)(?:\s|$)")
+_LINE = re.compile(r"\s+(?P<file>[^:\s][^:]*):(?P<line>\d+)(?:\s|$)")
 _SPAN = re.compile(r"(?P<kernel>.+)@(?P<file>[^@:]+):(?P<first>\d+)-(?P<last>\d+)$")
 
 
@@ -59,9 +57,11 @@ def by_line(file: Path, kernels: Collection[str], spans: Sequence[str] = ()) -> 
     event, parent, period = "", "", 0
     for line in _script(file, "event,period,ip,sym,dso,srcline", *only):
         sample = _SAMPLE.match(line)
-        if sample is not None:
-            name = kernel_name(sample["symbol"], sample["object"])
-            ours = name in kernels and owner_of(sample["symbol"], sample["object"]) in ("application", "library")
+        symbol, _, object_ = ("", "", "") if sample is None else sample["place"].rstrip().partition(" (")
+        if sample is not None and object_.endswith(")"):
+            symbol, object_ = symbol.rstrip(), object_[:-1]
+            name = kernel_name(symbol, object_)
+            ours = name in kernels and owner_of(symbol, object_) in ("application", "library")
             event, parent, period = (sample["event"], name, int(sample["period"])) if ours else ("", "", 0)
             continue
         place = _LINE.match(line)

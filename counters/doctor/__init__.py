@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 
-from ranksight.counters.doctor import counting, mpi, system
+from ranksight.counters.doctor import counting, mpi, packages, system
 from ranksight.counters.doctor.findings import Examination, Finding, Level, Machine
 
 __all__ = ["Finding", "Level", "examine"]
 
-EXAMINATIONS: tuple[Examination, ...] = (*counting.EXAMINATIONS, *mpi.EXAMINATIONS, *system.EXAMINATIONS)
+EXAMINATIONS: tuple[Examination, ...] = (
+    *counting.EXAMINATIONS,
+    *mpi.EXAMINATIONS,
+    *system.EXAMINATIONS,
+    *packages.EXAMINATIONS,
+)
 
 
 def examine(machine: Machine | None = None) -> Sequence[Finding]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from ranksight.counters.collectors._perf import core_pmu
+from ranksight.counters.collectors.energy import meters, perf_events, readable
 from ranksight.counters.collectors.perf import Perf
 from ranksight.counters.doctor.findings import Examination, Finding, Machine, finding, say, version
 from ranksight.counters.installing import how_to_install
@@ -102,4 +103,29 @@ def _papi(machine: Machine) -> Iterator[Finding]:
     yield finding("papi" if presets else "papi_without_events", version=known, presets=presets)
 
 
-EXAMINATIONS: tuple[Examination, ...] = (_virtual, _pmu, _paranoid, _watchdog, _perf, _valgrind, _likwid, _papi)
+def _energy(machine: Machine) -> Iterator[Finding]:
+    zones = machine.root / "sys/class/powercap"
+    events = machine.root / "sys/bus/event_source/devices/power/events"
+    counted = perf_events(events, machine.root / "proc/sys/kernel/perf_event_paranoid")
+    if found := readable(zones):
+        names = sorted({machine.text(f"sys/class/powercap/{zone.name}/name") or "" for zone in found})
+        yield finding("energy", names=", ".join(names), how="the powercap files")
+    elif counted:
+        yield finding("energy", names=", ".join(counted), how="perf")
+    elif meters(zones) or events.is_dir():
+        yield finding("energy_root_only", files=zones)
+    else:
+        yield finding("no_energy")
+
+
+EXAMINATIONS: tuple[Examination, ...] = (
+    _virtual,
+    _pmu,
+    _paranoid,
+    _watchdog,
+    _perf,
+    _valgrind,
+    _likwid,
+    _papi,
+    _energy,
+)

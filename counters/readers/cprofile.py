@@ -35,6 +35,8 @@ _PLACE = re.compile(r"(?P<file>.*):(?P<line>\d{1,9})\((?P<name>.*)\)$")
 _MPI = re.compile(r".*\bmethod '(?P<name>\w+)' of 'mpi4py\.MPI\.\w+' objects")
 _START = b"{" + bytes([ord("{") | 0x80])
 _TUPLES = b"()" + bytes([ord("(") | 0x80, ord(")") | 0x80])
+UNCOUNTED = -1
+"""Calls of a function that a sampling profiler wrote."""
 DEPTH = 8
 """Containers within each other in a profile of Python: the table, a function's row, its callers, one of them."""
 
@@ -51,13 +53,17 @@ class _Profiles(Format):
 
 def _read(path: Path, rank: int | None) -> Iterator[Reading]:
     head = head_of(path, 2)
-    cells, notes, wall = Cells(), list[str](), 0.0
+    cells, notes, wall, uncounted = Cells(), list[str](), 0.0, 0
     marshalled = bool(head) and head[0] in _START
     if marshalled:
         for name, calls, own in _functions(path):
-            cells.add(name, {"time": own, "visits": calls}, rank_in(path) if rank is None else rank)
+            counted = {} if calls is None else {"visits": calls}
+            cells.add(name, {"time": own, **counted}, rank_in(path) if rank is None else rank)
+            uncounted += calls is None
     else:
         wall = _table(path, cells, rank, notes)
+    if uncounted:
+        notes.append(f"calls of {uncounted} functions are -1, as pyinstrument writes what it did not count: left out")
     if not cells.rows:
         raise InputError(f"{path} holds no function of Python", "is it a profile of cProfile?")
     yield cells.reading(
@@ -120,8 +126,8 @@ def _table(path: Path, cells: Cells, rank: int | None, notes: list[str]) -> floa
 # ---- marshalled -----------------------------------------------------------------------------------------------------
 
 
-def _functions(path: Path) -> Iterator[tuple[str, float, float]]:
-    """Name, calls and own time of each function of a file; InputError where it is damaged."""
+def _functions(path: Path) -> Iterator[tuple[str, float | None, float]]:
+    """Name, calls (None: not counted) and own time of each function of a file; InputError where it is damaged."""
     regular_file(path)
     with readable(path), path.open("rb") as stream:
         data = stream.read(limits.TEXT + 1)
@@ -135,7 +141,8 @@ def _functions(path: Path) -> Iterator[tuple[str, float, float]]:
         if not isinstance(row, tuple) or len(row) != 5:
             raise damaged(f"{path}: the row of {key[2][:60]!r} is not one of cProfile")
         name = _kernel(*key)
-        yield name, number(str(path), row[1], f"calls of {name}"), number(str(path), row[2], f"time of {name}")
+        calls = None if row[1] == UNCOUNTED else number(str(path), row[1], f"calls of {name}")
+        yield name, calls, number(str(path), row[2], f"time of {name}")
 
 
 @dataclass(slots=True)

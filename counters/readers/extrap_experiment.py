@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import tokenize
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,7 +32,7 @@ _HEAD = "experiment.json"
 _OLD = b"EXTRAP_EXPERIMENT"
 _VALUES, _INDEX = b"Extra-P VALUES\0\0", b"Extra-P INDEX\0\0\0"
 _DAMAGES = (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, EOFError, NotImplementedError,
-            RecursionError, RuntimeError, IndexError, OSError)  # fmt: skip
+            RecursionError, RuntimeError, IndexError, OverflowError, OSError, tokenize.TokenError)  # fmt: skip
 """What reading an archive, its JSON or an array raises where they are damaged."""
 
 

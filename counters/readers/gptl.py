@@ -21,12 +21,12 @@ from ranksight.core.reading import READERS, Reading
 from ranksight.counters.readers._assemble import Cells, build, columns_of
 from ranksight.counters.readers._files import Format, Ranked, damaged, inside, number, read_text
 
-_FILE = re.compile(r"(?:\w+_)?timing\.(\d{1,7})$")
+_FILE = re.compile(r"(?<!\w)(?:\w+_)?timing\.(\d{1,7})$")
 _THREAD = re.compile(r"^\s*Stats for thread (\d+):")
 _ROW = re.compile(r'^(?P<star>\*?)(?P<indent>\s*)(?:"(?P<quoted>[^"]*)"\s+)?(?P<rest>\S.*)$')
 _PARENTS = re.compile(r"^Multiple parent info .*thread (\d+)")
 _PARENT = re.compile(
-    r'^(?P<indent>\s*)(?P<count>\d+(?:\.\d*)?(?:[eE][+]?\d{1,2})?)(?P<gap>\s+)(?P<name>"[^"]*"|\S.*?)\s*$'
+    r'^(?P<indent>\s*)(?P<count>\d+(?:\.\d*)?(?:[eE][+]?\d{1,2})?)(?P<gap>\s+)(?P<name>"[^"]*"|\S(?:.*\S)?)\s*$'
 )
 _EVENT = re.compile(r"(?:PAPI_)?[A-Z][A-Z0-9]*_[A-Z0-9_]+$")
 _TASKS = re.compile(r"Total ranks in communicator\s*=\s*(\d+)|\(\s*(\d+)\s+MPI TASKS\s*\)")

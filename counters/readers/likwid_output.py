@@ -25,8 +25,8 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.meaning import OF_SOCKET
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.run import HOSTS
 from ranksight.core.units import some_of
-from ranksight.counters.checking import HOSTS
 from ranksight.counters.names import metric_name, unit_scale
 from ranksight.counters.readers._assemble import build
 from ranksight.counters.readers._files import (
@@ -41,6 +41,7 @@ from ranksight.counters.readers._files import (
     words,
 )
 from ranksight.counters.readers._likwid_tables import STATISTICS, Block, Output, runs, tables
+from ranksight.counters.readers.likwid_powermeter import holds_meters
 
 _MARKS = re.compile(
     r"^(?:TABLE,(?:Group \d|Region )|STRUCT,Info,3|CPU type:\t|DEBUG: Process \d+ measures with event set|"
@@ -51,7 +52,7 @@ _MPI_COLUMN = re.compile(r"(?P<host>[^:]+):(?P<rank>\d{1,9}):(?P<thread>\d{1,9})
 _THREAD_COLUMN = re.compile(r"(?:HWThread|[Cc]ore)\s*(?P<thread>\d+)$")
 _ANY_TABLE = re.compile(rb"\n(?:TABLE,(?:Group|Region) |\|\s+(?:Event\s+\| Counter|Region Info) )")
 _BOX = re.compile(r"[A-Z]*BOX\d+|(?:DFC|UMC|CCH|HA|QPI|IMC|MC|CHA|M2M|EDC|ECLK|PBOX)\d*")
-_UNIT = re.compile(r"\[(?P<unit>[^\]]+)\]\s*$")
+_UNIT = re.compile(r"\[(?P<unit>[^\[\]]+)\]\s*$")
 _NAN = frozenset({"nan", "-nan"})
 _NO_VALUE = frozenset({"-", "nil", "n/a"}) | _NAN
 _Lost = dict[str, tuple[dict[str, None], dict[str, None]]]
@@ -82,7 +83,7 @@ class _Column:
 
 
 def _is_one(path: Path, head: str) -> bool:
-    return _MARKS.search(head) is not None or _holds_table(path)
+    return (_MARKS.search(head) is not None and not holds_meters(path)) or _holds_table(path)
 
 
 def _files(folder: Path) -> Ranked:

@@ -25,10 +25,12 @@ from ranksight.counters.readers._files import Format
 from ranksight.counters.readers._samples import meaning, provenance
 
 _SAMPLE = re.compile(
-    r"^\s*(?:\S.*?\s+)?(?:\d+/\d+|\d+)\s+(?:\[\d+\]\s+)?(?:\d+\.\d{6,9}:\s+)?(?:\d+\s+)?"
-    r"(?P<event>[A-Za-z][\w.:/=,\-]*?):[ukhHGpPSDW]*:?\s*(?:[0-9a-f]{4,16}\s.*\(.*\))?\s*$"
+    r"^\s*(?:\S.*?\s)?(?:\d+/\d+|\d+)\s+(?:\[\d+\]\s+)?(?:\d+\.\d{6,9}:\s+)?(?:\d+\s+)?"
+    r"(?P<event>[A-Za-z][\w.:/=,\-]*?):[ukhHGpPSDW]*:?\s*+(?:[0-9a-f]{4,16}\s[^(]*\(.*\)\s*)?$"
 )
-_FRAME = re.compile(r"^\s+[0-9a-f]{4,16} .*\(.*\)\s*$|^.*\s[0-9a-f]{4,16} \S.*\(\S.*\)\s*$", re.MULTILINE)
+_FRAME = re.compile(
+    r"^[ \t]+[0-9a-f]{4,16} [^(\n]*\(.*\)[ \t]*$|^(?>.*?\s[0-9a-f]{4,16} \S)[^(\n]*\(\S.*\)[ \t]*$", re.MULTILINE
+)
 
 
 def _is_one(path: Path, head: str) -> bool:

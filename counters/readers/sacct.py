@@ -1,10 +1,10 @@
 """Tables of Slurm's ``sacct``: elapsed time and ranks of job steps, and what else is known of every job.
 
 ``sacct --parsable2 --format JobID,JobName,NTasks,NNodes,AllocCPUS,Elapsed,State,MaxRSS``, any delimiter, or the table
-in columns. A step that ``srun`` started is a run with its ``NTasks`` as ranks; a job without such steps is one, and its
-processors are taken for ranks, which the user may state otherwise. All columns can be named as parameters:
-``--parameter nodes=NNodes``; a value in the job's name is found by a regular expression. Jobs that did not
-complete are left out, and named.
+in columns; with ``ConsumedEnergy`` or ``ConsumedEnergyRaw`` the energy of its nodes. A step that ``srun`` started is a
+run with its ``NTasks`` as ranks; a job without such steps is one, and its processors are taken for ranks, which the
+user may state otherwise. All columns can be named as parameters: ``--parameter nodes=NNodes``; a value in the job's
+name is found by a regular expression. Jobs that did not complete are left out, and named.
 
 Source: sacct(1): "Elapsed time fields are presented as [days-]hours:minutes:seconds".
 """
@@ -29,6 +29,8 @@ _STEP = re.compile(r"(?P<job>\d{1,12}(?:_\d{1,9}|_\[[^\]]{1,99}\]|\+\d{1,9})?)(?
 _SIZE = re.compile(r"(?P<size>\d{1,20}(?:\.\d{1,9})?)(?P<unit>[KMGT]?)[nc]?")
 _FACTORS = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 _TIMES = ("ElapsedRaw", "Elapsed")
+_ENERGY = ("ConsumedEnergyRaw", "ConsumedEnergy")
+_POWERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _CPUS = ("AllocCPUS", "NCPUS")
 _ASK = "print it with 'sacct --parsable2 --format JobID,JobName,NTasks,NNodes,AllocCPUS,Elapsed,State'"
 
@@ -138,6 +140,10 @@ def _reading(path: Path, row: _Row, notes: Sequence[str]) -> Reading:
         values = {"time": seconds(row.facts.get(column, ""))}
     except InputError:
         raise damaged(f"{where}: {row.facts.get(column, '')!r} of {column} is not a time") from None
+    joules = _joules(where, row)
+    if joules is not None:
+        values["energy_node"] = joules
+        notes = [*notes, "ConsumedEnergy is that of whole nodes: on nodes that other jobs shared it holds theirs"]
     if (size := _SIZE.fullmatch(row.facts.get("MaxRSS", ""))) is not None:
         values["memory_peak"] = float(size["size"]) * _FACTORS[size["unit"]]
     stated = next((name for name in ("NTasks", *_CPUS) if row.facts.get(name)), None)
@@ -147,10 +153,27 @@ def _reading(path: Path, row: _Row, notes: Sequence[str]) -> Reading:
         [WHOLE],
         [ALL_RANKS],
         columns_of([values]),
-        origin={"time": f"measured ({column})", "memory_peak": "measured (MaxRSS, the largest of all tasks)"},
+        origin={
+            "time": f"measured ({column})",
+            "energy_node": "measured (ConsumedEnergy)",
+            "memory_peak": "measured (MaxRSS, the largest of all tasks)",
+        },
         configuration=ranks,
         assumed=frozenset(ranks if stated != "NTasks" else ()),
         environment={name: text for name, text in row.facts.items() if name and text},
         notes=notes,
         wall_time=values["time"],
     )
+
+
+def _joules(where: str, row: _Row) -> float | None:
+    """Joules of all nodes of a job or step; None where Slurm has no meter, which it writes as nothing or 0."""
+    for name in _ENERGY:
+        text = row.facts.get(name, "")
+        if text in ("", "0"):
+            continue
+        match = _SIZE.fullmatch(text)
+        if match is None:
+            raise damaged(f"{where}: {text[:40]!r} of {name} is not an energy")
+        return float(match["size"]) * _POWERS[match["unit"]]
+    return None

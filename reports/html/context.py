@@ -17,9 +17,11 @@ from ranksight.analysis.planning.cost import Cost, cost_of
 from ranksight.core.errors import RanksightError
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.places import places
+from ranksight.model.energy.prices import Prices
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform
 from ranksight.reports.answer import answer
+from ranksight.reports.grid import Grid, grid
 from ranksight.reports.ideal import THRESHOLD, Ideal, Loss, Recommended, ideal, losses, recommended
 from ranksight.reports.measured import Measured, measured
 from ranksight.reports.sweep import Sweep, place, sufficient
@@ -45,6 +47,8 @@ class Context:
     threshold: float = THRESHOLD  # least efficiency, ideal time over predicted time, of the recommended rank count
     origin: Mapping[str, str] = field(default_factory=dict)
     """Where the report comes from, by a word: who wrote it and when, what command was measured."""
+    live: bool = False  # whether a server answers the page's questions
+    prices: Prices | None = None  # of machine time and electricity, where they are stated
 
     @cached_property
     def measured(self) -> Measured | None:
@@ -73,6 +77,11 @@ class Context:
             return cost_of(self.model, self.experiments[0] if self.experiments else None)
         except RanksightError:
             return None
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """The model's answers around the sweep."""
+        return grid(self.sweep)
 
     @cached_property
     def losses(self) -> list[Loss]:

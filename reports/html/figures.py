@@ -46,7 +46,7 @@ NARROW = (5.2, 5.6)
 """Inches of a figure for a narrow screen, where they are shown at about their size."""
 TICKS, BELOW = 7, -0.15
 """Ticks of a narrow figure's horizontal axis, and where its legend begins, in heights of the axes."""
-_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_NUMBER = re.compile(r"(?<!\d)-?\d+\.\d{3,}")
 _FONT = re.compile(r"^(?:(?:normal|italic|bold|[0-9]{3})\s+)*([0-9.]+)px\s")
 
 
@@ -73,6 +73,7 @@ def draw(
     rows: Sequence[tuple[str, Sequence[str]]] = (),
     heads: Sequence[str] = (),
     narrow: bool = False,
+    heights: Sequence[float] | None = None,
 ) -> Figure:
     """Draw a figure for the page.
 
@@ -89,19 +90,25 @@ def draw(
         What each value is called.
     narrow : bool
         Whether it is drawn for narrow screens, too.
+    heights : sequence of float, optional
+        Where on the vertical axis the `values` are, for marks; without it they are lines from top to bottom.
     """
-    text, places = _drawn(plot, size, values)
+    text, places = _drawn(plot, size, values, heights)
     hover = {**places, "heads": list(heads), "rows": [[label, list(texts)] for label, texts in rows]} if places else {}
     svg, small = clean(text, name, alternative), ""
     if narrow:
-        text, places = _drawn(plot, NARROW, values, below=True)
+        text, places = _drawn(plot, NARROW, values, heights, below=True)
         small = clean(text, f"{name}-narrow", alternative)
         hover |= {"narrow": places} if hover else {}
     return Figure(name, svg, alternative, hover, small)
 
 
 def _drawn(
-    plot: Callable[[Any], Any], size: tuple[float, float], values: Sequence[float] | None, below: bool = False
+    plot: Callable[[Any], Any],
+    size: tuple[float, float],
+    values: Sequence[float] | None,
+    heights: Sequence[float] | None = None,
+    below: bool = False,
 ) -> tuple[str, dict[str, Any]]:
     """The SVG of a plot, and where `values` are in it; with the legend `below` and fewer ticks for a narrow screen."""
     import matplotlib
@@ -125,10 +132,12 @@ def _drawn(
         if values is None or not len(values):
             return target.getvalue(), {}
         height = size[1] * 72
-        points = ax.transData.transform(np.column_stack([values, np.full(len(values), ax.get_ylim()[0])]))
+        bottom = np.full(len(values), ax.get_ylim()[0]) if heights is None else heights
+        points = ax.transData.transform(np.column_stack([values, bottom]))
         box = ax.get_window_extent()
         return target.getvalue(), {
             "x": [round(float(x), 1) for x in points[:, 0]],
+            **({} if heights is None else {"y": [round(height - float(y), 1) for y in points[:, 1]]}),
             "top": round(height - float(box.y1), 1),
             "bottom": round(height - float(box.y0), 1),
         }

@@ -22,8 +22,8 @@ from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import dark_rules
 from ranksight.reports.html.sections import SECTIONS, Section
 
-STYLES = ("page.css", "tables.css", "figures.css", "kernels.css")
-SCRIPTS = ("theme.js", "take.js", "tables.js", "hover.js", "numbers.js", "kernels.js")
+STYLES = ("page.css", "ask.css", "tables.css", "figures.css", "kernels.css")
+SCRIPTS = ("theme.js", "tabs.js", "take.js", "tables.js", "hover.js", "numbers.js", "ask.js", "kernels.js")
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Part:
 
     id: str
     title: str
+    tab: str = ""  # without one, all parts of a page are shown at once
 
 
 def render(context: Context, title: str | None = None) -> str:
@@ -97,7 +98,7 @@ def put_together(
         figures=figures,
         style=Markup(style),
         script=Markup(script),
-        policy=_policy(style, script),
+        policy=_policy(style, script, live=bool(more.get("context") and more["context"].live)),
         Markup=Markup,
         **more,
     )
@@ -124,8 +125,8 @@ def _dark() -> str:
     )
 
 
-def _policy(style: str, script: str) -> str:
-    """Policy that allows only the page's own style and script, by their hashes."""
+def _policy(style: str, script: str, live: bool) -> str:
+    """Policy that allows only the page's own style and script, by their hashes; a live page may ask its server, too."""
 
     def hashed(text: str) -> str:
         return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
@@ -135,6 +136,7 @@ def _policy(style: str, script: str) -> str:
         "script-src": hashed(script),
         "style-src": hashed(style),
         "img-src": "data:",
+        **({"connect-src": "'self'"} if live else {}),
         "base-uri": "'none'",
         "form-action": "'none'",
     }

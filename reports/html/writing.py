@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from ranksight.core.metrics import metric
 from ranksight.core.names import clipped, printable, short_names
-from ranksight.core.units import format_factor
+from ranksight.core.units import format_alike, format_factor
 from ranksight.reports.plots._axes import micro
 
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
@@ -54,6 +54,12 @@ def cut(name: str, longest: int) -> str:
 def value(number: float, name: str) -> str:
     """A metric's value with its unit; a dash where there is none."""
     return micro(metric(name).format(number)) if number - number == 0 else "–"
+
+
+def in_one_unit(numbers: Iterable[float], name: str) -> tuple[str, list[str]]:
+    """The unit and the texts of a metric's values in a column: all in one unit."""
+    unit, texts = format_alike(numbers, metric(name).unit)
+    return micro(f"0 {unit}").removeprefix("0 ") if unit else "", texts
 
 
 def percent(share: float) -> str:

@@ -21,6 +21,7 @@ from benchmarks.hostile.mutating import GRAMMARS, mutated
 from benchmarks.hostile.page import CHROMIUM, NAMES, show
 from benchmarks.hostile.reading import read_inputs
 from benchmarks.hostile.samples import experiment, make
+from benchmarks.hostile.surroundings import CASES, Surroundings, no_room, surround
 from benchmarks.settings import ROOT
 
 
@@ -62,11 +63,43 @@ def test_kills_at_operations_on_files_lose_and_leave_nothing(tmp_path: Path) -> 
     done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=240)
     assert done.returncode == 0, done.stderr[-2000:]
     tallies = {name: Tally(**of) for name, of in json.loads(done.stdout).items()}
-    assert set(tallies) == {"fit -o", "report -o", "import -o", "measure"}
+    assert set(tallies) == {"fit -o", "report -o", "import -o", "join", "export -o", "calibrate -o", "measure"}
     # An operation may not come: a campaign goes on where it was killed, and caches are written once.
     assert sum(tally.kills for tally in tallies.values()) >= 3
     for tally in tallies.values():
         assert tally.found == []
+
+
+def test_commands_end_in_a_line_where_something_around_them_goes_wrong(tmp_path: Path) -> None:
+    done, _, found = surround(tmp_path / "s", (no_room,))
+    assert found == []
+    assert done >= 1
+
+
+@pytest.mark.slow
+def test_every_surrounding(tmp_path: Path) -> None:
+    _, _, found = surround(tmp_path / "s", tuple(set(CASES) - {no_room}))
+    assert found == []
+
+
+def test_what_a_command_leaves_is_seen(tmp_path: Path) -> None:
+    case = Surroundings(tmp_path / "s")
+    (case.place / "m.json").write_text("{}")
+    (case.place / ".m.json.0123abcd").write_text("")
+    case.judge("fit", 1, case.place / "m.json")
+    (case.folder / "owned").write_text("")
+    case.nothing_ran("a name")
+    assert case.found == [
+        "fit ends with 1 and leaves m.json",
+        "fit leaves .m.json.0123abcd",
+        "a name: what a name or a file holds was run",
+    ]
+
+
+@pytest.mark.slow
+def test_many_hostile_inputs(samples: Path) -> None:
+    came = read_inputs(samples, range(2000), "ci", jobs=2)
+    assert came.found == []
 
 
 def test_a_run_of_other_times_is_a_loss(tmp_path: Path) -> None:

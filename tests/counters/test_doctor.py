@@ -139,3 +139,18 @@ def test_the_verb_prints_no_blanks_at_line_ends(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert any("perf_event_paranoid" in line for line in lines)
     assert all(line == line.rstrip() for line in lines)
+
+
+def test_optional_packages_are_reported_with_what_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+    import tomllib
+
+    from ranksight.counters.doctor.packages import EXAMINATIONS, PACKAGES
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name, (extra, _) in PACKAGES.items():
+        assert any(line.startswith(f"{name}>=") for line in project["optional-dependencies"][extra])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    found = [each for examination in EXAMINATIONS for each in examination(Machine())]
+    assert [each.remedy for each in found] == [f"pip install 'ranksight[{extra}]'" for extra, _ in PACKAGES.values()]
+    assert all(each.level == "note" and each.means for each in found)

@@ -147,6 +147,13 @@ def test_a_crossover_lies_where_the_functions_meet(evidence: Make) -> None:
     assert second["ranks"] == pytest.approx(150, rel=0.01)
 
 
+def test_the_interval_of_a_crossover_is_of_whole_ranks_and_has_a_width(evidence: Make) -> None:
+    times = {"flat": [1.0] * len(RANKS), "linear": over(lambda p: p / 8.01)}
+    found = ranking.crossovers(evidence(times, RANKS, wide={"flat": 1.001, "linear": 1.001})).iloc[0]
+    assert found["lower"] < found["ranks"] < found["upper"]
+    assert found["lower"] % 1 == found["upper"] % 1 == 0
+
+
 def test_kernels_as_far_apart_as_their_errors_have_an_open_end(evidence: Make) -> None:
     line = evidence({"a": [1.0] * len(RANKS), "b": over(lambda p: p / 900)}, RANKS, wide={"a": 2.0, "b": 2.0})
     found = ranking.crossovers(line)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from notebook_packages import import_anywidget
 
 import ranksight as rs
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis
@@ -23,6 +24,7 @@ SHOWN = (
     rs.from_frame,
     rs.from_dict,
     rs.validate,
+    rs.widget,
     rs.Experiment,
     rs.Experiment.create,
     rs.Experiment.plot,
@@ -44,6 +46,14 @@ SHOWN = (
     rs.Model.save,
     Prediction.table,
     Diagnosis.verdicts,
+    Diagnosis.advice,
+    Diagnosis.crossovers,
+    Diagnosis.roofline,
+    Diagnosis.to_dict,
+    Prediction.to_dict,
+    rs.Experiment.messages,
+    rs.Experiment.metrics,
+    rs.Experiment.read,
 )
 
 
@@ -73,6 +83,8 @@ def test_the_example_of_an_entry_point_runs(thing: Any, folder: Path, monkeypatc
     monkeypatch.chdir(folder)
     if thing in (rs.to_hatchet, rs.to_xarray):
         pytest.importorskip(thing.__name__.removeprefix("to_"))
+    if thing is rs.widget:
+        import_anywidget(monkeypatch)
     found = doctest.DocTestFinder(recurse=False).find(getattr(thing, "__func__", thing), globs={"rs": rs, "pd": pd})
     assert sum(len(test.examples) for test in found) > 0
     said: list[str] = []

@@ -13,7 +13,8 @@ from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import read
 from ranksight.core.reading import Reading
-from ranksight.counters.checking import HOSTS, Checks
+from ranksight.core.run import HOSTS
+from ranksight.counters.checking import Checks
 from ranksight.platforms import load
 
 HASWELL = load("haswell-e5-2680v3")

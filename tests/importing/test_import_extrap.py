@@ -17,7 +17,7 @@ from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, read
 from ranksight.core.reading import READERS, Reading
-from ranksight.testing import check_reader
+from ranksight.core.testing import check_reader
 
 TEXT = """# by hand
 PARAMETER p
@@ -407,3 +407,19 @@ def test_values_below_zero_mark_runs_that_failed(tmp_path: Path, capsys: pytest.
     assert main(["import", str(path), "-o", str(tmp_path / "e"), "--quiet"]) == 0
     assert {run.configuration["p"] for run in read(tmp_path / "e").runs} == {2, 4}
     assert "takes 0 s at p = 8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", [b"(3,", b"{'descr': '''", b"\\"])
+def test_headers_of_arrays_that_are_no_python(tmp_path: Path, damage: bytes) -> None:
+    path, other = tmp_path / "study.extra-p", tmp_path / "damaged.extra-p"
+    saved(path, kept=True)
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as made:
+        for name in source.namelist():
+            content = source.read(name)
+            if name.endswith(".vals"):
+                content = content.replace(b"{'descr': '<f8', ", damage.ljust(len(b"{'descr': '<f8', ")), 1)
+            elif name.endswith(".indx") and damage == b"\\":
+                content = content[:-8] + b"\xff" * 8
+            made.writestr(name, content)
+    with pytest.raises(InputError, match=r"damaged\.extra-p is no experiment of Extra-P 4"):
+        list(READERS["extrap-experiment"].read(other))

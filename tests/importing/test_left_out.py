@@ -189,3 +189,33 @@ def test_seconds_and_milliseconds_in_one_configuration_are_named(
     words = ["--parameter", "ranks", "--metric", "time", "-o", str(tmp_path / "e")]
     assert main(["import", "csv", *files, *words]) == 0
     assert ("differ by a factor of a thousand (a.csv, b.csv)" in capsys.readouterr().err) is named
+
+
+@pytest.mark.parametrize("per", ["cycles", "time"])
+@pytest.mark.parametrize(("work", "named"), [(6.1e9, True), (9.9e9, True), (4.0e9, False)])
+def test_instructions_of_a_counter_of_32_bits_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], per: str, work: float, named: bool
+) -> None:
+    """Runs whose instructions began at zero again; a kernel of other instructions a cycle is none of them."""
+    scale = 1.1 if per == "cycles" else 4e-10
+    rows = [f"ranks,kernel,{per},instructions"]
+    for ranks in (1, 2, 4, 8, 16):
+        of = work / ranks
+        rows += [f"{ranks},solve,{of * scale:.9g},{of % 2**32:.0f}", f"{ranks},io,{1e9 * scale:.9g},{1e9 / ranks:.0f}"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    words = ["--parameter", "ranks", "--kernel", "kernel", "--metric", per, "--metric", "instructions"]
+    assert main(["import", "csv", str(tmp_path / "t.csv"), *words, "-o", str(tmp_path / "e")]) == 0
+    said = capsys.readouterr().err
+    assert ("2^32 more would agree with the other runs" in said) is named
+    assert "instructions of io" not in said
+
+
+def test_a_counter_that_shows_more_than_32_bits_did_not_wrap(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = {1: 6.1e9, 2: 3.05e9, 4: 1.525e9, 8: 3.0e9 - 2**32 / 2}
+    rows = "".join(f"{ranks},{6.1e9 / ranks},{max(value, 1.0):.0f}\n" for ranks, value in values.items())
+    (tmp_path / "t.csv").write_text(f"ranks,cycles,instructions\n{rows}")
+    words = ["--parameter", "ranks", "--metric", "cycles", "--metric", "instructions", "-o", str(tmp_path / "e")]
+    assert main(["import", "csv", str(tmp_path / "t.csv"), *words]) == 0
+    assert "2^32" not in capsys.readouterr().err

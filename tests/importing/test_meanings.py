@@ -327,7 +327,8 @@ def test_energy_of_packages_adds_up(tmp_path: Path) -> None:
     experiment.add(Run({"ranks": 4.0}), counts)
     named = ("PWR_PKG_ENERGY", "PWR_DRAM_ENERGY STAT", "power/energy-pkg/", "energy_package", "rapl_dram_energy")
     assert {(metric(name).of, metric(name).over_ranks, metric(name).unit) for name in named} == {("socket", "sum", "J")}
-    assert all(metric(name).of == "rank" for name in ("energy", "energy_error", "free_energy", "total_energy"))
+    assert all(metric(name).of == "rank" for name in ("energy_error", "free_energy", "total_energy"))
+    assert (metric("energy").of, metric("energy").over_ranks) == ("job", "sum")
     series = series_from_experiment(experiment)
     assert series.values[series.metrics.index("PWR_PKG_ENERGY"), 0, 0] == 140.0
     total = counts[["kernel", "rank", "PWR_PKG_ENERGY"]].iloc[:1].assign(PWR_PKG_ENERGY=140.0)

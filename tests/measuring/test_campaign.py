@@ -15,7 +15,7 @@ import pytest
 from ranksight.campaign import measuring
 from ranksight.campaign.collecting import COLLECTORS, Availability, Step
 from ranksight.campaign.launching import Launch, Template
-from ranksight.campaign.measuring import Plan, measure
+from ranksight.campaign.measuring import Plan, execute, measure
 from ranksight.cli._outcome import report
 from ranksight.cli.main import main
 from ranksight.core.errors import ToolError
@@ -332,3 +332,20 @@ def test_a_deterministic_collector_runs_once(program: Path, tmp_path: Path) -> N
     plan = Plan(Template((str(program), "{ranks}", "{size}")), {"ranks": (1,), "size": (2,)}, 5, {"words": words})
     outcome = measure(Experiment.create(tmp_path / "e", "x", ["ranks", "size"]), plan)
     assert (outcome.measured, outcome.kept, outcome.failures) == (1, 0, ())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
+        "[1,3]<stderr>: MPI_ABORT was invoked on rank 3 in communicator MPI COMMUNICATOR 3 DUP FROM 0",
+        "application called MPI_Abort(MPI_COMM_WORLD, 0) - process 3",
+        "[3] application called MPI_Abort(MPI_COMM_WORLD, 0) - process 3",
+        "Abort(0) on node 3 (rank 3 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 0) - process 3",
+    ],
+)
+def test_a_program_that_gives_up_has_failed_whatever_its_status(tmp_path: Path, line: str) -> None:
+    output = tmp_path / "output-0.txt"
+    with pytest.raises(ToolError, match="called MPI_Abort"):
+        execute(Step(("printf", "%s\n", "step 1", line, "with errorcode 0.")), output, None)
+    assert execute(Step(("printf", "%s\n", "checks that MPI_ABORT was invoked on rank 0: no")), output, None) > 0

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS
+from ranksight.core.testing import check_reader, read_or_error
 from ranksight.counters.readers._delimited import columns_of
-from ranksight.testing import check_reader, read_or_error
 
 DATA = Path(__file__).parent / "data"
 SAMPLES = {
@@ -40,6 +40,7 @@ SAMPLES = {
     "perf-report": ["perf/report.txt"],
     "perf-script": ["perf/script.txt", "perf/script_flat.txt"],
     "perf-stat": ["perf/stat.txt", "perf/stat.csv", "perf/stat.json", "perf/interval.txt", "perf/tagged.txt"],
+    "pyinstrument": ["pyinstrument/heat.json"],
     "reframe": ["reframe/one.log"],
     "rocprof": [
         f"gpu/{name}.csv" for name in ("rocprof_stats", "rocprof_results", "rocprofv3_trace", "rocprofv3_counters")

@@ -294,7 +294,7 @@ COLUMNS = {
     "TOPDOWN_SLOTS": ("TOPDOWN_SLOTS", 1.0),
     "Region calls": ("visits", 1.0),
     "L2_LINES_IN_ALL": ("L2_LINES_IN_ALL", 1.0),
-    "PWR_PKG_ENERGY": ("PWR_PKG_ENERGY", 1.0),
+    "PWR_PKG_ENERGY": ("energy_package", 1.0),
     "Runtime (RDTSC) [s]": ("time", 1.0),
     "FP_ARITH_INST_RETIRED_512B_PACKED_DOUBLE": ("FP_ARITH_INST_RETIRED_512B_PACKED_DOUBLE", 1.0),
     "Memory read data volume [GBytes]": ("bytes_mem_read", 1e9),

@@ -38,7 +38,7 @@ def test_text() -> None:
     assert got["cpu_time"] == pytest.approx(1.2345)
     assert got["cycles"] == 2e9
     assert got["instructions"] == 3e9
-    assert got["power/energy-pkg/"] == 12.5
+    assert got["energy_package"] == 12.5
     assert got["bytes_mem_read"] == 5 * 2**20
     assert got["page-faults"] == 7
     assert got["time"] == reading.wall_time == 1.25

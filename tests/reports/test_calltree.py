@@ -56,4 +56,9 @@ def test_the_page_has_the_tree(tmp_path: Path) -> None:
     page = render(context)
     assert "halo&lt;b&gt;" in page
     assert "halo<b>" not in page
+    bars = {bar["node"]["part"]: bar for bar in found["bars"]}
+    assert bars["main"]["width"] == pytest.approx(7.5 / 7.75, rel=1e-6)
+    assert bars["solve"]["left"] == bars["halo<b>"]["left"] == 0
+    assert bars["write"]["left"] == pytest.approx(6 / 7.75, rel=1e-6)
+    assert [bars[part]["severity"] for part in ("halo<b>", "solve", "finish")] == [4, 4, 2]
     assert page.count("<details open") >= 2

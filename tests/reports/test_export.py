@@ -46,6 +46,17 @@ def exported(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> s
     return capsys.readouterr().out
 
 
+def test_a_time_in_milliseconds_is_exported_as_it_was_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text("ranks,kernel,time [ms]\n2,a,1234.56\n4,a,700.1\n8,a,9007199254740993\n")
+    words = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "time=time [ms]", "-o", str(tmp_path / "t.exp"), "-q"]
+    assert main(["import", "csv", str(tmp_path / "t.csv"), *words]) == 0
+    text = exported(tmp_path, capsys, "csv", str(tmp_path / "t.exp"))
+    assert ",1.23456,s" in text
+    assert ",0.7001,s" in text
+
+
 def test_extra_p_s_lines_are_read_again(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "e.jsonl"
     assert main(["export", "extrap", str(folder / "e"), "-o", str(file), "-q"]) == 0

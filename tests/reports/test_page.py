@@ -82,7 +82,7 @@ def page(text: str) -> Page:
 
 def test_every_section_is_there_and_the_navigation_leads_to_it(page: Page) -> None:
     sections = [attributes["id"] for attributes in page.all("section")]
-    expected = ["front", "breakdown", "efficiency", "ranking", "kernels", "pages", "communication", "unpredicted"]
+    expected = ["front", "ask", "breakdown", "efficiency", "ranking", "kernels", "pages", "communication", "unpredicted"]
     assert sections == [*expected, "evidence"]
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -120,7 +120,7 @@ def test_the_policy_allows_just_the_pages_own_style_and_script(page: Page) -> No
 def test_hostile_names_are_text_everywhere(page: Page, text: str) -> None:
     assert "<script>alert" not in text
     assert "alert(1)" in text
-    assert len(page.all("script")) == 3
+    assert len(page.all("script")) == 4
     said = "".join(page.texts)
     assert HOSTILE in said
     assert "known <program>" in said
@@ -144,7 +144,8 @@ def unzipped(body: str) -> str:
 
 
 def test_embedded_data_is_read_back(page: Page) -> None:
-    (figures,) = (json.loads(body) for body in page.bodies["script"] if body.startswith("{"))
+    grid, figures = (json.loads(body) for body in page.bodies["script"] if body.startswith("{"))
+    assert [axis["name"] for axis in grid["axes"]] == ["ranks", "size"]
     (series,) = (json.loads(unzipped(body)) for body in page.bodies["script"] if unzipped(body))
     assert set(figures) >= {"prediction", "breakdown", "ranking"}
     assert figures["prediction"]["heads"][-1] == "256 ranks"
@@ -233,6 +234,29 @@ def test_figures_that_scroll_on_a_telephone_are_reached_by_the_keyboard(
     canvases = re.findall(r'<div class="canvas"[^>]*>', text)
     assert any("data-figure" not in each for each in canvases)
     assert all('tabindex="0"' in each and "aria-label=" in each for each in canvases)
+
+
+@pytest.mark.slow
+def test_six_hundred_kernels_of_fifteen_metrics_fit_three_megabytes(tmp_path: Path) -> None:
+    import pandas as pd
+
+    from ranksight.core.experiment import Run
+    from ranksight.model.assembly import assemble
+
+    random = np.random.default_rng(2)
+    names = ("time", "visits", "instructions", "loads", "stores", "loads_l1", "loads_l2", "loads_l3", "loads_mem")
+    names += ("flops", "branches", "branch_misses", "bytes_mem", "cycles", "stall_cycles")
+    experiment = Experiment.create(tmp_path / "e", "large", ["ranks"])
+    scale, power = random.uniform(1, 100, (600, 15)), random.uniform(-1, 0.3, (600, 15))
+    kernels = [f"module_{k % 20}::kernel_{k}<double, {k}>" for k in range(600)]
+    for p in (1, 2, 4, 8, 16, 32):
+        values = scale * p**power * random.lognormal(0, 0.02, (600, 15))
+        experiment.add(Run({"ranks": p}), pd.DataFrame(values, columns=list(names)).assign(kernel=kernels, rank=-1))
+    model = assemble(experiment, all_kernels=True)[0]
+    text = render(Context(model, sweep(model), (experiment,)))
+    assert len(text.encode()) < 3_000_000
+    shown = [text, *map(unzipped, Page(text).bodies["script"])]
+    assert sum(each.count('class="kernel"') for each in shown) == 600
 
 
 @pytest.mark.slow

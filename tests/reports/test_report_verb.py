@@ -37,6 +37,17 @@ def test_it_writes_next_to_the_model_and_shows_where(
     assert output.stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.parametrize("parameter", ["nodes", "cells"])
+def test_a_model_without_ranks_has_a_report(tmp_path: Path, parameter: str) -> None:
+    table = tmp_path / "runs.csv"
+    table.write_text(f"{parameter},seconds\n" + "".join(f"{x},{40 / x + 1}\n" for x in (1, 2, 4, 8, 16)))
+    words = ["--parameter", parameter, "--metric", "time=seconds", "-o", str(tmp_path / "runs.exp"), "-q"]
+    assert main(["import", "csv", str(table), *words]) == 0
+    assert main(["fit", str(tmp_path / "runs.exp"), "-o", str(tmp_path / "runs.model.json"), "-q"]) == 0
+    assert main(["report", str(tmp_path / "runs.model.json"), "-q"]) == 0
+    assert f"{parameter} 16" in (tmp_path / "runs.html").read_text()
+
+
 def test_the_runs_of_the_model_are_shown_where_they_are_next_to_it(
     model: Model, known: Experiment, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from ranksight.core.units import in_full
 from ranksight.reports.answer import parts_of
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
-from ranksight.reports.html.writing import percent, value
+from ranksight.reports.html.writing import in_one_unit, percent, value
 from ranksight.reports.palette import NAMES
 from ranksight.reports.plots import plot_breakdown
 
@@ -48,14 +48,13 @@ def build(context: Context) -> dict[str, Any] | None:
         sweep.places(),
         narrow=True,
     )
+    unit, texts = in_one_unit(np.concatenate([total, *(parts[name] for name in known)]).tolist(), "time")
+    numbers = np.array(texts).reshape(-1, len(total)).T.tolist()
     return {
         "figures": [figure],
         "lead": f"At {sweep.places()[-1]}: {first}.",
-        "heads": [sweep.along, "all", *(NAMES[name] for name in known)],
-        "rows": [
-            [in_full(x), value(float(total[k]), "time"), *(value(float(parts[name][k]), "time") for name in known)]
-            for k, x in enumerate(sweep.values)
-        ],
+        "heads": [sweep.along, f"all, {unit}", *(NAMES[name] for name in known)],
+        "rows": [[in_full(x), *numbers[k]] for k, x in enumerate(sweep.values)],
         "notes": _notes(context, total),
     }
 

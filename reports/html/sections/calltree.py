@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ranksight.core.experiment import WHOLE
@@ -14,6 +14,11 @@ LEAST = 0.5
 """Share of the kernels that are call paths, from which on there is a tree: a name may hold an arrow by chance."""
 DEEPEST = 40  # regions of a path; what is called below is one region
 OPEN = 0.1  # share of the program's time from which on a region's callees are shown at once
+
+NARROWEST = 0.002  # share of the program's time from which on a region has a bar
+LAYERS = 16  # of bars; the tree below has all
+SEVERITIES = (0.01, 0.03, 0.1, 0.25)
+"""Own shares of the program's time at which the colour of a bar changes."""
 
 Node = dict[str, Any]
 
@@ -30,7 +35,14 @@ def build(context: Context) -> dict[str, Any] | None:
         return None
     total = sum(node["inclusive"] for node in found)
     _finish(found, total)
-    return {"roots": found, "target": sweep.places()[-1], "count": _count(found)}
+    return {
+        "roots": found,
+        "target": sweep.places()[-1],
+        "count": _count(found),
+        "bars": list(_bars(found, total)),
+        "depth": min(_depth(found), LAYERS),
+        "severities": SEVERITIES,
+    }
 
 
 def tree(times: Iterable[tuple[str, float]]) -> list[Node]:
@@ -71,6 +83,22 @@ def _finish(nodes: list[Node], total: float) -> None:
         node["inclusive_text"] = value(node["inclusive"], "time")
         node["exclusive_text"] = value(node["exclusive"], "time")
         _finish(node["children"], total)
+
+
+def _bars(nodes: list[Node], total: float, left: float = 0.0, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Bars of regions with their callees below them, as wide as their inclusive share of the time."""
+    for node in nodes:
+        width = node["inclusive"] / total if total > 0 else 0.0
+        own = node["exclusive"] / total if total > 0 else 0.0
+        if width >= NARROWEST and depth < LAYERS:
+            severity = sum(own >= least for least in SEVERITIES)
+            yield {"node": node, "left": left, "width": width, "depth": depth, "own": own, "severity": severity}
+            yield from _bars(node["children"], total, left, depth + 1)
+        left += width
+
+
+def _depth(nodes: list[Node]) -> int:
+    return 1 + max((_depth(node["children"]) for node in nodes), default=0) if nodes else 0
 
 
 def _count(nodes: list[Node]) -> int:

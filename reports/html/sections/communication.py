@@ -12,7 +12,7 @@ from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.diagnosis import changed
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import Figure, draw
-from ranksight.reports.html.writing import value
+from ranksight.reports.html.writing import in_one_unit, value
 from ranksight.reports.plots import plot_factor, plot_pairs, plot_traffic
 from ranksight.reports.sweep import place
 from ranksight.reports.traffic import Pairs, Traffic, pairs
@@ -28,25 +28,30 @@ def build(context: Context) -> dict[str, Any] | None:
         return None
     figures: list[Figure] = []
     rows: list[dict[str, Any]] = []
+    units: tuple[str, ...] = ()
     timed = False
     if traffic is not None:
         timed = bool(np.isfinite(traffic.seconds).any())
         figures += [_lines(context, traffic, "seconds")] if timed else []
         figures.append(_lines(context, traffic, "bytes"))
         figures += _factor(context)
-        rows = _rows(traffic)
+        rows, units = _rows(traffic)
     diagnosis = context.sweep.diagnosis
-    waits = [] if diagnosis is None else _waits(diagnosis.waits(), context.model.parameters)
+    waiting, waits = ("", []) if diagnosis is None else _waits(diagnosis.waits(), context.model.parameters)
+    call, algorithms = ("", []) if diagnosis is None else _algorithms(diagnosis.algorithms())
     picture = None if matrix is None else _picture(matrix)
     return {
         "figures": figures,
         "matrix": picture,
         "pairs": matrix,
         "rows": rows,
+        "units": units,
         "timed": timed,
         "waits": waits,
+        "waiting": waiting,
         "blocking": [] if diagnosis is None else _blocking(diagnosis.blocking()),
-        "algorithms": [] if diagnosis is None else _algorithms(diagnosis.algorithms()),
+        "algorithms": algorithms,
+        "call": call,
         "fitted": [] if diagnosis is None else _fitted(diagnosis.fitted_costs()),
         "target": context.sweep.places()[-1],
         "given": bool(context.experiments),
@@ -72,35 +77,43 @@ def _lines(context: Context, traffic: Traffic, quantity: str) -> Figure:
     )
 
 
-def _rows(traffic: Traffic) -> list[dict[str, Any]]:
+def _rows(traffic: Traffic) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Operations, the longest first, and the units of time, bytes and bytes each."""
     order = np.lexsort((-np.nan_to_num(traffic.bytes[:, -1]), -np.nan_to_num(traffic.seconds[:, -1])))
+    count, volume, seconds = (part[order, -1] for part in (traffic.messages, traffic.bytes, traffic.seconds))
+    with np.errstate(all="ignore"):
+        each = np.where(count > 0, volume / count, np.nan)
+    (time, seconds_texts), (size, volume_texts), (share, each_texts) = (
+        in_one_unit(values.tolist(), name)
+        for values, name in ((seconds, "time"), (volume, "bytes_sent"), (each, "bytes_sent"))
+    )
     rows = []
-    for row in order:
+    for at, row in enumerate(order):
         kernel, _, operation = traffic.names[row].rpartition(BETWEEN)
-        count, volume, seconds = (float(part[row, -1]) for part in (traffic.messages, traffic.bytes, traffic.seconds))
         rows.append(
             {
                 "kernel": kernel,
                 "operation": operation,
-                "count": count,
-                "count_text": value(count, "messages"),
-                "bytes": volume,
-                "bytes_text": value(volume, "bytes_sent"),
-                "each": volume / count if count > 0 else float("nan"),
-                "each_text": value(volume / count, "bytes_sent") if count > 0 else "–",
-                "seconds": seconds,
-                "seconds_text": value(seconds, "time"),
+                "count": count[at],
+                "count_text": value(float(count[at]), "messages"),
+                "bytes": volume[at],
+                "bytes_text": volume_texts[at],
+                "each": each[at],
+                "each_text": each_texts[at],
+                "seconds": seconds[at],
+                "seconds_text": seconds_texts[at],
                 "formula": traffic.formulas[row][0],
                 "bytes_formula": traffic.formulas[row][1],
             }
         )
-    return rows
+    return rows, (time, size, share)
 
 
-def _waits(table: Any, parameters: Sequence[str]) -> list[dict[str, Any]]:
-    """What ranks waited for, the most part of a run first."""
+def _waits(table: Any, parameters: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
+    """What ranks waited for, the most part of a run first, and the unit of the times."""
     rows = table[table["part"] >= WAITED].sort_values("part", ascending=False).head(MOST).to_dict("records")
-    return [
+    unit, texts = in_one_unit((row["waiting"] for row in rows), "time")
+    return unit, [
         {
             "kernel": str(row["kernel"]),
             "operation": str(row["operation"]),
@@ -108,11 +121,11 @@ def _waits(table: Any, parameters: Sequence[str]) -> list[dict[str, Any]]:
             "calls": row["calls"],
             "calls_text": f"{row['calls']:,.0f}",
             "waiting": row["waiting"],
-            "waiting_text": value(row["waiting"], "time"),
+            "waiting_text": text,
             "part": row["part"],
             "state": str(row["state"]) or "–",
         }
-        for row in rows
+        for row, text in zip(rows, texts, strict=True)
     ]
 
 
@@ -132,16 +145,18 @@ def _blocking(table: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _algorithms(table: Any) -> list[dict[str, Any]]:
-    """Algorithms of collectives, and what the fastest others take."""
-    return [
+def _algorithms(table: Any) -> tuple[str, list[dict[str, Any]]]:
+    """The unit of the times of one call, and algorithms of collectives with what the fastest others take."""
+    rows = table.head(MOST).to_dict("records")
+    unit, texts = in_one_unit((row["seconds"] for row in rows), "time")
+    return unit, [
         {
             **row,
             "bytes_text": value(row["bytes"], "bytes_sent"),
             "way": changed(row),
-            "seconds_text": value(row["seconds"], "time"),
+            "seconds_text": text,
         }
-        for row in table.head(MOST).to_dict("records")
+        for row, text in zip(rows, texts, strict=True)
     ]
 
 

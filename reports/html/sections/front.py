@@ -11,7 +11,7 @@ from ranksight.core.units import in_full
 from ranksight.reports.answer import loss_words, target_words
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
-from ranksight.reports.html.writing import percent, spread, value
+from ranksight.reports.html.writing import in_one_unit, percent, spread, value
 from ranksight.reports.plans import hours, remedy_rows, spent, unit_of
 from ranksight.reports.plots import plot_prediction
 from ranksight.reports.plots._axes import micro
@@ -64,11 +64,11 @@ def _recommended(context: Context) -> dict[str, str] | None:
         cost += f", from {context.cost.basis}"
     share, there = percent(found.threshold), percent(found.efficiency)
     why = (
-        f"is the largest number predicted here, and its efficiency of {there} is above {share}"
+        f"it is the largest number predicted here, and its efficiency of {there} is above {share}"
         if found.last
-        else f"is the most with an efficiency of at least {share} ({there} there)"
+        else f"it is the most with an efficiency of at least {share} ({there} there)"
     )
-    return {"what": place(RANKS, found.ranks), "why": f"{why}: {cost}."}
+    return {"what": f"Ask for {place(RANKS, found.ranks)}", "why": f"because {why}: {cost}."}
 
 
 def _origin(context: Context) -> list[tuple[str, str]]:
@@ -107,7 +107,6 @@ def _obstacles(context: Context) -> dict[str, Any]:
             "what": loss_words(loss),
             "value": value(loss.seconds, "time"),
             "share": loss.seconds / total if total > 0 else float("nan"),
-            "width": loss.seconds / lost if lost > 0 else 0.0,
         }
         for loss in context.losses[:MOST]
     ]
@@ -132,7 +131,6 @@ def _largest(context: Context) -> list[dict[str, Any]]:
             "what": row["verdict"],
             "value": value(row["time"], "time"),
             "share": row["share"],
-            "width": row["share"],
         }
         for row in found.verdicts().head(MOST).to_dict("records")
     ]
@@ -207,29 +205,21 @@ def _figure(context: Context) -> Any:
 def _table(context: Context) -> dict[str, Any]:
     """The numbers of the figure."""
     sweep, against = context.sweep, context.ideal
-    measured: dict[float, str] = {}
+    measured: dict[float, float] = {}
     if context.measured is not None:
         times, _ = context.measured.total(context.model)
         here = context.measured.along(context.model, sweep.along, dict(sweep.held)) & np.isfinite(times)
         column = context.measured.points[:, context.model.parameters.index(sweep.along)]
-        measured = {float(x): value(float(y), "time") for x, y in zip(column[here], times[here], strict=True)}
-    heads = [
-        sweep.along,
-        "predicted",
-        "from",
-        "to",
-        *(["measured"] if measured else []),
-        *(["ideal"] if against else []),
+        measured = {float(x): float(y) for x, y in zip(column[here], times[here], strict=True)}
+    heads = ["predicted", "from", "to", *(["measured"] if measured else []), *(["ideal"] if against else [])]
+    columns = [getattr(sweep.total, end)[0] for end in ("value", "lower", "upper")]
+    columns += [np.array([measured.get(float(x), np.nan) for x in sweep.values])] if measured else []
+    columns += [against.time] if against is not None else []
+    unit, texts = in_one_unit(np.concatenate(columns).tolist(), "time")
+    numbers = np.array(texts).reshape(len(columns), -1).T.tolist()
+    rows = [
+        {"cells": [in_full(x), *numbers[k]], "reason": str(sweep.total.reason[0, k])}
+        for k, x in enumerate(sweep.values)
     ]
-    rows = []
-    for k, x in enumerate(sweep.values):
-        row = [
-            in_full(x),
-            *(value(float(getattr(sweep.total, end)[0, k]), "time") for end in ("value", "lower", "upper")),
-        ]
-        if measured:
-            row.append(measured.get(float(x), ""))
-        if against is not None:
-            row.append(value(float(against.time[k]), "time"))
-        rows.append({"cells": row, "reason": str(sweep.total.reason[0, k])})
+    heads = [sweep.along, f"predicted, {unit}", *heads[1:]]
     return {"heads": heads, "rows": rows, "caption": f"Predicted time over {sweep.along}"}

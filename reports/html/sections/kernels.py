@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ranksight.reports.html.context import Context
-from ranksight.reports.html.writing import percent, value
+from ranksight.reports.html.writing import in_one_unit, percent
 from ranksight.reports.sweep import RANKS
 
 HELPS = {
@@ -28,12 +28,13 @@ def build(context: Context) -> dict[str, Any] | None:
     if found is None:
         return None
     table = found.verdicts()
+    unit, texts = in_one_unit(table["time"], "time")
     scaling: dict[str, dict[Any, Any]] = {}
     if sweep.along == RANKS:
         scaling = {str(row["kernel"]): row for row in found.scaling().to_dict("records")}
     times, names = sweep.breakdown.by_kernel, sweep.breakdown.kernels
     rows = []
-    for row in table.to_dict("records"):
+    for row, text in zip(table.to_dict("records"), texts, strict=True):
         kernel = str(row["kernel"])
         at = names.index(kernel)
         then = float(times[at, sweep.nearest])
@@ -42,11 +43,11 @@ def build(context: Context) -> dict[str, Any] | None:
             {
                 "kernel": kernel,
                 "time": row["time"],
-                "time_text": value(row["time"], "time"),
+                "time_text": text,
                 "share": row["share"],
                 "growth": growth,
                 "growth_text": f"{growth:.3g} ×" if np.isfinite(growth) else "–",
-                "scales": _growth(scaling.get(kernel), found.strong),
+                "scales": _growth(scaling[kernel], found.strong) if kernel in scaling else "–",
                 "verdict": row["verdict"],
                 "level": row["level"] if row["verdict"] in HELD_UP else "",
                 "chance": row["chance"],
@@ -57,6 +58,7 @@ def build(context: Context) -> dict[str, Any] | None:
             }
         )
     return {
+        "unit": unit,
         "rows": rows,
         "kinds": sorted({row["verdict"] for row in rows}),
         "counts": _counts(rows),
@@ -68,10 +70,8 @@ def build(context: Context) -> dict[str, Any] | None:
     }
 
 
-def _growth(row: dict[Any, Any] | None, strong: bool) -> str:
+def _growth(row: dict[Any, Any], strong: bool) -> str:
     """How a kernel's time grows with the ranks."""
-    if row is None:
-        return "–"
     if row["verdict"] == "scales":
         return "still falls" if strong else "at most log(ranks)"
     where = f" from {row['at']:,.0f}" if row["at"] == row["at"] and row["verdict"] in ("grows", "saturates") else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from ranksight.core.metrics import metric
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import pack
-from ranksight.reports.html.writing import percent, value
-from ranksight.reports.palette import NAMES
+from ranksight.reports.html.writing import in_one_unit, percent, value
+from ranksight.reports.palette import NAMES, PARTS
 
 PLAIN = 1200
 """Series in the document itself; those of smaller kernels are compressed, and the script adds them."""
@@ -43,6 +43,7 @@ def build(context: Context) -> dict[str, Any] | None:
     index = {row: at for at, row in enumerate(order)}
     extra = _equation(context)
     said = context.sweep.said
+    places = {kernel: at for at, kernel in enumerate(k for k in shown if k in set(context.sweep.breakdown.kernels))}
     pages = []
     for kernel in shown:
         rows = by_kernel.get(kernel, [])
@@ -54,13 +55,14 @@ def build(context: Context) -> dict[str, Any] | None:
                 "sufficient": sum(said.status[row, -1] == OK for row in rows),
                 "extra": extra.get(kernel),
                 "defined": context.places.get(kernel, ""),
+                "place": places.get(kernel, -1),
             }
         )
     return {
         "pages": pages[:plain],
         "packed": pages[plain:],
         "left": len(context.kernels) - len(shown),
-        "data": _data(context, np.array(order, dtype=np.intp)),
+        "data": {**_data(context, np.array(order, dtype=np.intp)), **_parts(context, list(places))},
         "target": context.sweep.places()[-1],
         "given": context.measured is not None,
     }
@@ -96,14 +98,16 @@ def _equation(context: Context) -> Mapping[str, Mapping[str, Any]]:
     """Parts of the time at the target, and the constants of the resource equation, by kernel."""
     broken = context.sweep.breakdown
     found: dict[str, dict[str, Any]] = {}
-    for place, kernel in enumerate(broken.kernels):
-        total = float(np.nansum([values[place, -1] for values in context.sweep.each.values()]))
+    each = context.sweep.each if broken.kernels else {}
+    totals = np.nansum([values[:, -1] for values in each.values()], axis=0).tolist() if each else []
+    unit, texts = in_one_unit(totals, "time")
+    for place, (kernel, total, text) in enumerate(zip(broken.kernels, totals, texts, strict=True)):
         parts = [
             (NAMES[name], name, float(values[place, -1]) / total)
             for name, values in context.sweep.each.items()
             if total > 0 and np.nan_to_num(values[place, -1]) > 1e-3 * total
         ]
-        found[kernel] = {**EMPTY, "parts": parts, "time": value(total, "time")}
+        found[kernel] = {**EMPTY, "parts": parts, "time": f"{text} {unit}"}
     _verdicts(context, found)
     terms = broken.terms
     if terms is None:
@@ -144,6 +148,21 @@ def _verdicts(context: Context, found: dict[str, dict[str, Any]]) -> None:
         if str(row["kernel"]) in found and row["intensity"] < 1e6:
             text = f"{row['level']}: {percent(row['fraction'])} at {row['intensity']:.3g} {row['operations']} a byte"
             found[str(row["kernel"])]["roof"] = [*found[str(row["kernel"])]["roof"], text]
+
+
+def _parts(context: Context, kernels: Sequence[str]) -> dict[str, Any]:
+    """Seconds of each part of the kernels' times along the sweep."""
+    sweep = context.sweep
+    if not kernels:
+        return {"parts": []}
+    index = {kernel: at for at, kernel in enumerate(sweep.breakdown.kernels)}
+    rows = np.array([index[kernel] for kernel in kernels], dtype=np.intp)
+    known = [name for name, values in sweep.each.items() if np.nan_to_num(values).any()]
+    if not known:
+        return {"parts": []}
+    packed = pack(np.concatenate([sweep.each[name][rows] for name in known], axis=1))
+    parts = [[NAMES[name], PARTS[name][1:].lower()] for name in known]
+    return {"parts": parts, "part_codes": packed.codes, "part_scale": packed.scale}
 
 
 def _data(context: Context, rows: Index) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from ranksight.core.units import format_si
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
-from ranksight.reports.html.writing import percent
+from ranksight.reports.html.writing import percent, whole
 from ranksight.reports.plots import plot_roofline
 from ranksight.reports.plots.plot_roofline import HEAVY
 
@@ -23,6 +23,7 @@ def build(context: Context) -> dict[str, Any] | None:
     table = table[(table["share"] >= HEAVY) & (table["intensity"] < 1e6)]
     if table.empty:
         return None
+    marks = table[table["performance"] > 0].sort_values("intensity").to_dict("records")
     near = table[table["nearest"].astype(bool)].sort_values("fraction", ascending=False).to_dict("records")
     figure = draw(
         "roofline",
@@ -32,6 +33,15 @@ def build(context: Context) -> dict[str, Any] | None:
         if near
         else f"Roofline at {sweep.places()[-1]}.",
         (10.5, 4.6),
+        [row["intensity"] for row in marks],
+        [
+            ("level", [f"{row['level']}{', nearest roof' if row['nearest'] else ''}" for row in marks]),
+            ("operations a byte", [f"{row['intensity']:.3g}" for row in marks]),
+            ("operations a second", [format_si(row["performance"], "") + "/s" for row in marks]),
+            ("of the roof", [percent(row["fraction"]) for row in marks]),
+        ],
+        [whole(row["kernel"]) for row in marks],
+        heights=[row["performance"] for row in marks],
     )
     return {
         "figures": [figure],

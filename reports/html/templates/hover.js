@@ -17,7 +17,8 @@
     const show = (place) => {
       choose();
       at = Math.max(0, Math.min(data.x.length - 1, place));
-      rule.setAttribute("d", `M${data.x[at]} ${data.top}V${data.bottom}`);
+      const x = data.x[at], y = data.y?.[at];
+      rule.setAttribute("d", data.y ? `M${x - 7} ${y}a7 7 0 1 0 14 0a7 7 0 1 0 -14 0` : `M${x} ${data.top}V${data.bottom}`);
       svg.append(rule);
       const head = document.createElement("strong");
       head.textContent = data.heads[at];
@@ -31,16 +32,18 @@
       tip.replaceChildren(head, ...lines);
       tip.hidden = false;
       const box = svg.getBoundingClientRect(), view = svg.viewBox.baseVal;
-      const left = box.left + data.x[at] / view.width * box.width, top = box.top + data.top / view.height * box.height;
+      const left = box.left + data.x[at] / view.width * box.width, top = box.top + (data.y ? data.y[at] + 10 : data.top) / view.height * box.height;
       const right = left + 14 + tip.offsetWidth < document.documentElement.clientWidth;
       tip.style.left = `${(right ? left + 12 : Math.max(4, left - 12 - tip.offsetWidth)) + scrollX}px`;
       tip.style.top = `${top + scrollY}px`;
     };
     canvas.addEventListener("pointermove", (event) => {
       choose();
-      const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
+      const box = svg.getBoundingClientRect(), view = svg.viewBox.baseVal;
+      const x = (event.clientX - box.left) / box.width * view.width, y = (event.clientY - box.top) / box.height * view.height;
+      const distance = (number) => Math.hypot(data.x[number] - x, data.y ? data.y[number] - y : 0);
       let best = 0;
-      data.x.forEach((place, number) => { if (Math.abs(place - x) < Math.abs(data.x[best] - x)) best = number; });
+      data.x.forEach((_, number) => { if (distance(number) < distance(best)) best = number; });
       if (best !== at) show(best);
     });
     canvas.addEventListener("pointerleave", hide);

@@ -22,7 +22,7 @@
     const [a, b, c] = logarithmic ? [Math.log(x), Math.log(span[0]), Math.log(span[1])] : [x, span[0], span[1]];
     return left + (c > b ? (a - b) / (c - b) : 0.5) * (right - left);
   };
-  const short = (x) => (x >= 10000 ? Numbers.text(x, "").replace(" ", "") : String(Number(x.toPrecision(4))));
+  const { short } = Numbers;
   const rate = (share) => (share >= 100 ? `${Number(share.toPrecision(2))}×` : `${Number((100 * share).toPrecision(2))}%`);
   const draw = (number) => {
     const row = rows[number], unit = data.units[number], at = (block) => row.slice(block * count, (block + 1) * count);
@@ -72,8 +72,40 @@
       }
     });
     if (errors.some(Number.isFinite)) label(svg, left - 5, middle + 4, `±${rate(worst)}`, "end");
-    for (const x of [data.x[0], data.trained[1], data.x[count - 1]].filter((v, k, all) => all.indexOf(v) === k)) label(svg, axis(x), H - 0.5, short(x), "middle");
+    for (const x of [data.x[0], data.trained[1], data.x[count - 1]].filter((v, k, all) => all.indexOf(v) === k)) label(svg, axis(x), H - 0.5, short(x), axis(x) > right - 12 ? "end" : "middle");
     svg.setAttribute("aria-label", `${data.names[number]} over ${data.along}: model from ${Numbers.text(curves[0][0][0], unit)} at ${data.x[0]} to ${Numbers.text(curves[0][0][count - 1], unit)} at ${data.x[count - 1]}; ${values.filter(Number.isFinite).length} measured points, missed by ${rate(worst)} at most`);
+    return figure;
+  };
+  // What the kernel's time is made of, stacked, with the interval of the time without messages on top of them.
+  const pieces = data.parts.length ? Numbers.unpack(data.part_codes, data.part_scale) : [];
+  const stacked = (place, timed) => {
+    const figure = document.createElement("figure"), caption = document.createElement("figcaption"), row = pieces[place];
+    const parts = data.parts.map(([name, tone], number) => [name, tone, row.slice(number * count, (number + 1) * count).map((v) => v || 0)]).filter(([, , values]) => values.some((v) => v > 0));
+    const largest = Math.max(...parts.flatMap(([, , values]) => values));
+    parts.splice(0, parts.length, ...parts.filter(([, , values]) => Math.max(...values) > 1e-3 * largest));
+    if (!parts.length) return null;
+    caption.textContent = "time by its parts";
+    figure.append(caption);
+    const total = data.x.map((_, k) => parts.reduce((sum, [, , values]) => sum + values[k], 0)), sent = data.x.map((_, k) => parts.reduce((sum, [name, , values]) => sum + (name === "communication" ? values[k] : 0), 0));
+    const ends = timed === undefined ? [] : [1, 2].map((block) => rows[timed].slice(block * count, (block + 1) * count).map((v, k) => v + sent[k]));
+    const most = 1.08 * Math.max(...total, ...ends.flat().filter((v) => Number.isFinite(v) && v < 4 * Math.max(...total))), y = (v) => high - Math.min(v, most) / most * (high - top);
+    const svg = element(figure, "svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `Time over ${data.along} by its parts; at ${data.x[count - 1]}: ${parts.map(([name, , values]) => `${name} ${Numbers.text(values[count - 1], "s")}`).join(", ")}` });
+    for (const part of [0.25, 0.5, 0.75, 1]) { const v = part * most / 1.08; element(svg, "line", { class: "grid", x1: left, x2: right, y1: y(v), y2: y(v) }); label(svg, left - 5, y(v) + 4, Numbers.text(Number(v.toPrecision(2)), "s"), "end"); }
+    const below = data.x.map(() => 0);
+    let bounded = false;
+    for (const [name, tone, values] of parts) {
+      const above = values.map((v, k) => below[k] + v), path = [...data.x.map((x, k) => `${axis(x).toFixed(1)} ${y(above[k]).toFixed(1)}`), ...data.x.map((x, k) => `${axis(x).toFixed(1)} ${y(below[k]).toFixed(1)}`).reverse()];
+      element(element(svg, "path", { class: `f${tone}`, fill: `#${tone}`, "fill-opacity": 0.75, d: `M${path.join("L")}Z` }), "title", {}).textContent = `${name}: ${Numbers.text(values[count - 1], "s")} at ${data.x[count - 1]}`;
+      above.forEach((v, k) => { below[k] = v; });
+    }
+    for (const end of ends) { const pen = data.x.map((x, k) => [x, end[k]]).filter(([, v]) => Number.isFinite(v)).map(([x, v]) => `${axis(x).toFixed(1)} ${y(v).toFixed(1)}`); if (pen.length > 1) { element(svg, "path", { class: "axis end", d: `M${pen.join("L")}` }); bounded = true; } }
+    element(svg, "path", { class: "axis", d: `M${left} ${top}V${high}H${right}` });
+    for (const x of [data.x[0], data.trained[1], data.x[count - 1]].filter((v, k, every) => every.indexOf(v) === k)) label(svg, axis(x), H - 0.5, short(x), axis(x) > right - 12 ? "end" : "middle");
+    const key = document.createElement("p");
+    key.className = "keys";
+    for (const [name, tone] of parts) { const swatch = element(key, "svg", { viewBox: "0 0 10 10", class: "swatch", "aria-hidden": "true" }); element(swatch, "rect", { width: 10, height: 10, class: `f${tone}`, fill: `#${tone}` }); key.append(`${name} `); }
+    if (bounded) key.append(`dashed: ${Math.round(100 * data.level)}% interval`);
+    figure.append(key);
     return figure;
   };
   const decades = (least, most) => {
@@ -93,21 +125,30 @@
     const place = details.querySelector(".small");
     if (!place || place.childElementCount) return;
     const drawn = [...details.querySelectorAll("[data-series]")].map((row) => draw(Number(row.dataset.series)));
+    const timed = [...details.querySelectorAll("[data-series]")].find((row) => row.cells[0].textContent === "time");
+    const parts = details.dataset.place === undefined ? null : stacked(Number(details.dataset.place), timed && Number(timed.dataset.series));
+    if (parts) drawn.unshift(parts);
     place.append(legend(), ...drawn);
     drawn.forEach(Take.figure);
     details.querySelectorAll(".scroll > table").forEach(Take.table);
   };
-  const all = [...pages.children];
+  const all = [...pages.children], FIRST = 40, more = document.querySelector("[data-open=rest]");
+  if (more && all.length > FIRST) {
+    for (const details of all.slice(FIRST)) details.hidden = true;
+    more.textContent = `Show ${all.length - FIRST} smaller kernels`;
+    more.addEventListener("click", () => { for (const details of all) details.hidden = false; more.remove(); });
+  } else more?.remove();
   pages.addEventListener("toggle", ({ target }) => { if (target.open && all.includes(target)) fill(target); }, true);
   const follow = () => {
     const found = /^#k\d+$/.test(location.hash) ? document.getElementById(location.hash.slice(1)) : null;
-    if (found) { found.hidden = false; found.open = true; fill(found); found.scrollIntoView(); found.querySelector("summary").focus({ preventScroll: true }); }
+    if (found) { Tabs.reveal(found); found.hidden = false; found.open = true; fill(found); found.scrollIntoView(); found.querySelector("summary").focus({ preventScroll: true }); }
   };
   addEventListener("hashchange", follow);
   document.addEventListener("click", (event) => { const link = event.target.closest?.('a[href^="#k"]'); if (link && link.hash === location.hash) follow(); });
   follow();
   document.querySelector("[data-filter-pages]")?.addEventListener("input", (event) => {
     const wanted = event.target.value.trim().toLowerCase();
+    more?.remove();
     for (const details of all) details.hidden = !details.querySelector(".name").textContent.toLowerCase().includes(wanted);
   });
   document.querySelector('[data-open="first"]')?.addEventListener("click", () => { for (const details of all.filter((one) => !one.hidden).slice(0, 10)) details.open = true; });

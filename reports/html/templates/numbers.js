@@ -22,5 +22,13 @@ const Numbers = (() => {
     const digits = Number((value / scale).toPrecision(3));
     return `${digits} ${prefix}${unit}`.trim();
   };
-  return { unpack, text };
+  const short = (x) => (x >= 10000 ? text(x, "").replace(" ", "") : String(Number(x.toPrecision(4))));
+  // One unit for many values, that of the largest.
+  const unit = (values, symbol) => {
+    const most = Math.max(0, ...values.filter(Number.isFinite)), table = most >= 1 ? [[1, ""]] : small;
+    const [scale, prefix] = table.find(([at]) => most >= at * 0.9995) ?? table[table.length - 1];
+    const write = (value) => { const size = value / scale; return !Number.isFinite(value) ? "–" : size > 0 && size < 0.001 ? "<0.001" : size >= 999.5 ? Math.round(size).toLocaleString("en") : size.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3); };
+    return { name: prefix + symbol, text: write };
+  };
+  return { unpack, text, short, unit };
 })();

@@ -14,9 +14,4 @@
   });
   system.addEventListener("change", name);
   name();
-  // Sections below the screen are laid out when there is time, or before a link leads to one.
-  const lay = () => root.classList.add("laid");
-  if (location.hash) lay();
-  document.addEventListener("click", (event) => { if (event.target.closest?.("a")) lay(); }, true);
-  addEventListener("load", () => setTimeout(lay, 500));
 })();

@@ -1,0 +1,187 @@
+"""The same job on several machines: time, nodes and node-hours, energy and cost where stated, and changed verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+
+from ranksight.analysis.diagnosis.ceilings import Ceilings
+from ranksight.analysis.diagnosis.diagnosing import diagnose
+from ranksight.core.arrays import Array
+from ranksight.core.errors import InputError, RanksightError
+from ranksight.core.units import finite
+from ranksight.model.fitted_model import Model
+from ranksight.model.machine import machines as other
+from ranksight.model.machine.transfer import measured_platform
+from ranksight.model.uncertainty import forecast
+from ranksight.platforms import Platform, load
+
+HOUR = 3600.0
+
+
+def on(model: Model, platform: Platform | str, *, instructions: float | None = None) -> Model:
+    """The model on another machine, with that machine's ceilings for a diagnosis.
+
+    See :func:`ranksight.model.machine.machines.on`.
+    """
+    there = load(platform) if isinstance(platform, str) else platform
+    moved = other.on(model, there, instructions=instructions)
+    held = moved.extras.get("diagnosis")
+    if moved is model or not isinstance(held, dict) or "ceilings" not in held:
+        return moved
+    ceilings = Ceilings.of(there)
+    if moved.equation.resources is not None:
+        ceilings = ceilings.at(moved.equation.resources.machine.frequency)
+    return replace(moved, extras={**moved.extras, "diagnosis": {**held, "ceilings": ceilings.to_dict()}})
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a job takes on one machine."""
+
+    machine: str
+    title: str
+    configuration: Mapping[str, float]
+    seconds: float
+    lower: float
+    upper: float
+    status: str
+    reason: str
+    nodes: int
+    node_hours: float
+    energy: float | None  # J, of all nodes at the stated power
+    cost: float | None  # node-hours times the stated price
+    changed: tuple[str, ...]  # kernels with another verdict than on the machine of the runs
+    assumed: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        ends = [finite(value) for value in (self.seconds, self.lower, self.upper)]
+        return {
+            "machine": self.machine,
+            "title": self.title,
+            "configuration": dict(self.configuration),
+            "value": ends[0],
+            "interval": ends[1:],
+            "status": self.status,
+            "reason": self.reason,
+            "nodes": self.nodes,
+            "node_hours": finite(self.node_hours),
+            "energy": self.energy,
+            "cost": self.cost,
+            "changed": list(self.changed),
+            "assumed": list(self.assumed),
+        }
+
+
+def offers(
+    model: Model,
+    machines: Sequence[str],
+    points: Array,
+    *,
+    level: float = 0.9,
+    instructions: float | None = None,
+    power: Mapping[str, float] | None = None,
+    price: Mapping[str, float] | None = None,
+) -> list[Offer]:
+    """What the job at each of `points` (k, m) takes on each machine, the fastest first at each point.
+
+    Raises InputError where a machine is named twice, or `power` (W a node) or `price` (a node-hour) are of another one.
+
+    Parameters
+    ----------
+    machines : sequence of str
+        Names or files of platforms; that of the runs may be among them.
+    """
+    platforms = [load(name) for name in machines]
+    names = [each.name for each in platforms]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InputError(f"the machine {min(twice)} is named twice", "name each machine once")
+    for what, given in (("power", power or {}), ("price", price or {})):
+        if unknown := sorted(set(given) - set(names)):
+            raise InputError(
+                f"the {what} of {unknown[0]} is given, which is not compared", f"compared: {', '.join(names)}"
+            )
+    home = measured_platform(model)
+    before = _verdicts(model, points, level)
+    found = []
+    for platform in platforms:
+        moved = on(model, platform, instructions=None if platform == home else instructions)
+        watts, per_hour = ((given or {}).get(platform.name) for given in (power, price))
+        found += _offers_of(moved, platform, points, level, before, watts, per_hour)
+    order = {tuple(point): at for at, point in enumerate(points.tolist())}
+
+    def fastest_first(offer: Offer) -> tuple[int, bool, float]:
+        return order[tuple(offer.configuration.values())], offer.seconds != offer.seconds, offer.seconds
+
+    return sorted(found, key=fastest_first)
+
+
+def _offers_of(
+    model: Model,
+    platform: Platform,
+    points: Array,
+    level: float,
+    before: Sequence[Mapping[str, str]],
+    power: float | None,
+    price: float | None,
+) -> list[Offer]:
+    """What the job takes on one machine."""
+    total = model.programs(points, ["time"], level).get("time")
+    if total is None:
+        raise InputError("the model has no metric 'time'", "fit runs that measured times")
+    after = _verdicts(model, points, level)
+    machine = model.equation.machine
+    found = []
+    for at, point in enumerate(points.tolist()):
+        configuration = dict(zip(model.parameters, point, strict=True))
+        nodes = _nodes(configuration, platform)
+        seconds, status = float(total.value[0, at]), int(total.status[0, at])
+        hours = nodes * seconds / HOUR
+        changed = tuple(
+            f"{kernel or 'program'}: {before[at][kernel]} -> {verdict}"
+            for kernel, verdict in after[at].items()
+            if before[at].get(kernel, verdict) != verdict
+        )
+        found.append(
+            Offer(
+                platform.name,
+                platform.title,
+                configuration,
+                seconds,
+                float(total.lower[0, at]),
+                float(total.upper[0, at]),
+                "ok" if status == forecast.OK else "insufficient",
+                str(total.reason[0, at]),
+                nodes,
+                hours,
+                None if power is None else power * hours * HOUR,
+                None if price is None else price * hours,
+                changed,
+                () if machine is None else tuple(map(str, machine.assumed)),
+            )
+        )
+    return found
+
+
+def _nodes(configuration: Mapping[str, float], platform: Platform) -> int:
+    """Nodes that a job takes with a rank on each core."""
+    if "nodes" in configuration:
+        return max(1, ceil(configuration["nodes"]))
+    return max(1, ceil(configuration.get("ranks", 1.0) * configuration.get("threads", 1.0) / platform.cores))
+
+
+def _verdicts(model: Model, points: Array, level: float) -> list[dict[str, str]]:
+    """What bounds each kernel at each of the points; nothing where it cannot be said."""
+    try:
+        rows = diagnose(model, points, level=level).verdicts()
+    except RanksightError:
+        return [{} for _ in points]
+    keys = np.stack([rows[name].to_numpy(dtype=float) for name in model.parameters], axis=1)
+    return [
+        dict(zip(mine["kernel"], mine["verdict"], strict=True))
+        for mine in (rows[(keys == point).all(axis=1)] for point in points)
+    ]

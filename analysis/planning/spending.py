@@ -1,0 +1,133 @@
+"""Time, energy, energy-delay product and money over rank counts, and the best count by each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, ratio
+from ranksight.core.errors import InputError
+from ranksight.model.energy.predicted import combined, parts
+from ranksight.model.energy.prices import JOULES, Prices
+from ranksight.model.fitted_model import Model
+from ranksight.model.series.computation import cores
+from ranksight.model.uncertainty.forecast import WIDEST
+
+TIME, ENERGY, DELAY, COST = "time", "energy", "energy_delay", "cost"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One quantity over k configurations; NaN where it is not predicted."""
+
+    value: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, value: Array, spread: Array, level: float) -> Spent:
+        """A quantity with the standard deviation of its logarithm; what spans too much is not predicted."""
+        factor = np.exp(float(special.ndtri((1 + level) / 2)) * spread)
+        value = np.where(factor**2 <= WIDEST, value, np.nan)
+        return cls(value, value / factor, value * factor)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Time, energy and money of a run of each of k rank counts."""
+
+    along: str  # the parameter: ranks, or nodes
+    counts: Array  # (k,)
+    held: Mapping[str, float]  # the other parameters
+    quantities: Mapping[str, Spent]
+    currency: str
+    level: float
+    notes: tuple[str, ...] = ()
+
+    def best(self) -> dict[str, int]:
+        """Position of the least value of each quantity that is predicted anywhere."""
+        return {
+            name: int(np.nanargmin(each.value))
+            for name, each in self.quantities.items()
+            if np.isfinite(each.value).any()
+        }
+
+    def losses(self) -> dict[str, dict[str, float]]:
+        """For the best count by each quantity, how much more it takes of every other than that one's best, in parts."""
+        best = self.best()
+        return {
+            by: {of: float(self.quantities[of].value[at] / self.quantities[of].value[best[of]] - 1) for of in best}
+            for by, at in best.items()
+        }
+
+
+def spending(model: Model, targets: Array, prices: Prices | None, level: float) -> Spending | None:
+    """Time, energy and money of a run at the rank counts of `targets` (k, m) and at those measured, or None.
+
+    Without meters in the runs energy is not known: then money for machine time alone, and nothing without a price.
+    Raises InputError where prices need what the model does not know.
+    """
+    along = next((name for name in ("ranks", "nodes") if name in model.parameters), None)
+    energy = model.energy if model.metered else None
+    if along is None or "time" not in model.fitted.metrics or (energy is None and prices is None):
+        return None
+    if prices is not None and prices.kwh and energy is None:
+        raise InputError(
+            "a price of a kWh needs energy, which the runs did not meter",
+            "leave it out, or measure energy: ranksight doctor says what can be read",
+        )
+    at = list(model.parameters).index(along)
+    fixed = np.delete(np.arange(len(model.parameters)), at)
+    same = (model.training[:, fixed] == targets[0, fixed]).all(axis=1)
+    counts = np.unique(np.concatenate([targets[:, at], model.training[same, at]]))
+    points = np.repeat(targets[:1], len(counts), axis=0)
+    points[:, at] = counts
+    said = model.programs(points, ["time"], level)["time"]
+    tail = float(special.ndtri((1 + level) / 2))
+    with np.errstate(all="ignore"):
+        of_time = np.log(said.upper[0] / said.lower[0]) / (2 * tail)
+    time = np.where(said.status[0] == 0, said.value[0], np.nan)
+    found = {TIME: Spent(time, said.lower[0], said.upper[0])}
+    joules, of_energy = np.zeros(len(counts)), np.zeros(len(counts))
+    notes: tuple[str, ...] = ()
+    if energy is not None:
+        each = combined(parts(energy, model, points))
+        joules, of_energy = np.where(np.isfinite(time), each.joules, np.nan), each.of_energy
+        found[ENERGY] = Spent.of(joules, of_energy, level)
+        found[DELAY] = Spent.of(joules * time, np.hypot(each.of_power, 2 * of_time), level)
+        notes = tuple(filter(None, (*energy.notes, energy.remark(points, model.parameters))))
+    if prices is not None:
+        machine = prices.machine(time, cores(points, model.parameters), _nodes(model, points))
+        electricity = joules / JOULES * prices.kwh
+        total = machine + electricity
+        spread = ratio(machine * of_time + electricity * of_energy, total, np.nan)
+        found[COST] = Spent.of(total, spread, level)
+    held = {name: float(targets[0, k]) for k, name in enumerate(model.parameters) if k != at}
+    return Spending(along, counts, held, found, "" if prices is None else prices.currency, level, notes)
+
+
+def charged(model: Model, points: Array, seconds: Array, prices: Prices | None) -> dict[str, Array]:
+    """Energy and money (k,) of runs of so many `seconds` (k,) at `points` (k, m), by their units, where known."""
+    found: dict[str, Array] = {}
+    electricity = np.zeros(len(points))
+    if model.metered and model.energy is not None:
+        electricity = found["kWh"] = combined(parts(model.energy, model, points)).joules / JOULES
+    if prices is not None:
+        machine = prices.machine(seconds, cores(points, model.parameters), _nodes(model, points))
+        found[prices.currency] = machine + electricity * prices.kwh
+    return found
+
+
+def _nodes(model: Model, points: Array) -> Array:
+    """Nodes (k,) of runs; NaN where nothing says how many ranks a node has."""
+    if "nodes" in model.parameters:
+        return np.asarray(points[:, list(model.parameters).index("nodes")])
+    if model.energy is not None and (model.energy.cores or model.energy.each):
+        return model.energy.nodes(points, model.parameters)
+    node = model.equation.node
+    if node is None:
+        return np.full(len(points), np.nan)
+    return np.asarray(np.ceil(cores(points, model.parameters) / min(node.ranks, node.cores)))

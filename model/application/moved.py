@@ -1,0 +1,174 @@
+"""How kernels' times differ on another machine than the one that the runs were on.
+
+A law that says what its seconds are made of is asked with the other machine's resources, and what is assumed of them
+widens it by the part that they have in the time:
+
+    sd^2 = sum over parts of (seconds of the part / T  x  sd of its factor)^2
+
+A law that does not (a function of time, a cost per unit of work) says nothing of a verdict. Its time is then somewhere
+between that of a kernel that computes and that of one that waits for memory,
+
+    ln T_there / T_here = (1 - m) c + m b,    m uniform on [0, 1]
+
+with c the ratio of core seconds for the same work and b that of the bandwidth a rank has where it sits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index
+from ranksight.core.metrics import metric
+from ranksight.model.application.assumed import LATENCY, NETWORK, Assumed
+from ranksight.model.application.node import NODES
+from ranksight.model.application.runs import Runs
+from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
+from ranksight.model.laws.stacking import places
+from ranksight.model.laws.together import Laws
+from ranksight.model.plaindata import Stored
+from ranksight.model.series.computation import cores
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.structure.functions import choose, rows_of
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+
+CORE, MEMORY, RATIO, BOUND = range(4)
+"""Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, of laws that do not know which, and the part m
+of those that waits for memory."""
+MIXED = 1 / np.sqrt(12)
+"""Standard deviation of a uniform part."""
+APART = 0.25
+"""Standard deviation of the logarithm of a ratio of two machines, for each e-fold of a parameter from where it was
+measured: what they spend on computation, memory and messages shifts with the scale. Published strong scaling of
+GROMACS and OpenSBLI on 14 machines: 0.20 to 0.28 by program."""
+
+ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
+
+
+@dataclass(frozen=True)
+class Moved(Stored):
+    """K kernels on another machine."""
+
+    name: str  # of the platform
+    kernels: tuple[str, ...]
+    core: float  # logarithm of core seconds of the same work, there over here
+    ratio_spread: float  # standard deviation of the logarithm of a ratio of machines, without a run there
+    shift: Array  # (K, 4): by what runs there differ from what is assumed, logarithms but for the last
+    spread: Array  # (K, 4): standard deviations of what is assumed, or of what runs there left of it
+    nodes: tuple[int, int]  # cores of a node here and there
+    here: Domains  # ranks on the domains of both, whose bandwidths are described
+    there: Domains
+    assumed: tuple[Assumed, ...]
+    network: bool = True  # whether the network there is described
+    seen: Array | None = None  # (n, m): configurations that were measured there
+    runs: Runs | None = None  # times as measured here
+
+    def of_functions(self, said: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]) -> Forecast:
+        """The forecast `said` with the functions of time, which `timed` names, on the other machine."""
+        index = np.array(list(timed.values()), dtype=np.intp)
+        rows = places(self.kernels, tuple(timed))
+        said = said if self.runs is None else self.runs.met(said, points, timed)
+        own = rows_of(said, index)
+        centre, spread = self.alone(rows, points, names)
+        z = float(special.ndtri((1 + said.level) / 2))
+        value = own.value * np.exp(centre)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            down, up = np.log(own.value / own.lower), np.log(own.upper / own.value)
+            lower, upper = value * np.exp(-np.hypot(down, z * spread)), value * np.exp(np.hypot(up, z * spread))
+            status, reason = forecast.judged_by_width(upper / lower, own.status, own.reason.astype(object))
+        moved = replace(own, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        return choose(said, moved, index, np.ones(value.shape, dtype=bool))
+
+    def alone(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
+        """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
+        deviation, of the kernels `rows` at `points` (k, m)."""
+        core, memory = self._ratios(points, names)
+        waits = np.clip(0.5 + self.shift[rows, BOUND, None], 0.0, 1.0)
+        squares = np.square(self.spread[rows][..., None])
+        # Away from a run there no more is known than without one, and no less.
+        own = np.minimum(squares[:, RATIO] + (APART * self._far(points)) ** 2, self.ratio_spread**2)
+        spread = np.sqrt(own + squares[:, BOUND] * (memory - core) ** 2)
+        return core + waits * (memory - core) + self.shift[rows, RATIO, None], spread
+
+    def _far(self, points: Array) -> Array:
+        """E-folds (k,) from the nearest configuration that was measured there."""
+        if self.seen is None:
+            return np.zeros(len(points))
+        each = np.log(np.maximum(points, 1e-300))[:, None] - np.log(np.maximum(self.seen, 1e-300))[None]
+        return np.asarray(np.sqrt((each**2).sum(axis=2)).min(axis=1))
+
+    def _ratios(self, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
+        """Logarithms (k,) of seconds there over here of a kernel that computes, and of one that waits for memory."""
+        by_node = NODES in names and "ranks" not in names
+        here, there = self.here, self.there
+        core = np.full(len(points), self.core)
+        if by_node:
+            core = core - np.log(self.nodes[1] / self.nodes[0])
+        if by_node:
+            assert here.domain is not None
+            assert there.domain is not None
+            ratio = here.domain[0] * here.count / (there.domain[0] * there.count)
+            return core, np.full(len(points), np.log(ratio))
+        ranks = cores(points, names)
+        each = [_rate(domains, ranks) for domains in (here, there)]
+        return core, np.log(each[0] / each[1])
+
+    def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
+        """Widen what laws predict by what is assumed of the other machine, and move those that do not count."""
+        for name, law in laws.laws.items():
+            rows = places(self.kernels, law.kernels)
+            if law.parts:
+                laws.laws[name] = replace(law, time=law.time.wider(np.nan_to_num(self._by_parts(law.parts, rows))))
+            elif name == COST:
+                centre, spread = self.alone(rows, points, names)
+                laws.laws[name] = replace(law, time=law.time.moved(centre).wider(spread))
+            elif name == MESSAGES:
+                laws.laws[name] = replace(law, time=law.time.wider(np.full(law.time.centre.shape, NETWORK)))
+        counting = tuple(name for name, law in laws.laws.items() if law.parts and name != FUNCTION)
+        laws.leave(counting, np.ones(len(points), dtype=bool))
+
+    def _by_parts(self, parts: Mapping[str, Array], rows: Index) -> Array:
+        """Standard deviation (K, k) of ln T by the factors of its parts."""
+        held = {name: np.nan_to_num(seconds) for name, seconds in parts.items()}
+        total = np.maximum(np.sum(list(held.values()), axis=0), np.finfo(float).tiny)
+        core, memory = (self.spread[rows, at, None] for at in (CORE, MEMORY))
+        work = sum((held.get(name, 0.0) for name in ("execution", "direct")), np.zeros(total.shape))
+        traffic = held.get("contention", np.zeros(total.shape))
+        waits = total - work - traffic
+        squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + LATENCY**2)
+        return np.asarray(np.sqrt(squares) / total)
+
+    def wider(self, times: Forecast, deviation: float) -> Forecast:
+        """Seconds that no law here counts, whose logarithm is off by `deviation` on another machine."""
+        z = deviation * float(special.ndtri((1 + times.level) / 2))
+        low, high = times.lower * np.exp(-z), times.upper * np.exp(z)
+        return replace(times, lower=low, upper=high)
+
+    def refuse(self, status: Index, reason: NDArray[np.object_], rows: Mapping[tuple[str, str], int]) -> None:
+        """Mark what the machine decides and no law moves: all but times and counts that follow from the program."""
+        for (_, name), row in rows.items():
+            about = metric(name)
+            if name != "time" and not (about.kind == "requirement" and about.steady):
+                status[row], reason[row] = forecast.NO_DATA, ELSEWHERE.format(metric=name, machine=self.name)
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
+        """The same machine with its ranks placed in another way."""
+        return replace(self, there=self.there.placed(placement, ranks_per_node))
+
+    def _fits(self) -> bool:
+        kernels = len(self.kernels)
+        known = all(part is not None for each in (self.here, self.there) for part in (each.core, each.domain))
+        return self.shift.shape == self.spread.shape == (kernels, 4) and min(self.nodes) > 0 and known
+
+
+def _rate(domains: Domains, ranks: Array) -> Array:
+    """Bandwidth (k,) in B/s that a rank of the fullest domain has, for reads."""
+    assert domains.core is not None
+    assert domains.domain is not None
+    active = np.maximum(domains.active(ranks), 1)
+    return np.asarray(np.minimum(domains.core[0], domains.domain[0] / active))

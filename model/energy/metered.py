@@ -1,0 +1,273 @@
+"""What meters of energy counted in the runs: a row for each package, or node, that reported.
+
+One core of a package reports for all of it and the other ranks show 0, so that a rank that shows energy opens a group:
+the ranks that follow it on its node. A meter counts while its rank runs (its window), which on many nodes is shorter
+than the run: ranks are started one after another. Energies of a node or job come without ranks and are one row a run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index, ratio
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import ALL_RANKS, WHOLE
+from ranksight.core.meaning import METERED
+from ranksight.core.run import HOSTS
+from ranksight.core.units import assigned, counted, some_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ranksight.core.experiment import Experiment
+    from ranksight.core.run import Run
+    from ranksight.platforms import Platform
+
+COMPONENTS = ("package", "dram", "node", "job")
+"""What meters measure: processor packages, their memory modules, whole nodes, and jobs whose parts are not stated."""
+OF_NODES = ("node", "job")
+"""Components whose places are nodes, where others are of packages."""
+NODES = "NNodes"
+"""Nodes of a run, as Slurm calls the fact."""
+COUNTS = ("cycles", "instructions", "bytes_mem")
+"""Counts that power depends on, of which a law takes those that every run has."""
+LEAST, MOST = 0.5, 3000.0
+"""Watts that a package, its memory or a node can have on average: outside of these the unit is another one."""
+SAME = 0.02
+"""How far values of one meter that several ranks read may differ."""
+
+
+def metric_of(kind: str, component: str) -> str:
+    """The metric of ``energy`` or ``power`` of a component; what is of a job has no name of its own."""
+    return kind if component in ("", "job") else f"{kind}_{component}"
+
+
+@dataclass(frozen=True)
+class Metered:
+    """Energies of one component, a row for each group of n, with what its cores did meanwhile."""
+
+    runs: tuple[str, ...]  # of each row: the run's configuration
+    joules: Array  # (n,)
+    places: Array  # (n,): packages or nodes that report together
+    seconds: Array  # (n,): the window in which the meter counted
+    awake: Array  # (n,): seconds of it in which the cores were not halted, mean over the group's ranks
+    counts: Mapping[str, Array]  # (n,): of all ranks of the group, those of COUNTS that all rows have
+    cores: Array  # (n,): ranks times threads
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.joules)
+
+    def rows(self, chosen: Index | Array) -> Metered:
+        """These rows alone."""
+        names = np.array(self.runs, dtype=object)[chosen]
+        counts = {name: values[chosen] for name, values in self.counts.items()}
+        joules, places, seconds, awake, cores = (
+            values[chosen] for values in (self.joules, self.places, self.seconds, self.awake, self.cores)
+        )
+        return Metered(tuple(names), joules, places, seconds, awake, counts, cores, self.notes)
+
+
+@dataclass
+class _Rows:
+    """Rows as they are collected."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    without: dict[str, list[str]] = field(default_factory=dict)  # runs that are left out, by the reason
+    same: bool = False  # whether many ranks read one meter
+
+    def notes(self, component: str) -> tuple[str, ...]:
+        """What was left out, or taken once."""
+        name, place = metric_of("energy", component), "node" if component in OF_NODES else "package"
+        said = [
+            f"{name} {why} in {counted(len(runs), 'run')} ({some_of(runs)}), which {'are' if len(runs) > 1 else 'is'} "
+            f"left out of the law of power"
+            for why, runs in self.without.items()
+        ]
+        return (*said, *([f"{name} is the same on all ranks of a {place}: taken once of each"] if self.same else []))
+
+
+def metered(experiment: Experiment, component: str, platform: Platform | None) -> Metered | None:
+    """What the meters of `component` counted in the runs of an experiment; None where no run has it, no rows and a note
+    where none can be used.
+
+    Raises InputError where a power is none that a package, memory or node can have.
+    """
+    collected = _Rows()
+    names = metric_of("energy", component), metric_of("power", component)
+    for run in experiment.runs:
+        if set(names) & set(experiment.columns(run, "counters")):
+            _read(experiment, run, component, platform, collected)
+    rows = collected.rows
+    if not rows and not collected.without:
+        return None
+    if not rows:
+        empty = np.zeros(0)
+        return Metered((), empty, empty, empty, empty, {}, empty, collected.notes(component))
+    arrays = {name: np.array([row[name] for row in rows], dtype=np.float64) for name in rows[0] if name != "run"}
+    counts = {name: arrays[name] for name in COUNTS if np.isfinite(arrays[name]).all() and (arrays[name] > 0).any()}
+    _check(rows, arrays, names)
+    joules, places, seconds, awake, cores = (arrays[name] for name in ("joules", "places", "seconds", "awake", "cores"))
+    runs, notes = tuple(row["run"] for row in rows), collected.notes(component)
+    return Metered(runs, joules, places, seconds, awake, counts, cores, notes)
+
+
+def _check(rows: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array], names: tuple[str, str]) -> None:
+    """Raise InputError where a power is none that a package, memory or node can have."""
+    watts = arrays["joules"] / (arrays["seconds"] * arrays["places"])
+    wrong = np.flatnonzero(~((watts >= LEAST) & (watts <= MOST)))
+    if not len(wrong):
+        return
+    each = arrays["joules"] / arrays["places"]
+    remedy = "the counter wrapped, or was read in another unit: measure this run again, or leave it out"
+    if (watts[wrong] < LEAST).all() and ((each >= LEAST) & (each <= MOST)).all():
+        remedy = f"the values look like watts: import them as {names[1]}"
+    row, joules, seconds, power = (
+        rows[wrong[0]],
+        *(values[wrong[0]] for values in (arrays["joules"], arrays["seconds"], watts)),
+    )
+    raise InputError(
+        f"{names[0]} of the run with {row['run']} is {joules:.4g} J in {seconds:.4g} s, {power:.3g} W", remedy
+    )
+
+
+def _read(experiment: Experiment, run: Run, component: str, platform: Platform | None, collected: _Rows) -> None:
+    table = experiment.table(run, "counters")
+    if table is None:
+        return
+    program = table[table["kernel"].astype(str) == WHOLE]
+    if program.empty:
+        if any(run.inclusive(each) for each in ("time", metric_of("energy", component))):
+            return
+        program = table.groupby("rank", as_index=False).sum(numeric_only=True, min_count=1)
+    program = program.sort_values("rank").reset_index(drop=True)
+    values = {str(name): program[name].to_numpy(np.float64) for name in program.columns if name not in ("kernel",)}
+    name = metric_of("energy", component)
+    joules = values.get(name)
+    seconds = values.get("time", np.full(len(program), np.nan))
+    if np.isnan(seconds).all() and run.wall_time:
+        seconds = np.full(len(program), run.wall_time)
+    if joules is None or np.isnan(joules).all():
+        joules = values.get(metric_of("power", component), np.full(len(program), np.nan)) * seconds
+    where = assigned(run.configuration)
+    ranks = values["rank"].astype(np.intp)
+    every = float(run.configuration.get("ranks", len(ranks))) * float(run.configuration.get("threads", 1.0))
+    if ranks[0] == ALL_RANKS and run.meaning(name).over == "mean":
+        joules = joules * float(run.configuration.get("ranks", 1.0))
+    if np.isnan(seconds).all() or np.isnan(joules).all():
+        return
+    if np.isnan(joules).any() or (joules < 0).any():
+        collected.without.setdefault("ran backwards, or lacks a meter,", []).append(where)
+        return
+    if not (joules > 0).any():
+        collected.without.setdefault("is 0 on all ranks", []).append(where)
+        return
+    hosts = _hosts(experiment.table(run, HOSTS), ranks)
+    groups, same = _groups(joules, ranks, hosts, component, platform)
+    collected.same |= same
+    halted = values.get("time_halted", np.zeros(len(ranks)))
+    for members, total in groups:
+        window = float(np.nanmax(seconds[members[:1]]))
+        single = ranks[0] == ALL_RANKS
+        cores = every if single else float(len(members)) * float(run.configuration.get("threads", 1.0))
+        awake = float(np.nanmean(np.maximum(seconds[members] - np.nan_to_num(halted[members]), 0.0)))
+        row = {
+            "run": where,
+            "joules": total,
+            "places": _places(run, component, cores, single, platform),
+            "seconds": window,
+            "awake": min(awake, window),
+            "cores": cores,
+        }
+        scale = every if single else 1.0  # a row of all ranks holds means over them
+        for name in COUNTS:
+            counts = values.get(name)
+            row[name] = np.nan if counts is None else float(np.nansum(counts[members])) * scale
+        collected.rows.append(row)
+
+
+def _hosts(table: pd.DataFrame | None, ranks: Index) -> list[str]:
+    """The node of each rank; one where it is not known."""
+    if table is None or not {"rank", "host"} <= set(table.columns):
+        return [""] * len(ranks)
+    known = dict(zip(table["rank"].astype(int), table["host"].astype(str), strict=True))
+    return [known.get(int(rank), "") for rank in ranks]
+
+
+def _groups(
+    joules: Array, ranks: Index, hosts: Sequence[str], component: str, platform: Platform | None
+) -> tuple[list[tuple[Index, float]], bool]:
+    """The ranks of each meter, the one that reports first, with its joules; and whether many read one meter."""
+    if ranks[0] == ALL_RANKS:
+        return [(np.arange(1), float(joules[0]))], False
+    found: list[tuple[Index, float]] = []
+    same, names = False, np.array(hosts, dtype=object)
+    for host in dict.fromkeys(hosts):
+        here = np.flatnonzero(names == host)
+        opening = np.flatnonzero(joules[here] > 0)
+        meters = 1 if component in OF_NODES else 8 if platform is None else platform.layout.sockets
+        if len(opening) > meters or (len(opening) == len(here) > 1 and _equal(joules[here])):
+            parts = [here] if platform is None or component in OF_NODES else _sockets(here, platform)
+            found += [(part, float(joules[part].max())) for part in parts]
+            same = True
+            continue
+        if not len(opening):
+            continue
+        bounds = [0, *opening[1:], len(here)]
+        sizes = np.diff(bounds)
+        # Dealt out in turn the meters are on the first ranks, and which rank is on which package is not known.
+        if (
+            platform is not None
+            and component not in OF_NODES
+            and sizes.max() > max(platform.layout.cores_per_socket, 1)
+        ):
+            parts = [here[at :: len(opening)] for at in range(len(opening))]
+        else:
+            parts = [here[first:last] for first, last in itertools.pairwise(bounds)]
+        for at, part in zip(opening.tolist(), parts, strict=True):
+            leading = here[at]
+            members = np.concatenate([[leading], part[part != leading]]).astype(np.intp)
+            found.append((members, float(joules[leading])))
+    return found, same
+
+
+def _equal(joules: Array) -> bool:
+    return bool(joules.max() - joules.min() <= SAME * joules.max())
+
+
+def _sockets(here: Index, platform: Platform) -> list[Index]:
+    size = platform.layout.cores_per_socket
+    return [here[first : first + size] for first in range(0, len(here), size)]
+
+
+def _places(run: Run, component: str, cores: float, single: bool, platform: Platform | None) -> float:
+    """Packages or nodes that a row is of: those that its cores fill, where nothing else says how many they are."""
+    nodes = 1.0
+    if single:
+        nodes = float(run.configuration.get("nodes", stated_number(run, NODES)))
+    if platform is None:
+        return max(nodes, 1.0) if component in OF_NODES else float(max(stated_number(run, METERED), nodes, 1.0))
+    if not nodes:
+        nodes = float(np.ceil(cores / platform.cores))
+    if component in OF_NODES:
+        return nodes
+    if (every := stated_number(run, METERED)) > 0:
+        return float(every)
+    each = min(np.ceil(cores / nodes / platform.layout.cores_per_socket), platform.layout.sockets)
+    return float(nodes * max(each, 1.0))
+
+
+def stated_number(run: Run, name: str) -> int:
+    """A number among the facts of a run's environment; 0 where there is none."""
+    text = run.environment.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 9 else 0
+
+
+def power(metered: Metered) -> Array:
+    """Watts (n,) of each place on average."""
+    return np.asarray(ratio(metered.joules, metered.seconds * metered.places, 0.0))

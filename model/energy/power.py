@@ -1,0 +1,252 @@
+"""The law of power: what places hold when idle, their active cores, and a price in joules of every byte.
+
+    P = p_halted (packages halted) + p_awake (packages awake) + e_cycle cycles/s + e_instr instr/s + e_byte bytes/s
+
+for packages and for whole nodes; memory modules have a constant and bytes. All coefficients are at least zero. Cores
+that wait for memory or in messages count cycles, and spinning ranks instructions, so that both are as dear as they are.
+The coefficients are a nonnegative least-squares fit to the power of each window, drawn to what is known of processors
+where the runs do not separate them (:mod:`ranksight.model.priors`). A row that no coefficients explain is left out:
+another job's, or one whose counter wrapped.
+
+Sources: Hofmann et al., "On the accuracy and usefulness of analytic energy models for contemporary multicore
+processors" (ISC 2018), for the form; Lawson and Hanson, "Solving least squares problems" (1974), for the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core.arrays import Array
+from ranksight.core.units import some_of
+from ranksight.model import priors
+from ranksight.model.energy.metered import COUNTS, OF_NODES, Metered, power
+from ranksight.model.plaindata import Stored
+
+HALTED, AWAKE, CORES = "halted", "awake", "cores"
+UNITS: Mapping[str, tuple[float, str]] = {
+    HALTED: (1.0, "W"),
+    AWAKE: (1.0, "W"),
+    CORES: (1.0, "W"),
+    "cycles": (1e9, "nJ"),
+    "instructions": (1e9, "nJ"),
+    "bytes_mem": (1e9, "nJ"),
+}
+"""Of each term what one unit of it is, and the unit of its coefficient: watts of a package, nanojoules of a count."""
+AGREES = 0.25
+"""Logarithm of power by which a row may differ from what the others say, besides their scatter."""
+FEWEST = 3
+"""Rows that a row is judged by."""
+
+
+@dataclass(frozen=True)
+class PowerLaw(Stored):
+    """Coefficients of the power of one component.
+
+    `terms`: names in :data:`UNITS`; `covariance` (q, q) of the coefficients (q,); `scatter`: relative standard
+    deviation of a window's power; `largest`: most cores that a run had; `recorded`: whether packages are counted.
+    """
+
+    component: str
+    terms: tuple[str, ...]
+    coefficients: Array
+    covariance: Array
+    scatter: float
+    largest: float
+    rows: int
+    measured: Array  # (r,): cores of the runs, which rise
+    residual: Array  # (r,): logarithm of the energy measured over what the terms give
+
+    def apart(self, cores: Array) -> Array:
+        """The logarithm (k,) by which the nearest runs differ from the terms; beyond the runs that of the largest."""
+        return np.asarray(np.interp(np.log(cores), np.log(self.measured), self.residual))
+
+    def _fits(self) -> bool:
+        count = len(self.terms)
+        shapes = self.coefficients.shape == (count,) and self.covariance.shape == (count, count)
+        return shapes and set(self.terms) <= set(UNITS) and bool((self.coefficients >= 0).all()) and self.largest > 0
+
+    def joules(self, amounts: Mapping[str, Array]) -> Array:
+        """Joules (q, k) of each term, of the amounts (k,) of :func:`amounts_of`."""
+        return self.coefficients[:, None] * self.matrix(amounts)
+
+    def matrix(self, amounts: Mapping[str, Array]) -> Array:
+        """The amounts (q, k) of this law's terms."""
+        return np.array([amounts[name] for name in self.terms], dtype=np.float64)
+
+    def beyond(self, cores: Array) -> Array:
+        """Relative standard deviation (k,) of the power that the law gives at so many cores.
+
+        Within the runs the scatter of their windows; beyond them the law's own error grows as the root of the distance,
+        in logarithms of the cores.
+        """
+        distance = np.log(np.maximum(cores / self.largest, 1.0))
+        return np.asarray(np.sqrt(self.scatter**2 + priors.POWER_DRIFT[self.component] ** 2 * distance))
+
+    def coefficient(self, name: str) -> float:
+        """The coefficient of a term; where packages that are halted have none of their own, that of those awake."""
+        known = dict(zip(self.terms, self.coefficients.tolist(), strict=True))
+        return float(known.get(name, known[AWAKE]))
+
+    def formula(self) -> str:
+        """The law for people: ``92.4 W a package + 1.52 W ...``."""
+        place = "node" if self.component in OF_NODES else "package"
+        words = {
+            HALTED: f"per {place} halted",
+            AWAKE: f"per {place}" if self.component == "dram" else f"per {place} awake",
+            CORES: "per active core",
+            "cycles": "per cycle",
+            "instructions": "per instruction",
+            "bytes_mem": "per byte of memory traffic",
+        }
+        parts = [
+            f"{value:.3g} {UNITS[name][1]} {words[name]}"
+            for name, value in zip(self.terms, self.coefficients.tolist(), strict=True)
+            if value > 0
+        ]
+        return " + ".join(parts)
+
+
+def amounts_of(metered: Metered, component: str) -> dict[str, Array]:
+    """Amounts (n,) of every term in the windows of `metered`: seconds of places, cores, and counts in 1e9."""
+    return amounts(component, metered.places, metered.seconds, metered.awake, metered.counts, metered.cores)
+
+
+def amounts(
+    component: str, places: Array, seconds: Array, awake: Array, counts: Mapping[str, Array], cores: Array
+) -> dict[str, Array]:
+    """Amounts (k,) of the terms: place-seconds halted and awake, core-seconds, and counts in the units of UNITS."""
+    found = {
+        HALTED: places * np.maximum(seconds - awake, 0.0),
+        AWAKE: places * (seconds if component == "dram" else awake),
+        CORES: cores * awake,
+    }
+    return found | {name: values / UNITS[name][0] for name, values in counts.items()}
+
+
+def terms_of(metered: Metered, component: str) -> tuple[str, ...]:
+    """The terms that the runs know: without cycles, cores at work stand for them."""
+    known = metered.counts
+    if component == "dram":
+        return (AWAKE, "bytes_mem") if "bytes_mem" in known else (AWAKE, "cycles" if "cycles" in known else CORES)
+    halted = (HALTED,) if (metered.awake < 0.999 * metered.seconds).any() else ()
+    counted = tuple(name for name in COUNTS if name in known)
+    return (*halted, AWAKE, *counted) if "cycles" in known else (*halted, AWAKE, CORES, *counted)
+
+
+def fit_law(metered: Metered, component: str) -> tuple[PowerLaw, tuple[str, ...]]:
+    """The law of the power of a component, and notes on rows that were left out."""
+    terms = terms_of(metered, component)
+    kept = np.arange(len(metered))
+    dropped: list[str] = []
+    while True:
+        rows = metered.rows(kept)
+        law = _solved(rows, component, terms)
+        if len(kept) <= FEWEST or len(dropped) > len(metered) // 5:
+            break
+        worst = _contradicting(rows, component, terms)
+        if worst is None:
+            break
+        dropped.append(f"{rows.runs[worst]} ({power(rows)[worst]:.3g} W)")
+        kept = np.delete(kept, worst)
+    notes = []
+    if dropped:
+        notes.append(
+            f"power of the {component} differs by more than a quarter from what all other runs say, and is left out: "
+            f"{some_of(dropped)}; another job on the node, or a counter that wrapped"
+        )
+    return law, tuple(notes)
+
+
+def _solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
+    """Nonnegative least squares on relative residuals of power, with rows for what is known before."""
+    from scipy.optimize import nnls
+
+    found = amounts_of(rows, component)
+    watts = rows.joules / rows.seconds
+    matrix = np.array([found[name] for name in terms]).T / rows.seconds[:, None]
+    most = float(power(rows).max())
+    believed, means, widths = _believed(component, terms, matrix / rows.places[:, None], most)
+    scatter = priors.POWER_SCATTER
+    for _ in range(3):
+        sigma = scatter * watts
+        stacked = np.concatenate([matrix / sigma[:, None], believed / widths[:, None]])
+        target = np.concatenate([watts / sigma, means / widths])
+        size = np.linalg.norm(stacked, axis=0)
+        size[size == 0] = 1.0
+        scaled, _ = nnls(stacked / size, target)
+        coefficients = scaled / size
+        apart = matrix @ coefficients / watts - 1
+        freedom = max(len(watts) - int(np.count_nonzero(coefficients)), 1)
+        own = float((apart**2).sum())
+        count = priors.POWER_WORTH
+        scatter = float(np.sqrt((own + count * priors.POWER_SCATTER**2) / (freedom + count)))
+    active = coefficients > 0
+    covariance = np.zeros((len(terms), len(terms)))
+    precision = stacked[:, active].T @ stacked[:, active]
+    covariance[np.ix_(active, active)] = np.linalg.pinv(precision, hermitian=True)
+    said = (np.array([found[name] for name in terms]) * coefficients[:, None]).sum(axis=0)
+    measured, residual = _residuals(rows, said)
+    return PowerLaw(
+        component, terms, coefficients, covariance, scatter, float(measured[-1]), len(watts), measured, residual
+    )
+
+
+def _residuals(rows: Metered, said: Array) -> tuple[Array, Array]:
+    """Cores of the runs, and logarithms of their energies over those that the terms give; means of repetitions."""
+    names = np.array(rows.runs, dtype=object)
+    total: dict[float, list[float]] = {}
+    for name in dict.fromkeys(rows.runs):
+        here = names == name
+        total.setdefault(float(rows.cores[here].sum()), []).append(
+            float(np.log(rows.joules[here].sum() / said[here].sum()))
+        )
+    counts = sorted(total)
+    return np.array(counts), np.array([np.mean(total[count]) for count in counts])
+
+
+def _believed(component: str, terms: tuple[str, ...], per_place: Array, most: float) -> tuple[Array, Array, Array]:
+    """Rows (p, q) with means and standard deviations (p,) of what is known of the coefficients before the runs.
+
+    Shares of the largest power `most` of a place; see :data:`ranksight.model.priors.POWER_SHARES`.
+    """
+    at = {name: place for place, name in enumerate(terms)}
+    rows, means, widths = [], [], []
+    for name in terms:
+        row = np.zeros(len(terms))
+        row[at[name]] = 1.0
+        if name == HALTED:
+            share, width = priors.HALTED_POWER
+            row[at[AWAKE]] = -share
+            mean, spread = 0.0, width * most
+        elif component == "dram" and name == "bytes_mem":
+            mean, spread = priors.DRAM_BYTE
+        elif name in priors.COUNT_ENERGY:
+            mean, spread = priors.COUNT_ENERGY[name]
+        else:
+            share, width = priors.POWER_SHARES["base" if name == AWAKE else "cores"]
+            largest = float(per_place[:, at[name]].max()) or 1.0
+            mean, spread = share * most / largest, width * most / largest
+        rows.append(row)
+        means.append(mean)
+        widths.append(spread)
+    return np.array(rows), np.array(means), np.array(widths)
+
+
+def _contradicting(rows: Metered, component: str, terms: tuple[str, ...]) -> int | None:
+    """The row whose power differs most from what all others say, where that is beyond doubt."""
+    watts = rows.joules / rows.seconds
+    apart = np.zeros(len(watts))
+    names = np.array(rows.runs, dtype=object)
+    for name in dict.fromkeys(rows.runs):
+        here = np.flatnonzero(names == name)
+        others = np.flatnonzero(names != name)
+        if len(others) < FEWEST:
+            return None
+        law = _solved(rows.rows(others), component, terms)
+        said = law.joules(amounts_of(rows.rows(here), component)).sum(axis=0) / rows.seconds[here]
+        apart[here] = np.abs(np.log(said / watts[here])) - 4 * law.beyond(np.array([rows.cores[here].sum()]))
+    worst = int(np.argmax(apart))
+    return worst if apart[worst] > AGREES else None

@@ -1,0 +1,186 @@
+"""Energy and power at configurations that were not measured: the law of power with the counts and times predicted.
+
+    E = P T,    Var ln E = Var ln P + Var ln T
+
+Packages, memory and nodes are predicted apart; energy and power without a component are of packages and memory
+together, or of whole nodes where these were metered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, ratio
+from ranksight.model.energy.metered import COUNTS, OF_NODES
+from ranksight.model.energy.power import HALTED, PowerLaw, amounts
+from ranksight.model.energy.stored import ENERGY, NEEDED, Energy, Profile
+from ranksight.model.fitted_model import Model
+from ranksight.model.series.computation import cores
+from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
+
+LATEST = 2.0
+"""Halted seconds of the rank that waits longest over their mean: ranks are started one after another."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Energy of a component at k configurations, in joules and relative standard deviations (k,)."""
+
+    joules: Array
+    watts: Array
+    of_power: Array  # of the power, at the time it takes
+    of_energy: Array
+
+
+@dataclass(frozen=True)
+class _Duration:
+    """Seconds of a run (k,): of the whole, those in which cores were awake, and the mean in which they were halted."""
+
+    time: Array
+    awake: Array
+    halted: Array
+    of_time: Array  # standard deviation of the logarithm of the time
+    of_awake: Array  # of the awake seconds, at this time
+    of_wait: Array  # of the share of the time in which ranks wait for others to start
+
+
+def parts(energy: Energy, model: Model, points: Array, times: Array | None = None) -> dict[str, Parts]:
+    """Joules and watts of each component at `points` (k, m), of runs whose `times` (k,) are known or predicted."""
+    assert energy.profile is not None
+    known = [name for name in NEEDED if name in model.fitted.metrics]
+    said = {name: (each.value[0], _spread(each)) for name, each in model.programs(points, known).items()}
+    count = cores(points, model.parameters)
+    most = energy.nodes(model.training, model.parameters).max()
+    growth = energy.nodes(points, model.parameters) / most
+    lasting = _duration(energy.profile, said, count, growth, times)
+    every = _ranks(model, points)
+    work = count * lasting.awake  # core-seconds
+    counts, doubts = {}, {}
+    for name in COUNTS:
+        if name in said:
+            total, doubt = said[name][0] * every, np.hypot(said[name][1], lasting.of_time)
+            counts[name], doubts[name] = energy.profile.counted(name, total, doubt, work, count)
+    found = {}
+    for law in energy.laws:
+        lost = {name: np.full(len(points), np.nan) for name in law.terms if name in COUNTS and name not in counts}
+        places = energy.places(law.component, points, model.parameters)
+        window = lasting.awake + lasting.halted
+        each = amounts(law.component, places, window, lasting.awake, {**counts, **lost}, count)
+        joules = law.joules(each) * np.exp(law.apart(count))
+        total = joules.sum(axis=0)
+        share = dict(zip(law.terms, ratio(joules, total, 0.0), strict=True))
+        matrix = law.matrix(each)
+        own = ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0) + law.beyond(count) ** 2
+        for name in COUNTS:
+            own = own + (share.get(name, 0.0) * doubts.get(name, 0.0)) ** 2
+        # Of a second that cores are awake in place of halted; and of a second that all wait longer.
+        waiting = law.coefficient(HALTED) * places / LATEST
+        own = (
+            own
+            + (ratio(joules_awake(law, joules), lasting.awake, 0.0) - waiting) ** 2
+            * ratio(lasting.of_awake, total) ** 2
+        )
+        waits = lasting.of_wait * (1 - ratio(waiting * lasting.time, total, 0.0))
+        found[law.component] = Parts(
+            total, ratio(total, lasting.time), np.sqrt(own + waits**2), np.sqrt(own + lasting.of_time**2)
+        )
+    return found
+
+
+def joules_awake(law: PowerLaw, joules: Array) -> Array:
+    """Joules (k,) of the terms that grow with the seconds in which cores are awake."""
+    return np.asarray(sum(part for name, part in zip(law.terms, joules, strict=True) if name != HALTED))
+
+
+def _duration(
+    profile: Profile, said: Mapping[str, tuple[Array, Array]], count: Array, growth: Array, times: Array | None
+) -> _Duration:
+    """The time with its parts, predicted, or of runs whose `times` (k,) are known.
+
+    Where the time is not the sum of the seconds that cores are predicted to be awake and halted, both differ as they
+    are uncertain.
+    """
+    missing = np.full(len(count), np.nan)
+    time, of_time = said.get("time", (missing, missing))
+    halted, of_halted = profile.halted_at(count, growth)
+    waiting, of_waiting = LATEST * halted, LATEST * halted * of_halted
+    cycles, clock = said.get("cycles"), said.get("frequency")
+    if cycles is None or clock is None:
+        awake, of_awake = time - waiting, of_time * time
+    else:
+        awake = ratio(cycles[0], clock[0])
+        of_awake = cycles[1] * awake
+    together = of_awake**2 + of_waiting**2
+    whole = time if times is None else times
+    # A predicted time is itself uncertain: by what does not come from the cores awake.
+    beside = np.zeros(len(count)) if times is not None else np.maximum((of_time * time) ** 2 - of_awake**2, 0.0)
+    shift = whole - awake - waiting
+    awake = np.clip(awake + ratio(of_awake**2, together + beside, 1.0) * shift, 0.0, whole)
+    left = np.sqrt(ratio(of_awake**2 * of_waiting**2, together, 0.0))
+    if times is not None:
+        of_time, of_waiting = np.zeros(len(count)), np.zeros(len(count))
+    return _Duration(whole, awake, (whole - awake) / LATEST, of_time, left, ratio(of_waiting, whole, 0.0))
+
+
+def _ranks(model: Model, points: Array) -> Array:
+    """Ranks (k,) that values of the program are means over."""
+    if "ranks" not in model.parameters:
+        return np.ones(len(points))
+    return np.asarray(points[:, list(model.parameters).index("ranks")], dtype=np.float64)
+
+
+def _spread(forecast: Forecast) -> Array:
+    """Standard deviation (k,) of the logarithm of a forecast."""
+    tail = float(special.ndtri((1 + forecast.level) / 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(forecast.upper[0] / np.maximum(forecast.lower[0], 1e-300)) / (2 * tail))
+
+
+def forecasts(
+    model: Model, points: Array, names: Sequence[str], level: float, times: Array | None = None
+) -> dict[str, Forecast]:
+    """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
+    energy = model.energy
+    assert energy is not None
+    found, answers = parts(energy, model, points, times), {}
+    tail = float(special.ndtri((1 + level) / 2))
+    for name in names:
+        kind, _, component = name.partition("_")
+        chosen = found[component] if component else combined(found)
+        value, relative = (chosen.joules, chosen.of_energy) if kind == ENERGY else (chosen.watts, chosen.of_power)
+        known = np.isfinite(value) & np.isfinite(relative) & (value > 0)
+        status = np.where(known, OK, NO_DATA).astype(np.intp)
+        reason = np.full(value.shape, "", dtype=object)
+        reason[~known] = "the time, or a count that power depends on, is not predicted at this configuration"
+        factor = np.exp(tail * relative)
+        status, reason = judged_by_width(factor**2, status, reason)
+        answers[name] = Forecast(
+            value[None], (value / factor)[None], (value * factor)[None], status[None], reason[None],
+            np.zeros((1, len(value))), level,
+        )  # fmt: skip
+    return answers
+
+
+def combined(found: Mapping[str, Parts]) -> Parts:
+    """Energy of all parts: the job's or its nodes' where they were metered, otherwise packages and memory together."""
+    chosen = next(([found[name]] for name in reversed(OF_NODES) if name in found), list(found.values()))
+    joules, watts = (np.sum([getattr(each, name) for each in chosen], axis=0) for name in ("joules", "watts"))
+    # The time is the same in all parts, and counts are shared: their errors add up.
+    spreads = (
+        ratio(np.sum([each.joules * getattr(each, name) for each in chosen], axis=0), joules)
+        for name in ("of_power", "of_energy")
+    )
+    return Parts(joules, watts, *spreads)
+
+
+def evidence(energy: Energy, name: str) -> str:
+    """What the answer of a metric is made of."""
+    component = name.partition("_")[2]
+    laws = [energy.law(component)] if component else list(energy.laws)
+    return "law of power of " + " and of ".join(
+        f"{law.component} ({law.formula()}; {law.rows} windows)" for law in laws if law is not None
+    )

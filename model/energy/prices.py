@@ -1,0 +1,70 @@
+"""Prices of machine time and electricity, as ``0.02 EUR/core-hour``, ``1.5 EUR/node-hour`` and ``0.3 EUR/kWh``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core.arrays import Array
+from ranksight.core.errors import InputError
+
+CORE_HOUR, NODE_HOUR, KWH = "core-hour", "node-hour", "kWh"
+HOUR, JOULES = 3600.0, 3.6e6
+"""Seconds of an hour, and joules of a kilowatt-hour."""
+_UNITS: Mapping[str, tuple[str, float]] = {
+    "core-hour": (CORE_HOUR, 1.0),
+    "core-h": (CORE_HOUR, 1.0),
+    "node-hour": (NODE_HOUR, 1.0),
+    "node-h": (NODE_HOUR, 1.0),
+    "kwh": (KWH, 1.0),
+    "mwh": (KWH, 1e-3),
+}
+_PRICE = re.compile(
+    r"(?P<value>\d{1,12}(?:\.\d{1,12})?(?:e-?\d{1,2})?) *(?P<currency>[^\W\d]{1,8}|[$€£¥]) */ *(?P<unit>[\w-]{1,12})"
+)
+WRITE = "write '0.02 EUR/core-hour', '1.5 EUR/node-hour' or '0.3 EUR/kWh'"
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices in one currency of a core-hour, a node-hour and a kilowatt-hour; 0 where one is not charged."""
+
+    currency: str
+    core_hour: float = 0.0
+    node_hour: float = 0.0
+    kwh: float = 0.0
+
+    @classmethod
+    def read(cls, texts: Sequence[str], where: str = "price") -> Prices | None:
+        """The prices that texts state; None of none. Raises InputError, which begins with `where`, where one has no
+        unit, two are of the same thing, or currencies differ."""
+        found: dict[str, float] = {}
+        currencies: dict[str, None] = {}
+        for text in texts:
+            match = _PRICE.fullmatch(text.strip())
+            known = None if match is None else _UNITS.get(match["unit"].lower())
+            if match is None or known is None:
+                what = "has no unit" if re.fullmatch(r"[\d.e+-]*|[\d.]+ *\S{0,3}", text.strip()) else "is not a price"
+                raise InputError(f"{where} {text!r:.40} {what}", WRITE)
+            of, factor = known
+            if of in found:
+                raise InputError(f"{where}: two prices of a {of}", "state one")
+            found[of] = float(match["value"]) * factor
+            currencies.setdefault(match["currency"])
+        if len(currencies) > 1:
+            raise InputError(f"{where}: prices in {' and '.join(currencies)}", "state them in one currency")
+        if not found:
+            return None
+        return cls(next(iter(currencies)), *(found.get(of, 0.0) for of in (CORE_HOUR, NODE_HOUR, KWH)))
+
+    def machine(self, seconds: Array, cores: Array, nodes: Array) -> Array:
+        """What the machine costs for so many seconds; InputError where prices are of node-hours and nodes unknown."""
+        if self.node_hour and np.isnan(nodes).any():
+            raise InputError(
+                "a price of a node-hour needs the nodes of a run, which the model does not know",
+                "fit with --platform NAME, or state a price of a core-hour",
+            )
+        return np.asarray(seconds / HOUR * (cores * self.core_hour + np.nan_to_num(nodes) * self.node_hour))

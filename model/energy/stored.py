@@ -1,0 +1,244 @@
+"""What a model keeps of energy: the laws of power, the rates that were measured, and the places that programs hold.
+
+Idle packages of the nodes held are named, not added, unless meters recorded whole nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranksight.core.arrays import Array, ratio
+from ranksight.core.meaning import METERED
+from ranksight.core.units import in_full
+from ranksight.model import priors
+from ranksight.model.energy.metered import (
+    COMPONENTS,
+    COUNTS,
+    NODES,
+    OF_NODES,
+    Metered,
+    metered,
+    metric_of,
+    stated_number,
+)
+from ranksight.model.energy.power import PowerLaw, fit_law
+from ranksight.model.plaindata import Stored
+from ranksight.model.series.computation import PROGRAM, cores
+
+if TYPE_CHECKING:
+    from ranksight.core.experiment import Experiment
+    from ranksight.model.series.reducing import Series
+    from ranksight.platforms import Platform
+
+ENERGY, POWER = "energy", "power"
+NEEDED = ("time", "frequency", *COUNTS)
+"""Metrics of the program that energy follows from, as far as they are modelled."""
+
+
+@dataclass(frozen=True)
+class Profile(Stored):
+    """What a second of a core held in the runs, by the cores at work (n,), which rise.
+
+    `cycles`, `instructions`, `bytes_mem` (n,): counts a second of a core that is awake, NaN where not counted;
+    `halted` (n,): mean seconds of a rank in which its core was halted.
+    """
+
+    cores: Array
+    cycles: Array
+    instructions: Array
+    bytes_mem: Array
+    halted: Array
+
+    @classmethod
+    def of(cls, found: Metered) -> Profile:
+        """The profile of the runs that `found` has the windows of."""
+        names = np.array(found.runs, dtype=object)
+        rows = []
+        for name in dict.fromkeys(found.runs):
+            here = names == name
+            work = float((found.cores * found.awake)[here].sum()) or np.nan
+            rates = (
+                float(found.counts[each][here].sum()) / work if each in found.counts else np.nan for each in COUNTS
+            )
+            waiting = float(np.average(found.seconds[here] - found.awake[here], weights=found.cores[here]))
+            rows.append((float(found.cores[here].sum()), *rates, waiting))
+        table = np.array(sorted(rows), dtype=np.float64)
+        first = np.unique(table[:, 0], return_index=True)[1]
+        means = np.add.reduceat(table, first) / np.diff([*first, len(table)])[:, None]
+        return cls(*means.T)
+
+    def counted(self, name: str, total: Array, doubt: Array, work: Array, count: Array) -> tuple[Array, Array]:
+        """Counts (k,) of runs of `work` core-seconds, and standard deviations of their logarithms.
+
+        The mean of two answers by what they are uncertain by: the count predicted, `total` with `doubt`, and the rate
+        of the nearest runs, which drifts with the distance from them; cycles a second of a core are its clock.
+        """
+        if not np.isfinite(rates := getattr(self, name)).all() or not (rates > 0).all():
+            return total, doubt
+        rate = np.exp(np.interp(np.log(count), np.log(self.cores), np.log(rates)))
+        drift = (0.0 if name == "cycles" else priors.RATE_DRIFT**2) * self.distance(count) + priors.POWER_SCATTER**2
+        weight = ratio(drift, drift + doubt**2, 0.0)
+        weight = np.where(np.isfinite(total) & (total > 0), weight, 0.0)
+        answer = np.exp(weight * np.log(np.where(total > 0, total, 1.0)) + (1 - weight) * np.log(rate * work))
+        return answer, np.sqrt(weight**2 * np.nan_to_num(doubt) ** 2 + (1 - weight) ** 2 * drift)
+
+    def halted_at(self, count: Array, growth: Array) -> tuple[Array, Array]:
+        """Mean halted seconds (k,), which grow with the nodes that are started, and the spread of their logarithm.
+
+        `growth` (k,): nodes over the most that were measured.
+        """
+        beyond = np.log(np.maximum(growth, 1.0))
+        power, doubt = priors.STARTING
+        seconds = np.interp(np.log(count), np.log(self.cores), self.halted)
+        return seconds * np.exp(power * beyond), doubt * (1 + beyond)
+
+    def distance(self, count: Array) -> Array:
+        """How far (k,) so many cores are from the nearest that were measured, in logarithms."""
+        return np.asarray(np.abs(np.log(count[:, None] / self.cores)).min(axis=1))
+
+    def _fits(self) -> bool:
+        shapes = {each.shape for each in (self.cores, self.cycles, self.instructions, self.bytes_mem, self.halted)}
+        return len(shapes) == 1 and len(self.cores) > 0 and bool((self.cores > 0).all())
+
+
+@dataclass(frozen=True)
+class Energy(Stored):
+    """The laws of power of an experiment, and the places that programs hold.
+
+    `cores`, `packages`: of a node, 0 where no platform says it; `compact`: whether ranks fill one package before the
+    next; `ranks`: ranks that fill a node before the next one is used.
+    """
+
+    laws: tuple[PowerLaw, ...]
+    cores: int
+    packages: int
+    ranks: int
+    compact: bool
+    profile: Profile | None  # None where no meter can be used
+    each: float  # cores of a place where no platform is known; 0 where all runs were in one
+    whole: int = 0  # packages of a node that were metered with a rank or not; 0 where those with a rank alone were
+    notes: tuple[str, ...] = ()
+
+    def law(self, component: str) -> PowerLaw | None:
+        """The law of a component, where it was metered."""
+        return next((law for law in self.laws if law.component == component), None)
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Energy:
+        """The same laws with ranks placed in another way."""
+        compact = self.compact if placement is None else placement == "compact"
+        return replace(self, compact=compact, ranks=self.ranks if ranks_per_node is None else ranks_per_node)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What can be asked: energy and power, and those of each component that was metered."""
+        if not self.laws:
+            return ()
+        names = dict.fromkeys(("", *(law.component for law in self.laws)))
+        return tuple(dict.fromkeys(metric_of(kind, name) for kind in (ENERGY, POWER) for name in names))
+
+    def wanted(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The metrics asked for, ``energy`` and ``power`` with their components."""
+        found: dict[str, None] = {}
+        for name in names:
+            found[name] = None
+            if name in (ENERGY, POWER):
+                found.update(dict.fromkeys(metric_of(name, law.component) for law in self.laws if len(self.laws) > 1))
+        return tuple(found)
+
+    def nodes(self, points: Array, parameters: Sequence[str]) -> Array:
+        """Nodes (k,) held at `points` (k, m)."""
+        if "nodes" in parameters:
+            return np.asarray(np.maximum(points[:, list(parameters).index("nodes")], 1.0))
+        each = self.ranks or self.cores or self.each
+        return np.asarray(np.ceil(cores(points, parameters) / each)) if each else np.ones(len(points))
+
+    def places(self, component: str, points: Array, parameters: Sequence[str]) -> Array:
+        """Packages with a rank, or nodes, (k,) at `points` (k, m)."""
+        held, active = self.nodes(points, parameters), cores(points, parameters)
+        if component in OF_NODES:
+            return held
+        if self.whole:
+            return held * self.whole
+        if not self.cores:
+            return np.asarray(np.maximum(np.ceil(active / self.each), held)) if self.each else held
+        if not self.compact:
+            return np.asarray(np.minimum(held * self.packages, active))
+        size = self.cores // self.packages
+        each = min(self.ranks or self.cores, self.cores)
+        full = np.floor(active / each)
+        last = np.ceil((active - full * each) / size)
+        spread = np.minimum(full * np.ceil(each / size) + last, held * self.packages)
+        here = np.ceil(active / held / size) * held
+        return np.asarray(np.where("nodes" in parameters, np.minimum(here, held * self.packages), spread))
+
+    def remark(self, points: Array, parameters: Sequence[str]) -> str:
+        """The note on packages that a job holds and no rank is on, or on places that are not known."""
+        largest = max((law.largest for law in self.laws), default=0.0)
+        if not (self.cores or self.each) and "nodes" not in parameters and (cores(points, parameters) > largest).any():
+            return (
+                f"Without --platform all ranks are taken to share one package and node, as up to {in_full(largest)} "
+                "cores in the runs did: energy is too low where they do not"
+            )
+        if self.whole or not self.cores or self.law("package") is None or any(map(self.law, OF_NODES)):
+            return ""
+        idle = self.nodes(points, parameters) * self.packages - self.places("package", points, parameters)
+        if not (idle > 0).any():
+            return ""
+        most = in_full(float(idle.max()))
+        return (
+            f"Packages without a rank ({most} at most) are held and were not recorded: their idle power is not in the "
+            "energy"
+        )
+
+
+def fit_energy(
+    experiment: Experiment, platform: Platform | None, placement: str = "compact", ranks_per_node: int | None = None
+) -> Energy | None:
+    """The laws of the components that the runs metered; None where none did."""
+    laws: list[PowerLaw] = []
+    notes: list[str] = []
+    each, profile = 0.0, None
+    for component in COMPONENTS:
+        found = metered(experiment, component, platform)
+        if found is None:
+            continue
+        if not len(found):
+            notes += found.notes
+            continue
+        law, said = fit_law(found, component)
+        laws.append(law)
+        profile = Profile.of(found) if profile is None else profile
+        notes += [*found.notes, *said]
+        if len(found.joules) > len(set(found.runs)) or (found.places > 1).any():
+            each = max(each, float((found.cores / found.places).max()))
+    if profile is None and not notes:
+        return None
+    node, packages = (0, 0) if platform is None else (platform.cores, platform.layout.sockets)
+    return Energy(
+        tuple(laws),
+        node,
+        packages,
+        ranks_per_node or 0,
+        placement == "compact",
+        profile,
+        each,
+        _whole(experiment),
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def _whole(experiment: Experiment) -> int:
+    """Packages of a node that meters counted whether a rank was on them or not."""
+    each = {stated_number(run, METERED) // max(stated_number(run, NODES), 1) for run in experiment.runs} - {0}
+    return max(each, default=0)
+
+
+def unmetered(series: Series) -> Series:
+    """The series without those of the whole program that the laws of power answer."""
+    names = {metric_of(kind, component) for kind in (ENERGY, POWER) for component in COMPONENTS}
+    keep = [not (kernel in PROGRAM and name in names) for kernel, name in series.keys]
+    return series.select(np.array(keep, dtype=bool))

@@ -1,0 +1,118 @@
+"""Times of messages that no network describes: kernels with a time and no counts, where other kernels have counts.
+
+    T(P, x) = a + b x^s + c log2 P
+
+with x the work per rank, and s 1/2 or 2/3 for the surface of what a rank owns, 1 for its volume (Ding et al. 2018,
+equation 4: constant, volume and tree of messages). In place of log2 P a tree has ceil(log2 P) whole steps, and one
+message to each other rank makes P - 1; in place of x^s, all but a rank's own share of a whole is 1 - 1/P. A single rank
+sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Mask
+from ranksight.core.experiment import WHOLE
+from ranksight.model.kernel_time.learn_counted import located
+from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
+from ranksight.model.kernel_time.work_per_rank import work_per_rank
+from ranksight.model.laws.asked import Asked
+from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
+from ranksight.model.laws.view import View
+from ranksight.model.plaindata import Stored
+from ranksight.model.priors import RARE_TERM, REPEATED
+from ranksight.model.resource.spread import Spread
+from ranksight.model.search.terms import Factor, on_a_grid
+from ranksight.model.series.computation import COUNTED
+from ranksight.model.series.reducing import Series
+
+TREE: Mapping[Factor, float] = {(0.0, 1.0, 0.0): 0.0, on_a_grid("ceil(log2(x))"): 0.0, on_a_grid("x - 1"): RARE_TERM}
+"""How a collective operation grows with the ranks: as a tree, in whole steps, or one message to each other rank."""
+SHARES = (0.5, 2 / 3, 1.0)
+"""Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""
+SCATTERED = on_a_grid("1 - 1/x")
+"""What a rank sends of a whole that all hold a share of, as reductions of long messages do."""
+FEWEST = 3
+"""Numbers of ranks above one that a sum of three terms needs."""
+
+
+@dataclass(frozen=True)
+class Exchange(Stored):
+    """Functions of K kernels' times."""
+
+    kernels: tuple[str, ...]
+    parameters: tuple[str, ...]
+    times: Sums
+
+    def at(self, points: Array) -> Spread:
+        """Logarithms of the kernels' seconds (K, k) at `points` (k, m)."""
+        mean, deviation = self.times.at(points)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = deviation / mean
+            return Spread(np.log(mean), part, part)
+
+    def applies(self, points: Array) -> Mask:
+        """Where there are others to send to, (k,)."""
+        return np.asarray(points[:, self.parameters.index("ranks")] > 1)
+
+    def _fits(self) -> bool:
+        same = len(self.times.measured) == len(self.kernels) and len(self.parameters) == self.times.points.shape[1]
+        return same and "ranks" in self.parameters
+
+
+def fit_exchange(series: Series) -> Exchange | None:
+    """Learn the times of kernels without counts; None where no other kernel has counts, or too few ranks varied."""
+    rows = series.rows
+    counted = {kernel for kernel, name in rows if name in COUNTED and kernel != WHOLE}
+    kernels = [kernel for kernel, name in rows if name == "time" and kernel != WHOLE and kernel not in counted]
+    if not counted or not kernels or "ranks" not in series.parameters or not (series.points > 0).all():
+        return None
+    ranks = series.points[:, series.parameters.index("ranks")]
+    several = ranks > 1
+    if len(np.unique(ranks[several])) < FEWEST:
+        return None
+    part = series.at(several).select(np.array([rows[kernel, "time"] for kernel in kernels], dtype=np.intp))
+    middle, error = located(part)
+    some = (np.nan_to_num(middle) > 0).sum(axis=1) >= FEWEST
+    if not some.any():
+        return None
+    work = work_per_rank(series)
+    tree = {term(series.parameters, {"ranks": factor}): odds for factor, odds in TREE.items()}
+    powers = dict(zip(work.parameters, work.powers.tolist(), strict=True))
+    surface = {
+        term(series.parameters, {name: (power * share, 0.0, 0.0) for name, power in powers.items()}): 0.0
+        for share in SHARES
+        if work.powers.any()
+    } | {term(series.parameters, {"ranks": SCATTERED}): RARE_TERM}
+    middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
+    times = fit_sums(forms(series.parameters, tree, surface), part.points, middle, np.nan_to_num(error))
+    return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times)
+
+
+class Messages(Law):
+    """A constant, a surface or volume of the work per rank, and a tree of the ranks."""
+
+    prior: ClassVar[float] = 0.5
+    needs: ClassVar[str] = "a time without counts, where other kernels have counts; 3 rank counts above 1"
+    formula: ClassVar[str] = "T = a + b x^s + c log2 P"
+    source: ClassVar[str] = "Ding et al. 2018, equation 4"
+    kind: ClassVar[type[Exchange]] = Exchange
+    part: ClassVar[str] = "exchange"
+
+    def fit(self, view: View) -> Exchange | None:
+        """Sums of terms of the kernels without counts."""
+        return fit_exchange(view.series)
+
+    def at(self, learned: Exchange, asked: Asked) -> LawTimes:
+        """Times of these kernels on several ranks."""
+        time = learned.at(asked.points)
+        answers = np.isfinite(time.centre) & learned.applies(asked.points)
+        return LawTimes(learned.kernels, time, answers, ("",) * len(learned.kernels))
+
+
+LAWS.register(MESSAGES)(Messages())

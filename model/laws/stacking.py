@@ -1,0 +1,174 @@
+"""Candidate laws of kernels' times, weighted by how well each predicted the largest configurations when they were held
+out.
+
+Several laws predict a kernel's time: the counted equation, its cost per unit of work, the bandwidth that ranks share,
+its own function. Each is learned again without the largest configurations, and predicts them. With S_kl the geometric
+mean of the density that law l gave to the held-out times of kernel k, the weights are
+
+    w_kl ~ pi_l S_kl,      pi_l ~ A prior_l + sum_k w_kl
+
+as in stacking on the log score (Yao et al. 2018, Bayesian Analysis 13, 917), with a prior in place of an optimum over
+few points, and pi shared by the kernels of the program. The answer is the mixture of all laws' distributions.
+Between the measured configurations nothing is extrapolated: there S_kl is of the measured times themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index, ratio
+from ranksight.model import priors
+from ranksight.model.laws.law import LAWS, LawTimes
+from ranksight.model.plaindata import Stored
+from ranksight.model.priors import WORTH
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.mixture import quantiles
+
+NORMAL = 30.0
+"""Degrees of freedom of a law's distribution in the mixture."""
+ROUNDS = 20
+
+
+def places(held: Sequence[str], asked: Sequence[str]) -> Index:
+    """Where each of `asked` stands in `held`, (K,); -1 where it does not."""
+    row = {kernel: at for at, kernel in enumerate(held)}
+    return np.array([row.get(kernel, -1) for kernel in asked], dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Weights(Stored):
+    """Weights of the laws of each kernel."""
+
+    kernels: tuple[str, ...]
+    laws: tuple[str, ...]
+    weight: Array  # (K, l)
+    common: Array  # (l,): pi, for kernels that are not listed; a law that is not listed has its prior
+
+    def of(self, kernels: Sequence[str], laws: Sequence[str]) -> Array:
+        """Weights (K, l) of some kernels and laws."""
+        row = {kernel: at for at, kernel in enumerate(self.kernels)}
+        column = {law: at for at, law in enumerate(self.laws)}
+        given = np.vstack([self.weight, self.common])[[row.get(name, len(row)) for name in kernels]]
+        found = np.empty((len(kernels), len(laws)))
+        for at, law in enumerate(laws):
+            found[:, at] = given[:, column[law]] if law in column else LAWS[law].prior
+        return found
+
+    def without(self, law: str) -> Weights:
+        """The same weights of all other laws, and none of this one."""
+        names = self.laws if law in self.laws else (*self.laws, law)
+        missing = ((0, 0), (0, len(names) - len(self.laws)))
+        keep = np.array([name != law for name in names])
+        weight = np.pad(self.weight, missing) * keep
+        total = weight.sum(axis=1, keepdims=True)
+        return Weights(
+            self.kernels, names, weight / np.where(total > 0, total, 1.0), np.pad(self.common, missing[1]) * keep
+        )
+
+    def __post_init__(self) -> None:
+        # Of no kernels, a file holds an empty list.
+        object.__setattr__(self, "weight", self.weight.reshape(len(self.kernels), len(self.laws)))
+
+    def _fits(self) -> bool:
+        numbers = np.isfinite(self.weight).all() and np.isfinite(self.common).all() and (self.weight >= 0).all()
+        return self.common.shape == (len(self.laws),) and len(set(self.laws)) == len(self.laws) and bool(numbers)
+
+
+PRIOR = Weights((), (), np.zeros((0, 0)), np.zeros(0))
+"""Weights before anything was held out: every law's prior."""
+
+
+def learn_weights(kernels: tuple[str, ...], scores: Mapping[str, Array]) -> Weights:
+    """Weights from the logarithmic scores (K,) of each law, NaN where a law did not predict a kernel.
+
+    Kernels to which the same laws apply share pi: what holds of kernels with counters says nothing of messages.
+    """
+    laws = tuple(scores)
+    table = np.stack([scores[law] for law in laws], axis=1)
+    prior = np.array([LAWS[law].prior for law in laws])
+    prior = prior / prior.sum()
+    known = np.isfinite(table)
+    weight = np.broadcast_to(prior, table.shape).copy()
+    common = prior
+    patterns, group = np.unique(known, axis=0, return_inverse=True)
+    largest = 0
+    for at, pattern in enumerate(patterns):
+        rows = np.flatnonzero(np.asarray(group).reshape(-1) == at)
+        if not pattern.any():
+            continue
+        each, share = _shared(table[np.ix_(rows, pattern)], prior[pattern] / prior[pattern].sum())
+        weight[rows] = 0.0
+        weight[np.ix_(rows, pattern)] = each
+        if len(rows) > largest:
+            largest, common = len(rows), prior.copy()
+            common[pattern] = share * prior[pattern].sum()
+    return Weights(kernels, laws, weight, common)
+
+
+def _shared(score: Array, prior: Array) -> tuple[Array, Array]:
+    """Weights (K, l) of laws with scores (K, l), and pi (l,)."""
+    share, weight = prior, np.zeros(score.shape)
+    for _ in range(ROUNDS):
+        each = score + np.log(share)
+        weight = np.exp(each - each.max(axis=1, keepdims=True))
+        weight = weight / weight.sum(axis=1, keepdims=True)
+        share = (WORTH * prior + weight.sum(axis=0)) / (WORTH + len(score))
+    return weight, share
+
+
+def log_score(law: LawTimes, kernels: tuple[str, ...], truth: Array) -> Array:
+    """Mean logarithm (K,) of the density that a law gave to ln of `truth` (K, k), NaN where it gave none."""
+    found = np.full(len(kernels), np.nan)
+    mine = places(law.kernels, kernels)
+    centre, down, up = (part[mine] for part in (law.time.centre, law.time.down, law.time.up))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.log(truth) - centre
+    down, up = np.hypot(down, priors.REPEATED), np.hypot(up, priors.REPEATED)
+    t = apart / np.where(apart < 0, down, up)
+    nu = priors.FREEDOM
+    constant = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu * np.pi)
+    density = constant - (nu + 1) / 2 * np.log1p(t**2 / nu) + np.log(2 / (down + up))
+    known = np.isfinite(density) & law.answers[mine] & (mine >= 0)[:, None]
+    wanted = np.isfinite(truth).sum(axis=1)
+    # Of a law that predicts only some of what was held out nothing is known.
+    full = (known.sum(axis=1) == wanted) & (wanted > 0)
+    found[full] = np.where(known, density, 0.0).sum(axis=1)[full] / wanted[full]
+    return found
+
+
+def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array, level: float) -> tuple[Forecast, Array]:
+    """The mixture of the laws with `weights` (K, l, k), a row a kernel, and the weight of each law there, (l, K, k)."""
+    names = tuple(laws)
+    count = next(iter(laws.values())).time.centre.shape[1]
+    shape = (len(names), len(kernels), count)
+    centre, down, up = np.zeros(shape), np.ones(shape), np.ones(shape)
+    share = np.zeros(shape)
+    for at, law in enumerate(laws.values()):
+        mine = places(law.kernels, kernels)
+        use = law.answers[mine] & (mine >= 0)[:, None]
+        for held, part in zip((centre, down, up), (law.time.centre, law.time.down, law.time.up), strict=True):
+            held[at] = np.where(use, part[mine], held[at])
+        share[at] = np.where(use, weights[:, at], 0.0)
+    total = share.sum(axis=0)
+    known = total > 0
+    share = share / np.where(known, total, 1.0)
+    free = np.full(shape, NORMAL)
+    tail = (1 - level) / 2
+    middle = quantiles((0.5,), share, centre, np.hypot((down + up) / 2, forecast.ROUNDING), free)[0]
+    low = quantiles((tail,), share, centre, np.hypot(down, forecast.ROUNDING), free)[0]
+    high = quantiles((1 - tail,), share, centre, np.hypot(up, forecast.ROUNDING), free)[0]
+    average = (share * centre).sum(axis=0)
+    between = (share * (centre - average) ** 2).sum(axis=0)
+    within = (share * ((down + up) / 2) ** 2).sum(axis=0)
+    form = ratio(between, between + within, 0.0)
+    value, lower, upper = (np.where(known, np.exp(part), np.nan) for part in (middle, low, high))
+    status = np.where(known, forecast.OK, forecast.NO_DATA)
+    reason = np.where(known, "", forecast.REASONS[forecast.NO_DATA]).astype(object)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        status, reason = forecast.judged_by_width(upper / lower, status, reason)
+    return Forecast(value, np.fmin(lower, value), np.fmax(upper, value), status, reason, form, level), share

@@ -1,0 +1,1 @@
+"""A model of one machine's runs on another machine: counts stay, laws are the other platform's."""

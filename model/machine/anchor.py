@@ -1,0 +1,200 @@
+"""Runs on the other machine, a domain or a small size, that say how it differs from what is assumed.
+
+For each kernel k four numbers s_k are learned: logarithms of the seconds of a core, of a memory domain, and of laws
+that say nothing of either, and the part of these laws' time that waits for memory; from T measured and predicted there,
+
+    ln T_k(x) = ln f_k(x; s_k) + e,    s_k ~ N(mu, v/2),    mu ~ N(0, v/2),    e ~ N(0, q^2)
+
+with v the variance of what is assumed, so that kernels share what differs (mu), and q the scatter between jobs and half
+of what the law leaves unexplained on the machine of the runs. The laws over ranks and sizes stay. The mode is
+Gauss-Newton's; derivatives are differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index
+from ranksight.core.errors import InputError
+from ranksight.model.application.assumed import Assumed
+from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.moved import BOUND, CORE, MEMORY, Moved
+from ranksight.model.application.runs import Runs
+from ranksight.model.fitted_model import Model
+from ranksight.model.laws.stacking import places
+from ranksight.model.machine.transfer import moved_to, shifted
+from ranksight.model.priors import BETWEEN_JOBS
+from ranksight.model.resource.spread import Spread
+from ranksight.model.series.reducing import Series
+from ranksight.model.structure.functions import rows_of
+from ranksight.platforms import Platform
+from ranksight.platforms.writing import dumps
+
+ANCHORS = "anchors"
+"""Name of the runs on other machines among a model's extras, by platform."""
+STEP = 0.02
+"""Step of the differences, 1."""
+ROUNDS = 8
+LARGEST = 0.5
+"""Largest change of a logarithm in a round, 1."""
+
+
+def with_runs(model: Model, series: Series, platform: Platform) -> Model:
+    """The model with times that were measured on another platform, which :func:`ranksight.model.machine.machines.on`
+    uses.
+
+    Raises InputError where the runs have other parameters than the model, no times, or no kernel of the model.
+    """
+    if series.parameters != model.parameters:
+        raise InputError(
+            f"the runs on {platform.name} are over {', '.join(series.parameters)}, the model over "
+            f"{', '.join(model.parameters)}",
+            "give runs of the same program over the same parameters",
+        )
+    runs = Runs.of(series)
+    if runs is None:
+        raise InputError(f"the runs on {platform.name} have no metric 'time'", "import times")
+    timed = {kernel for kernel, name in model.fitted.keys if name == "time"}
+    kept = np.array([kernel in timed for kernel in runs.kernels], dtype=bool)
+    if not (kept[:, None] & np.isfinite(runs.logs)).any():
+        raise InputError(f"the runs on {platform.name} have no kernel of the model", "give runs of the same program")
+    kernels = tuple(kernel for kernel, yes in zip(runs.kernels, kept.tolist(), strict=True) if yes)
+    runs = replace(runs, kernels=kernels, logs=runs.logs[kept], errors=runs.errors[kept], scatter=runs.scatter[kept])
+    entry = {"platform": dumps(platform), "runs": runs.to_dict()}
+    found = replace(model, extras={**model.extras, ANCHORS: {**model.extras.get(ANCHORS, {}), platform.name: entry}})
+    moved_to(found, platform)  # raises here, where the runs are known
+    return found
+
+
+def anchored_by(moved: Model, stored: Mapping[str, Any]) -> Model:
+    """A model that was moved to another machine, with its laws through the runs `stored` of that machine."""
+    runs = Runs.from_dict(stored.get("runs", {}))
+    if runs.points.shape[1:] != (len(moved.parameters),):
+        raise InputError("the runs of another machine are damaged", "fit the model again")
+    equation = moved.equation
+    assert equation.machine is not None
+    if not set(runs.kernels) <= set(equation.machine.kernels):
+        raise InputError("the runs of another machine have kernels that the model lacks", "fit the model again")
+    shift, spread = _learned(moved, equation, runs)
+    machine = equation.machine
+    measured = np.isfinite(runs.logs).any(axis=1)
+    many = f"{len(runs.points)} {'configuration' if len(runs.points) == 1 else 'configurations'} measured there"
+    note = Assumed(
+        "times against what the platforms give",
+        float(np.exp(np.median(_gap(moved, runs)[measured]))),
+        float(np.median(spread[:, :BOUND].min(axis=1))),
+        f"learned from {many}",
+    )
+    found = _with(equation, shift)
+    assert found.machine is not None
+    anchored = replace(found.machine, spread=spread, seen=runs.points, assumed=(*machine.assumed, note))
+    found = replace(found, machine=anchored, runs=runs)
+    return replace(moved, extras={**moved.extras, "application": found.to_dict()})
+
+
+def _gap(moved: Model, runs: Runs) -> Array:
+    """Mean over configurations of ln measured over ln predicted before anything is learned, (K,)."""
+    said = rows_of(moved.forecast(runs.points), _rows(moved, runs))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.nanmean(np.where(np.isfinite(runs.logs), runs.logs - np.log(said.value), np.nan), axis=1))
+
+
+def _rows(model: Model, runs: Runs) -> Index:
+    return np.array([model.functions.rows[kernel, "time"] for kernel in runs.kernels], dtype=np.intp)
+
+
+def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Array]:
+    """Shifts (K, 4) of all kernels and their standard deviations."""
+    machine = equation.machine
+    assert machine is not None
+    at = places(machine.kernels, runs.kernels)
+    predicted, own = _predictor(model, equation, runs)
+    known = np.isfinite(runs.logs)
+    noise = np.sqrt(BETWEEN_JOBS**2 + (own / 2) ** 2)
+    variance = np.square(machine.spread)[at]
+    variance[:, :BOUND] += np.nanmean(np.where(known, own, np.nan), axis=1)[:, None] ** 2
+    count = variance.shape[1]
+    shift, mean, doubt = np.zeros(variance.shape), np.zeros(count), variance.mean(axis=0) / 2
+    here = predicted(shift)
+    covariance, slope = np.zeros((len(at), count, count)), np.zeros((len(at), len(runs.points), count))
+    for _ in range(ROUNDS):
+        here = predicted(shift)
+        for column in range(count):
+            moved = shift.copy()
+            moved[:, column] += STEP
+            slope[..., column] = (predicted(moved) - here) / STEP
+        weight = np.where(known & np.isfinite(here), 1 / noise**2, 0.0)
+        gap = np.where(weight > 0, runs.logs - here, 0.0)
+        slope = np.where(weight[..., None] > 0, slope, 0.0)
+        precision = 2 / variance
+        normal = np.einsum("kni,kn,knj->kij", slope, weight, slope) + np.eye(count) * precision[:, None]
+        covariance = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+        pull = np.einsum("kni,kn->ki", slope, weight * gap) + precision * (mean - shift)
+        step = np.einsum("kij,kj->ki", covariance, pull)
+        shift = shift + np.clip(step, -LARGEST, LARGEST)
+        # What the kernels have in common, by what each says beyond its own prior.
+        said = np.maximum(1 / np.diagonal(covariance, axis1=1, axis2=2) - precision, 0.0)
+        each = said * precision / (said + precision)
+        doubt = 1 / (2 / variance.mean(axis=0) + each.sum(axis=0))
+        own_mean = np.where(said > 0, mean + (shift - mean) * (said + precision) / np.maximum(said, 1e-12), 0.0)
+        mean = doubt * (each * own_mean).sum(axis=0)
+    everyone = np.tile(mean, (len(machine.kernels), 1))
+    spread = np.sqrt(np.square(machine.spread) / 2 + doubt)
+    everyone[at] = shift
+    spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2) + _misfit(np.where(known, runs.logs - here, np.nan)))
+    return everyone, spread
+
+
+def _misfit(gap: Array) -> Array:
+    """Mean square (K, 1) of what two numbers a kernel leave of the runs there; 0 where these are two or fewer."""
+    freedom = np.isfinite(gap).sum(axis=1) - 2
+    return np.asarray(np.where(freedom > 0, np.nansum(gap**2, axis=1) / np.maximum(freedom, 1), 0.0)[:, None])
+
+
+def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callable[[Array], Array], Array]:
+    """ln T (K, n) as a function of the shifts (K, 4), and the laws' own standard deviations (K, n)."""
+    machine = equation.machine
+    assert machine is not None
+    functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
+    said, level = functions.predict(runs.points, 0.9), 0.9
+    share = None if model.staircase is None else model.staircase.share(functions, runs.points, level)
+    zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
+
+    def asked(shift: Array) -> Spread:
+        every = np.zeros(machine.shift.shape)
+        every[at] = shift
+        found = _with(zero, every).refine(said, functions, runs.points, level, share)
+        return Spread.of(rows_of(found.said, rows))
+
+    first = asked(np.zeros((len(at), machine.shift.shape[1])))
+    return lambda shift: asked(shift).centre, np.nan_to_num((first.down + first.up) / 2, nan=1.0)
+
+
+def _with(equation: Application, shift: Array) -> Application:
+    """The equation with its laws shifted by numbers (K, 4) of the machine's kernels."""
+    machine = equation.machine
+    assert machine is not None
+    sharing, counted, resources = equation.sharing, equation.counted, equation.resources
+    if sharing is not None:
+        mine = shift[places(machine.kernels, sharing.kernels)]
+        mode = sharing.mode.copy()
+        mode[:, [0, 3]] += mine[:, CORE, None]
+        mode[:, 1] -= mine[:, MEMORY]
+        sharing = replace(sharing, mode=mode)
+    if counted is not None:
+        mine = shift[places(machine.kernels, counted.kernels)]
+        execution, stall = (
+            None if part is None else shifted(part, mine[:, column])
+            for part, column in ((counted.execution, CORE), (counted.stall, MEMORY))
+        )
+        counted = replace(counted, execution=execution, stall=stall)
+    if resources is not None:
+        mine = shift[places(machine.kernels, resources.kernels)]
+        core, memory = np.exp(mine[:, CORE]), np.exp(mine[:, MEMORY])
+        resources = replace(resources, cpi=resources.cpi * core, factor=resources.factor * memory)
+    moved: Moved = replace(machine, shift=machine.shift + shift)
+    return replace(equation.with_laws(sharing=sharing, counted=counted, resources=resources), machine=moved)

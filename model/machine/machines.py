@@ -1,0 +1,30 @@
+"""A model on another machine, through the runs there where it has any."""
+
+from __future__ import annotations
+
+from ranksight.core.errors import InputError
+from ranksight.model.fitted_model import Model
+from ranksight.model.machine.anchor import ANCHORS, anchored_by
+from ranksight.model.machine.transfer import moved_to
+from ranksight.platforms import Platform, load
+
+
+def on(model: Model, platform: Platform | str, *, instructions: float | None = None) -> Model:
+    """The model for a machine that its runs were not on; itself for the one that they were on.
+
+    Raises InputError as :func:`ranksight.model.machine.transfer.moved_to`.
+
+    Parameters
+    ----------
+    platform : Platform or str
+        The machine, by itself, its name or its file. Runs there that the model was fitted with (``fit --also``) are
+        gone through.
+    instructions : float, optional
+        Instructions that the program needs there over those here.
+    """
+    there = load(platform) if isinstance(platform, str) else platform
+    moved = moved_to(model, there, instructions)
+    runs = model.extras.get(ANCHORS, {})
+    if not isinstance(runs, dict) or not all(isinstance(each, dict) for each in runs.values()):
+        raise InputError("'anchors' is damaged", "fit the model again")
+    return moved if moved is model or there.name not in runs else anchored_by(moved, runs[there.name])

@@ -1,0 +1,200 @@
+"""A fitted model on another platform: the counts of its program, the laws of that machine.
+
+Work, bytes and the loads of a kernel belong to the program; cores' cycles and clock, caches, latencies, bandwidth of
+domains and the network to the machine. Each law of a kernel's time is given the other machine's: shared bandwidth its
+domains, the counted equation its latencies and the capacities that its composition of loads is asked at, constant CPI
+its cycles. What no run shows is assumed, listed and part of the interval (:mod:`ranksight.model.application.assumed`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, log
+
+import numpy as np
+
+from ranksight.core.arrays import Array
+from ranksight.core.errors import InputError
+from ranksight.model.application.assumed import (
+    NETWORK,
+    OTHERWISE,
+    OUTSIDE,
+    Assumed,
+    bandwidth,
+    core_factors,
+    core_seconds,
+)
+from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.moved import MIXED, Moved
+from ranksight.model.application.network import Network
+from ranksight.model.application.node import Node
+from ranksight.model.application.runs import Runs
+from ranksight.model.fitted_model import Model
+from ranksight.model.kernel_time.composition import Caches
+from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
+from ranksight.model.kernel_time.perwork import PerWork
+from ranksight.model.laws.fits import Fits
+from ranksight.model.priors import BETWEEN_JOBS
+from ranksight.model.resource.equation import Machine
+from ranksight.model.sharing.domains import Domains
+from ranksight.model.sharing.shared import Sharing
+from ranksight.platforms import Platform
+from ranksight.platforms.files import parse
+
+STORED = "platform"
+"""Name of the text of the measured platform among a model's extras."""
+UNNAMED = "fit it with --platform NAME: 'ranksight platforms' lists the machines described"
+
+
+def measured_platform(model: Model) -> Platform:
+    """The machine that the runs of a model were on; InputError where it does not say."""
+    text = model.extras.get(STORED)
+    if not isinstance(text, str):
+        raise InputError("the model does not know on which machine its runs were", UNNAMED)
+    return parse(text.encode(), "the model's platform")
+
+
+def moved_to(model: Model, there: Platform, instructions: float | None = None) -> Model:
+    """The same model for another machine, by what is described of both; itself where its runs were on that machine.
+
+    Raises InputError where the model does not know its own machine, where two machines have one name, or where a ratio
+    is not above zero. `instructions`: those that the program needs there over those here, where the instruction sets or
+    compilers differ.
+    """
+    here = measured_platform(model)
+    if here == there:
+        return model
+    if here.name == there.name:
+        raise InputError(
+            f"two machines are named {here.name}: that of the runs, and the one asked for, which differs",
+            "give one of them another name",
+        )
+    if instructions is not None and not 0 < instructions < np.inf:
+        raise InputError(f"the instructions there are {instructions:g} times those here", "give a ratio above 0")
+    application = _moved(model, here, there, instructions)
+    return replace(model, extras={**model.extras, "application": application.to_dict()})
+
+
+def _moved(model: Model, here: Platform, there: Platform, instructions: float | None) -> Application:
+    """The application's equation on the other machine, a rank on each of its cores."""
+    equation = model.equation
+    clock = _clock(equation)
+    factors = core_factors(here, there, clock, instructions)
+    core, core_spread = core_seconds(factors)
+    cycles = core + log(factors[-1].value)
+    share = bandwidth(here, there)
+    shared = None if equation.sharing is None else equation.sharing.measured
+    placement = "compact" if shared is None else shared.placement
+    first = Domains.of(here, placement) if shared is None or shared.domain is None else shared
+    second = Domains.of(there, placement)
+    timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
+    either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, OTHERWISE))
+    spread = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
+    network, notes = _network(equation, there)
+    moved = Moved(
+        name=there.name,
+        kernels=timed,
+        core=core,
+        ratio_spread=either,
+        shift=np.zeros(spread.shape),
+        spread=spread,
+        nodes=(here.cores, there.cores),
+        assumed=(*factors, share, *notes),
+        here=first,
+        there=second,
+        network=network is None or network is not equation.network,
+        runs=_as_measured(equation.runs),
+    )
+    resources = equation.resources
+    machine = None if resources is None else resources.machine
+    if resources is not None and machine is not None:
+        other = Machine.of(there).at(machine.frequency * factors[-1].value)
+        resources = replace(resources, machine=other, cpi=resources.cpi * exp(cycles))
+    nowhere = np.zeros((0, len(model.parameters)))
+    node = None if equation.node is None else Node.of(there, there.cores, nowhere, model.parameters)
+    sharing = None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value)
+    counted = None if equation.counted is None else _counted(equation.counted, there, second, cycles, clock, factors)
+    # What the other laws learned is of the machine measured.
+    laws = Fits({"exchange": equation.laws.get("exchange")} if equation.laws.get("exchange") else {})
+    return replace(
+        replace(equation, laws=laws).with_laws(resources=resources, sharing=sharing, counted=counted),
+        cache=None,
+        network=network,
+        node=node,
+        runs=None,
+        machine=moved,
+    )
+
+
+def _as_measured(runs: Runs | None) -> Runs | None:
+    """The runs here with the scatter between jobs where nothing was repeated: a ratio to them is of measured times."""
+    if runs is None:
+        return None
+    errors, scatter = (np.where(np.isfinite(each), each, BETWEEN_JOBS) for each in (runs.errors, runs.scatter))
+    return replace(runs, errors=errors, scatter=scatter)
+
+
+def _clock(equation: Application) -> float:
+    """Hz that the runs had; NaN where they did not count cycles."""
+    if equation.resources is not None:
+        return equation.resources.machine.frequency
+    if equation.sharing is not None and np.isfinite(equation.sharing.clock).any():
+        return float(np.nanmedian(equation.sharing.clock))
+    return float("nan")
+
+
+def _network(equation: Application, there: Platform) -> tuple[Network | None, tuple[Assumed, ...]]:
+    """The network of the other machine, else that of the runs; and what is assumed of both."""
+    notes = []
+    network = equation.network
+    if equation.others is not None:
+        notes.append(Assumed("T_others", 1.0, OUTSIDE, "time outside of kernels and messages is that of the runs"))
+    if equation.communication is None and equation.laws.get("exchange") is None:
+        return network, tuple(notes)
+    if there.network and equation.communication is not None:
+        return Network(dict(there.network), there.cores if "inter" in there.network else 1 << 30), tuple(notes)
+    notes.append(Assumed("time of messages", 1.0, NETWORK, f"no [network] in {there.name}: that of the runs"))
+    return network, tuple(notes)
+
+
+def _sharing(law: Sharing, domains: Domains, core: float, clock: float) -> Sharing | None:
+    """The law of shared bandwidth with the other machine's domains; None where the bandwidth here is not known."""
+    if law.measured.domain is None:
+        return None
+    mode = law.mode.copy()
+    mode[:, [0, 3]] += core
+    return replace(law, domains=domains, mode=mode, clock=law.clock * clock)
+
+
+def _counted(
+    law: Counted, there: Platform, domains: Domains, cycles: float, clock: float, factors: tuple[Assumed, ...]
+) -> Counted:
+    """The counted equation at the other machine's latencies, caches and clock."""
+    frequency = clock * factors[-1].value if clock > 0 else there.frequency
+    latencies = np.array(Machine.of(there).at(frequency).latencies)
+    rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
+    where = law.where if law.where.domains is None else replace(law.where, domains=domains)
+    return replace(
+        law,
+        where=where,
+        clock=rates,
+        latencies=latencies,
+        frequency=frequency,
+        execution=None if law.execution is None else shifted(law.execution, cycles),
+        stall=None if law.stall is None else _waiting_alone(law.stall),
+        caches=None if law.caches is None else Caches.of(there, latencies),
+        line=float(there.line),
+    )
+
+
+def shifted(law: PerWork, by: float | Array) -> PerWork:
+    """The same quantity with rates times exp(`by`), one number or one a kernel."""
+    moved = np.broadcast_to(np.reshape(by, (-1, 1)), (len(law.rates[0].values), 1))
+    return replace(law, rates=tuple(replace(rate, values=rate.values + moved) for rate in law.rates))
+
+
+def _waiting_alone(law: PerWork) -> PerWork:
+    """Stalls by the cycles that loads wait, where those are known: other work says nothing of other latencies."""
+    waiting = np.isin(law.names, (WAITING, BEYOND_L1))
+    known = np.isfinite(law.prior) & waiting[:, None]
+    return replace(law, prior=np.where(known.any(axis=0) & ~waiting[:, None], np.nan, law.prior))

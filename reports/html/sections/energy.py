@@ -1,0 +1,32 @@
+"""Energy, energy-delay product and cost over rank counts, and the best count by each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ranksight.analysis.planning.spending import spending
+from ranksight.reports.html.context import Context
+from ranksight.reports.spending import NAMES, cells, choices
+from ranksight.reports.sweep import RANKS
+
+
+def build(context: Context) -> dict[str, Any] | None:
+    """What the template needs; None where neither energy nor prices are known, or along another parameter."""
+    sweep = context.sweep
+    if sweep.along not in (RANKS, "nodes"):
+        return None
+    found = spending(context.model, sweep.points, context.prices, sweep.level)
+    if found is None:
+        return None
+    energy = context.model.energy
+    laws = () if energy is None else energy.laws
+    heads = [head for name in found.quantities for head in (NAMES[name], f"{sweep.level:.0%} interval")]
+    return {
+        "along": found.along,
+        "heads": heads,
+        "rows": cells(found),
+        "best": [NAMES[name] for name in found.best()],
+        "choices": choices(found),
+        "laws": [{"component": law.component, "formula": law.formula(), "windows": law.rows} for law in laws],
+        "notes": found.notes,
+    }

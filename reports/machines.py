@@ -1,0 +1,92 @@
+"""The same job on several machines, as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from ranksight.core.html import table
+from ranksight.core.metrics import metric
+from ranksight.core.units import format_si, in_words, whole
+from ranksight.reports.terminal import Block, Table, Text
+
+if TYPE_CHECKING:
+    from ranksight.analysis.comparison.machines import Offer
+
+HEADS = ("machine", "time", "interval", "nodes", "node-hours", "energy", "cost", "changed verdicts")
+
+
+def blocks(found: Sequence[Offer]) -> list[Block]:
+    """A table a configuration, the fastest machine first, and what is assumed of each machine."""
+    shown: list[Block] = []
+    for place in _places(found):
+        mine = [each for each in found if tuple(each.configuration.values()) == place]
+        title = in_words({name: whole(value) for name, value in mine[0].configuration.items()})
+        columns = ["machine:name", "time", "interval", "nodes", "node-hours", "energy", "cost", "changed verdicts:text"]
+        shown += [
+            *([""] if shown else []),
+            f"{title}: the job on {len(mine)} machines",
+            Table(columns, _cells(mine), 2),
+        ]
+        shown += [Text(f"{each.machine}: insufficient: {each.reason}", 2) for each in mine if each.status != "ok"]
+    first = {each.machine: each for each in found}
+    shown += [Text(f"{name}: {text}", 0) for name, each in first.items() for text in each.assumed]
+    return shown
+
+
+def rows(found: Sequence[Offer]) -> tuple[list[str], list[list[object]]]:
+    """Columns and rows for a file of separated values."""
+    parameters = list(found[0].configuration) if found else []
+    names = ["value", "lower", "upper", "status", "nodes", "node_hours", "energy", "cost", "changed"]
+    lines: list[list[object]] = []
+    for each in found:
+        held = each.to_dict()
+        ends = held["interval"]
+        assert isinstance(ends, list)
+        values = [held["value"], *ends, each.status, each.nodes, held["node_hours"], each.energy, each.cost]
+        lines.append([*map(whole, each.configuration.values()), each.machine, *values, "; ".join(each.changed)])
+    return [*parameters, "machine", *names], lines
+
+
+def page(application: str, found: Sequence[Offer]) -> str:
+    """One HTML page of the tables, which needs no network."""
+    parts = []
+    for place in _places(found):
+        mine = [each for each in found if tuple(each.configuration.values()) == place]
+        title = f"{application}: {in_words({name: whole(value) for name, value in mine[0].configuration.items()})}"
+        parts.append(table(title, list(HEADS), _cells(mine)))
+    first = {each.machine: each for each in found}
+    assumed = "".join(f"<li>{escape(f'{name}: {text}')}</li>" for name, each in first.items() for text in each.assumed)
+    style = "body{font-family:sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"
+    head = f"<meta charset='utf-8'><title>{escape(application)}: which machine</title><style>{style}</style>"
+    return (
+        f"<!doctype html><html lang='en'><head>{head}</head><body><h1>Which machine</h1>{''.join(parts)}"
+        f"<h2>Assumed</h2><ul>{assumed}</ul></body></html>\n"
+    )
+
+
+def _places(found: Sequence[Offer]) -> list[tuple[float, ...]]:
+    return list(dict.fromkeys(tuple(each.configuration.values()) for each in found))
+
+
+def _cells(found: Sequence[Offer]) -> list[list[str]]:
+    """The cells of one table."""
+    seconds = metric("time")
+    lines = []
+    for each in found:
+        known = each.seconds == each.seconds
+        mark = "" if each.status == "ok" else "?"
+        lines.append(
+            [
+                each.machine,
+                f"{seconds.format(each.seconds)}{mark}" if known else "?",
+                f"{seconds.format(each.lower)} .. {seconds.format(each.upper)}" if known else "",
+                str(each.nodes),
+                f"{each.node_hours:.3g}" if known else "",
+                "" if each.energy is None or not known else format_si(each.energy, "J"),
+                "" if each.cost is None or not known else f"{each.cost:.3g}",
+                ", ".join(each.changed),
+            ]
+        )
+    return lines

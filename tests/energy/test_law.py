@@ -1,0 +1,243 @@
+"""The law of power against programs whose power is known at any number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.core.reading import READERS
+from ranksight.model.assembly import fit
+from ranksight.model.energy.metered import metered
+from ranksight.model.energy.power import fit_law
+from ranksight.model.energy.predicted import parts
+from ranksight.model.fitted_model import Model
+from ranksight.platforms import Platform, load
+
+IDLE, CORE, SLEEPING = 92.0, 3.5, 40.0
+"""Watts of a package awake without cores, of a core, and of a package whose cores are halted."""
+CLOCK = 2.4e9
+TRAINED = (1, 2, 3, 4, 6, 8, 12, 16)
+ICE_LAKE = "icelake-8360y"
+
+
+def seconds(ranks: float) -> float:
+    return 2000.0 / ranks + 3.0
+
+
+def counters(ranks: int, size: int = 36, noise: float = 1.0, halted: float = 0.0) -> pd.DataFrame:
+    """What LIKWID shows of a program that computes: the first rank of each package has its energy."""
+    time = seconds(ranks)
+    table = pd.DataFrame({"kernel": WHOLE, "rank": range(ranks), "time": time + halted, "energy_package": 0.0})
+    table["cycles"] = time * CLOCK
+    table["frequency"] = CLOCK
+    table["time_halted"] = halted
+    for first in range(0, ranks, size):
+        here = min(size, ranks - first)
+        joules = (IDLE + CORE * here) * time + SLEEPING * halted
+        table.loc[first, "energy_package"] = joules * noise
+    return table
+
+
+def experiment(folder: Path, tables: Mapping[int, pd.DataFrame], name: str = "e") -> Experiment:
+    found = Experiment.create(folder / f"{name}.exp", name, ["ranks"])
+    for ranks, table in tables.items():
+        found.add(Run({"ranks": float(ranks)}), table)
+    return found
+
+
+def one(model: Model, metric: str, **at: float) -> tuple[float, float, float]:
+    """Value and interval of the whole program."""
+    (found,) = model.predict(metrics=metric, **at).answers
+    return found.value, found.lower, found.upper
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    tables = {ranks: counters(ranks) for ranks in TRAINED}
+    return fit(experiment(tmp_path_factory.mktemp("law"), tables), platform=ICE_LAKE)
+
+
+@pytest.mark.parametrize(("ranks", "packages"), [(24, 1), (36, 1), (37, 2), (72, 2), (144, 4)])
+def test_packages_and_cores_are_told_apart(model: Model, ranks: int, packages: int) -> None:
+    value, low, high = one(model, "power_package", ranks=ranks)
+    assert value == pytest.approx(IDLE * packages + CORE * ranks, rel=0.02)
+    assert low < IDLE * packages + CORE * ranks < high
+
+
+def test_energy_is_power_times_the_predicted_time(model: Model) -> None:
+    asked = {name: one(model, name, ranks=72) for name in ("energy_package", "power_package", "time")}
+    assert asked["energy_package"][0] == pytest.approx(asked["power_package"][0] * asked["time"][0], rel=1e-9)
+    widths = {name: high / low for name, (_, low, high) in asked.items()}
+    assert widths["energy_package"] > max(widths["power_package"], widths["time"])
+
+
+def test_intervals_widen_with_the_distance(model: Model) -> None:
+    widths = [high / low for _, low, high in (one(model, "power_package", ranks=n) for n in (16, 24, 36, 72, 144))]
+    assert widths == sorted(widths)
+    assert widths[0] < 1.08
+
+
+def test_a_package_without_a_rank_is_named(model: Model) -> None:
+    assert any("without a rank" in note for note in model.predict(ranks=18, metrics="energy").notes)
+    assert not any("without a rank" in note for note in model.predict(ranks=72, metrics="energy").notes)
+
+
+def test_a_known_time_replaces_the_predicted_one(model: Model) -> None:
+    assert model.energy is not None
+    at, longer = np.array([[72.0]]), np.array([1.5 * seconds(72)])
+    predicted, given = (parts(model.energy, model, at, times)["package"] for times in (None, longer))
+    assert given.joules[0] / 1.5 == pytest.approx((2 * IDLE + CORE * 72) * seconds(72), rel=0.02)
+    assert given.of_energy[0] < predicted.of_energy[0]
+
+
+def test_energies_are_no_series_beside_the_law(model: Model) -> None:
+    assert "energy_package" not in model.fitted.metrics
+    assert set(model.metered) == {"energy", "power", "energy_package", "power_package"}
+    with pytest.raises(InputError, match="energy_nod"):
+        model.predict(ranks=4, metrics="energy_nod")
+
+
+def test_a_model_keeps_its_laws_in_its_file(model: Model, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.json")
+    assert one(Model.load(tmp_path / "m.json"), "energy", ranks=72) == pytest.approx(one(model, "energy", ranks=72))
+
+
+def test_halted_packages_take_less(tmp_path: Path) -> None:
+    """Ranks that wait to be started cost what their package takes asleep."""
+    tables = {ranks: counters(ranks, halted=50.0 * at) for at, ranks in enumerate(TRAINED)}
+    found = metered(experiment(tmp_path, tables), "package", load(ICE_LAKE))
+    assert found is not None
+    law, _ = fit_law(found, "package")
+    coefficients = dict(zip(law.terms, law.coefficients.tolist(), strict=True))
+    assert coefficients["halted"] == pytest.approx(SLEEPING, abs=4.0)
+    assert coefficients["awake"] == pytest.approx(IDLE, abs=2.0)
+    assert coefficients["cycles"] == pytest.approx(CORE / (CLOCK / 1e9), abs=0.1)
+
+
+def test_coefficients_are_not_negative_whatever_is_measured(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    for trial in range(5):
+        tables = {ranks: counters(ranks, noise=float(rng.uniform(0.5, 1.5))) for ranks in TRAINED}
+        found = metered(experiment(tmp_path, tables, f"e{trial}"), "package", load(ICE_LAKE))
+        assert found is not None
+        law, _ = fit_law(found, "package")
+        assert (law.coefficients >= 0).all()
+        assert np.isfinite(law.covariance).all()
+
+
+@pytest.mark.slow
+def test_intervals_of_the_power_hold(tmp_path: Path) -> None:
+    """Programs of 20 seeds with 2 % scatter: nine in ten intervals at twice the cores hold the power."""
+    rng, inside, platform = np.random.default_rng(7), [], load(ICE_LAKE)
+    for trial in range(20):
+        tables = {ranks: counters(ranks, noise=float(np.exp(0.02 * rng.normal()))) for ranks in TRAINED}
+        found = metered(experiment(tmp_path, tables, f"e{trial}"), "package", platform)
+        assert found is not None
+        law, _ = fit_law(found, "package")
+        truth = (IDLE + CORE * 32) * np.exp(0.02 * rng.normal())
+        amounts = {"awake": np.ones(1), "cycles": np.full(1, 32 * CLOCK / 1e9)}
+        said = float(law.joules(amounts).sum() * np.exp(law.apart(np.array([32.0])))[0])
+        matrix = law.matrix(amounts)
+        own = float((matrix.T @ law.covariance @ matrix)[0, 0]) / said**2
+        spread = np.sqrt(own + law.beyond(np.array([32.0]))[0] ** 2)
+        inside.append(abs(np.log(truth / said)) < 1.645 * spread)
+    assert 0.75 <= np.mean(inside) <= 1.0
+
+
+Spoiled = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda table: table.assign(energy_package=table["energy_package"] - 2**32 * 6.1e-5 / 3), "is left out"),
+        (lambda table: table.assign(energy_package=table["energy_package"] * 1.9), "is left out"),
+        (lambda table: table.assign(energy_package=np.nan), ""),
+        (lambda table: table.assign(energy_package=0.0), "is 0 on all ranks in 1 run (ranks=4)"),
+        (lambda table: table.assign(energy_package=[np.nan, 0.0, 0.0, 1.0]), "lacks a meter"),
+    ],
+)  # fmt: skip
+def test_a_spoiled_run_changes_nothing_and_is_named(tmp_path: Path, spoil: Spoiled, said: str) -> None:
+    tables = {ranks: counters(ranks) for ranks in TRAINED}
+    model = fit(experiment(tmp_path, {**tables, 4: spoil(tables[4])}), platform=ICE_LAKE)
+    assert one(model, "power_package", ranks=72)[0] == pytest.approx(2 * IDLE + CORE * 72, rel=0.03)
+    assert model.energy is not None
+    notes = " ".join(model.energy.notes)
+    assert said in notes
+    assert bool(notes) == bool(said)
+
+
+def test_watts_are_no_joules(tmp_path: Path) -> None:
+    tables = {n: counters(n).assign(energy_package=[150.0, *[0.0] * (n - 1)]) for n in TRAINED}
+    with pytest.raises(InputError, match="look like watts: import them as power_package"):
+        fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    watts = {n: table.rename(columns={"energy_package": "power_package"}) for n, table in tables.items()}
+    model = fit(experiment(tmp_path, watts, "watts"), platform=ICE_LAKE)
+    assert one(model, "power_package", ranks=16)[0] == pytest.approx(150.0, rel=0.02)
+
+
+def test_a_meter_that_all_ranks_read_counts_once(tmp_path: Path) -> None:
+    """Tools that show each rank its package's energy show one energy many times."""
+    tables = {n: counters(n).assign(energy_package=(IDLE + CORE * n) * seconds(n)) for n in TRAINED}
+    model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    assert one(model, "power_package", ranks=72)[0] == pytest.approx(2 * IDLE + CORE * 72, rel=0.03)
+    assert model.energy is not None
+    assert any("taken once" in note for note in model.energy.notes)
+
+
+def test_nothing_is_predicted_of_meters_that_show_nothing(tmp_path: Path) -> None:
+    tables = {n: counters(n).assign(energy_package=0.0) for n in TRAINED}
+    model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    with pytest.raises(InputError, match="energy is not predicted: .* 0 on all ranks in 8 runs"):
+        model.predict(ranks=4, metrics="energy")
+    assert model.predict(ranks=4, metrics="time").answers.ok.all()
+
+
+def test_a_table_of_a_users_jobs(tmp_path: Path) -> None:
+    """Ranks, time and energy alone: joules of the whole job, of nodes whose cores the platform knows."""
+    tables = {
+        n: pd.DataFrame({"kernel": WHOLE, "rank": [-1], "time": [seconds(n)], "energy": [(300 + 4 * n) * seconds(n)]})
+        for n in (2, 4, 8, 16, 32, 64)
+    }
+    model = fit(experiment(tmp_path, tables), platform=ICE_LAKE)
+    assert one(model, "power", ranks=144)[0] == pytest.approx(2 * 300 + 4 * 144, rel=0.05)
+    alone = fit(experiment(tmp_path, tables, "alone"))
+    assert any("Without --platform" in note for note in alone.predict(ranks=144, metrics="energy").notes)
+
+
+@pytest.mark.parametrize("program", ["tealeaf", "soma"])
+def test_a_node_from_one_domain(tmp_path: Path, shared: Path, program: str) -> None:
+    """LIKWID's energies of 1 to 18 ranks give those of 72, twice the packages, with the time that they took."""
+    folder = shared / "data" / "counters" / "spechpc_likwid_icelake" / "MEM_DP"
+    found = Experiment.create(tmp_path / "e.exp", program, ["ranks"])
+    readings = {n: next(iter(READERS["likwid"].read(folder / f"{program}-FritzRank{n}-MEM_DP.txt")))
+                for n in (1, 2, 3, 4, 6, 8, 9, 10, 12, 16, 18, 72)}  # fmt: skip
+    for n, reading in readings.items():
+        if n <= 18:
+            found.add(Run({"ranks": float(n)}), reading.counters, tables=reading.tables)
+    model = fit(found, metrics=["time", "cycles", "frequency", "instructions", "bytes_mem"], platform=ICE_LAKE)
+    assert model.energy is not None
+    truth = readings[72].counters
+    assert truth is not None
+    at, times = np.array([[72.0]]), np.array([truth["time"].max()])
+    said = parts(model.energy, model, at, times)
+    assert said["package"].joules[0] == pytest.approx(truth["energy_package"].sum(), rel=0.08)
+    assert said["dram"].joules[0] == pytest.approx(truth["energy_dram"].sum(), rel=0.2)
+
+
+def test_scattered_ranks_wake_all_packages(tmp_path: Path) -> None:
+    platform = load(ICE_LAKE)
+    assert isinstance(platform, Platform)
+    model = fit(experiment(tmp_path, {n: counters(n) for n in TRAINED}), platform=platform)
+    assert model.energy is not None
+    at = np.array([[1.0], [2.0], [16.0], [72.0]])
+    spread = model.placed("scattered").energy
+    assert spread is not None
+    assert spread.places("package", at, ("ranks",)).tolist() == [1, 2, 2, 2]
+    assert model.energy.places("package", at, ("ranks",)).tolist() == [1, 1, 1, 2]

@@ -1,0 +1,131 @@
+"""Time, energy and money over rank counts, and the command lines that ask for them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranksight.analysis.planning.spending import COST, DELAY, ENERGY, TIME, spending
+from ranksight.cli.main import main
+from ranksight.core.errors import InputError
+from ranksight.model.energy.prices import Prices
+from ranksight.model.fitted_model import Model
+
+COUNTS = (1, 2, 4, 8, 16, 32)
+
+
+def seconds(ranks: float) -> float:
+    return 3600.0 / ranks + 60.0
+
+
+def watts(ranks: float) -> float:
+    return 300.0 + 5.0 * ranks
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("spending")
+    lines = [f"{n},{seconds(n)},{watts(n) * seconds(n)}" for n in COUNTS]
+    (place / "runs.csv").write_text("\n".join(["ranks,time,energy", *lines]) + "\n")
+    given = ["--parameter", "ranks", "--metric", "time", "--metric", "energy", "-q"]
+    assert main(["import", "csv", str(place / "runs.csv"), *given, "-o", str(place / "e.exp")]) == 0
+    assert main(["fit", "-q", str(place / "e.exp"), "-o", str(place / "m.json")]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Model:
+    return Model.load(folder / "m.json")
+
+
+def test_each_quantity_and_the_best_by_each(model: Model) -> None:
+    prices = Prices.read(["0.02 EUR/core-hour", "0.3 EUR/kWh"])
+    found = spending(model, np.array([[64.0]]), prices, 0.9)
+    assert found is not None
+    n = found.counts
+    assert n.tolist() == [*COUNTS, 64]
+    time, energy = 3600 / n + 60, (300 + 5 * n) * (3600 / n + 60)
+    cost = n * time / 3600 * 0.02 + energy / 3.6e6 * 0.3
+    for name, truth in ((TIME, time), (ENERGY, energy), (DELAY, energy * time), (COST, cost)):
+        np.testing.assert_allclose(found.quantities[name].value, truth, rtol=0.03)
+        assert (found.quantities[name].lower <= truth).all()
+        assert (truth <= found.quantities[name].upper).all()
+    best = {name: int(n[at]) for name, at in found.best().items()}
+    assert best == {name: int(n[np.argmin(truth)]) for name, truth in
+                    ((TIME, time), (ENERGY, energy), (DELAY, energy * time), (COST, cost))}  # fmt: skip
+    losses = found.losses()
+    assert all(losses[name][name] == 0 for name in best)
+    assert losses[TIME][ENERGY] == pytest.approx(energy[-1] / energy.min() - 1, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("texts", "prices"),
+    [
+        (["0.02 EUR/core-hour"], Prices("EUR", core_hour=0.02)),
+        (["1.5 $/node-hour", "300 $/MWh"], Prices("$", node_hour=1.5, kwh=0.3)),
+        (["2e-2EUR/core-h"], Prices("EUR", core_hour=0.02)),
+        ([], None),
+    ],
+)
+def test_prices(texts: list[str], prices: Prices | None) -> None:
+    assert Prices.read(texts) == prices
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["0.02"], "has no unit"),
+        (["0.02 EUR"], "has no unit"),
+        (["EUR/kWh"], "is not a price"),
+        (["-1 EUR/kWh"], "is not a price"),
+        (["1 EUR/fortnight"], "is not a price"),
+        (["1 EUR/kWh", "2 EUR/kWh"], "two prices"),
+        (["1 EUR/kWh", "2 $/core-hour"], "in EUR and"),
+    ],
+)
+def test_a_price_needs_its_unit(texts: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Prices.read(texts)
+
+
+def test_the_command_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(folder / "m.json")
+    asked = ["--ranks", "64", "--metric", "energy,power", "--format", "json"]
+    assert main(["predict", model, *asked]) == 0
+    found = {each["metric"]: each for each in json.loads(capsys.readouterr().out)["predictions"]}
+    assert found["power"]["value"] == pytest.approx(watts(64), rel=0.03)
+    assert found["energy"]["interval"][0] < watts(64) * seconds(64) < found["energy"]["interval"][1]
+    assert found["energy"]["method"] == "power"
+    assert main(["predict", model, *asked, "--time", "100"]) == 0
+    found = {each["metric"]: each for each in json.loads(capsys.readouterr().out)["predictions"]}
+    assert found["energy"]["value"] == pytest.approx(watts(64) * 100, rel=0.05)
+    plan = ["plan", model, "--ranks", "128", "--max-ranks", "128", "--price", "0.02 EUR/core-hour"]
+    assert main([*plan, "--format", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)["spending"]
+    assert said["currency"] == "EUR"
+    assert said["best"]["time"]["ranks"] == 128
+    assert main(["report", model, "-q", "--price", "0.02 EUR/core-hour", "-o", str(folder / "r.html")]) == 0
+    assert "Energy and cost" in (folder / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (["plan", "m.json", "--ranks", "64", "--price", "0.02"], 1, "has no unit"),
+        (["plan", "m.json", "--ranks", "64", "--price", "1 EUR/node-hour"], 1, "nodes of a run"),
+        (["predict", "m.json", "--ranks", "64", "--time", "3", "--metric", "time"], 2, "not time"),
+        (["predict", "m.json", "--ranks", "64,128", "--time", "3"], 2, "1 values for 2"),
+        (["predict", "m.json", "--ranks", "64", "--time", "nan"], 2, "is no time"),
+    ],
+)
+def test_bad_questions_get_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], line: list[str], code: int, said: str
+) -> None:
+    verb, model, *rest = line
+    assert main([verb, str(folder / model), *rest]) == code
+    told = capsys.readouterr().err.strip()
+    assert said in told
+    assert "\n" not in told

@@ -1,0 +1,94 @@
+"""Weights of laws: the one that predicted what was held out leads, kernels share what they say."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from ranksight.core.errors import InputError
+from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LAWS, LawTimes
+from ranksight.model.laws.stacking import Weights, learn_weights, log_score, mix
+from ranksight.model.laws.together import Laws
+from ranksight.model.priors import FREEDOM, REPEATED
+from ranksight.model.resource.spread import Spread
+
+
+def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> LawTimes:
+    centre = np.log(np.array(values))
+    side = np.full(centre.shape, width)
+    return LawTimes(kernels, Spread(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
+
+
+def test_the_law_that_was_right_leads() -> None:
+    kernels = tuple(f"k{at}" for at in range(8))
+    truth = np.full((8, 2), 1.0)
+    scores = {
+        COUNTED: log_score(law(kernels, [[2.0, 2.0]] * 8), kernels, truth),
+        COST: log_score(law(kernels, [[1.01, 0.99]] * 8), kernels, truth),
+    }
+    found = learn_weights(kernels, scores)
+    assert (found.of(kernels, (COUNTED, COST))[:, 1] > 0.95).all()
+
+
+@pytest.mark.parametrize(("weight", "left"), [(0.02, False), (0.9, True)])
+def test_a_sure_law_replaces_a_vague_one_unless_that_predicted_better(weight: float, left: bool) -> None:
+    sure, vague = law(("k", "m"), [[1.0], [1.0]]), law(("k", "m"), [[1.5], [1.5]], 1.0)
+    laws = Laws(0.9, {FUNCTION: vague, CONSTANT_CPI: sure})
+    held = np.array([[1 - weight, weight]])
+    laws.leave_vague(Weights(("k",), (FUNCTION, CONSTANT_CPI), held, held[0]))
+    assert laws.laws[FUNCTION].answers.tolist() == [[not left]] * 2
+    assert laws.laws[CONSTANT_CPI].answers.all()
+
+
+def test_without_a_difference_the_prior_stays() -> None:
+    kernels = ("k",)
+    truth = np.ones((1, 1))
+    same = law(kernels, [[1.0]])
+    found = learn_weights(kernels, {name: log_score(same, kernels, truth) for name in (COUNTED, COST)})
+    assert found.weight[0, 0] / found.weight[0, 1] == pytest.approx(LAWS[COUNTED].prior / LAWS[COST].prior, rel=0.5)
+    assert found.weight.sum() == pytest.approx(1.0)
+
+
+def test_a_sharp_law_scores_above_a_vague_one_and_a_wrong_one_below() -> None:
+    kernels, truth = ("k",), np.ones((1, 1))
+    sharp, vague, wrong = (
+        log_score(law(kernels, [[value]], width), kernels, truth)[0]
+        for value, width in ((1.0, 0.02), (1.0, 0.5), (1.5, 0.02))
+    )
+    assert sharp > vague > wrong
+
+
+def test_the_score_is_the_logarithm_of_students_density() -> None:
+    width = np.hypot(0.05, REPEATED)
+    found = log_score(law(("k",), [[1.0, 1.0]]), ("k",), np.array([[1.1, 0.8]]))
+    assert found[0] == pytest.approx(student.logpdf(np.log([1.1, 0.8]), FREEDOM, scale=width).mean())
+
+
+def test_the_mixture_spans_laws_that_disagree() -> None:
+    kernels = ("k",)
+    laws = {COUNTED: law(kernels, [[1.0]]), FUNCTION: law(kernels, [[2.0]])}
+    said, share = mix(kernels, laws, np.full((1, 2, 1), 0.5), 0.9)
+    assert said.lower[0, 0] < 1.0 < 2.0 < said.upper[0, 0]
+    assert share.sum(axis=0) == pytest.approx(np.ones((1, 1)))
+    between, within = (np.log(2) / 2) ** 2, 0.05**2
+    assert said.form[0, 0] == pytest.approx(between / (between + within))
+    alone, _ = mix(kernels, laws, np.array([[[1.0], [0.0]]]), 0.9)
+    assert alone.value[0, 0] == pytest.approx(1.0, rel=1e-3)
+    assert np.log(alone.upper / alone.value)[0, 0] == pytest.approx(1.645 * 0.05, rel=0.1)
+
+
+def test_a_law_can_be_left_out() -> None:
+    found = learn_weights(("k",), {COST: np.zeros(1), FUNCTION: np.zeros(1)}).without(COST)
+    assert found.of(("k", "other"), (COST, FUNCTION))[:, 0] == pytest.approx([0.0, 0.0])
+    assert found.weight[0, 1] == pytest.approx(1.0)
+
+
+def test_plain_data_and_back() -> None:
+    found = learn_weights(("k",), {COST: np.zeros(1), FUNCTION: np.ones(1)})
+    again = Weights.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again.weight == pytest.approx(found.weight)
+    with pytest.raises(InputError, match="weights"):
+        Weights.from_dict({**found.to_dict(), "laws": [COST, COST]})
