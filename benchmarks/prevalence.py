@@ -32,8 +32,8 @@ from ranksight.model.process.posterior import coordinates
 from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
 from ranksight.model.process.solve import KINDS, evidence, smoothed
 from ranksight.model.search.terms import values
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import locate
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.mixture import quantiles
 
 TITLE = "Prevalence of means and covariances"

@@ -46,12 +46,12 @@ from ranksight.model.resource.sampled_times import Sampled, settle
 from ranksight.model.resource.unsampled import with_unsampled
 from ranksight.model.search.offer import Offer
 from ranksight.model.series.computation import cores
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.folding import Selection, select
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.series.sampling import means_of_samples
 from ranksight.model.series.turnover import turnover
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.structure.coordinates import Coordinates
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.indivisible import indivisible
@@ -192,7 +192,7 @@ def domains_of(
     platform : Platform or None
         Only one that was named: an assumed one does not say how many cores share a domain.
     placement : str
-        How ranks were placed, one of :data:`ranksight.model.sharing.domains.PLACEMENTS`.
+        How ranks were placed, one of :data:`ranksight.model.series.domains.PLACEMENTS`.
     ranks_per_node : int or None
         A rank on every core when not given.
     cores_per_domain : int or None

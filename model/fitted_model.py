@@ -428,7 +428,7 @@ class Model:
         Parameters
         ----------
         placement : str, optional
-            ``compact`` or ``scattered`` (:class:`ranksight.model.sharing.domains.Domains`).
+            ``compact`` or ``scattered`` (:class:`ranksight.model.series.domains.Domains`).
         distribution : str, optional
             ``block`` or ``cyclic``: how ranks are dealt out to nodes (:class:`ranksight.comm.costs.fabric.Fabric`).
         topology : Topology, optional

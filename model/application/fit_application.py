@@ -20,8 +20,8 @@ from ranksight.model.laws.weighing import weights_of
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.resource.equation import Machine
 from ranksight.model.resource.sampled_times import Sampled
+from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.caches import find_shared_cache
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.readings import Readings
 from ranksight.model.structure.stated import Stated
 from ranksight.model.structure.structured import structured

@@ -32,7 +32,7 @@ from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
 from ranksight.model.plaindata import Stored
 from ranksight.model.series.computation import cores
-from ranksight.model.sharing.domains import Domains
+from ranksight.model.series.domains import Domains
 from ranksight.model.structure.functions import choose, rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast

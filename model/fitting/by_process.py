@@ -15,13 +15,12 @@ from ranksight.model.fitting.outcome import seen_range, trained_range
 from ranksight.model.process.changepoint import FEWEST as CHANGEPOINTS_FROM
 from ranksight.model.process.changepoint import changepoints
 from ranksight.model.process.fit import data_of, fit_process
-from ranksight.model.process.means import along_one
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
 from ranksight.model.process.shown import BEYOND, shown
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location, behaviours, judge
 from ranksight.model.series.reducing import Series
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.slope import primes_of
 
@@ -85,7 +84,7 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains | N
         kernels=series.kernels,
         metrics=series.metrics,
         space=label,
-        terms=along_one()[0],
+        terms=printed.terms,
         members=printed.members[:, None],
         weight=np.ones((count, 1)),
         coefficient=printed.coefficients[:, None],

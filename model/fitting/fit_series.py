@@ -28,9 +28,9 @@ from ranksight.model.search.screening import Screened, evidence, keep
 from ranksight.model.search.segments import find as find_breaks
 from ranksight.model.series import noise
 from ranksight.model.series.computation import exchanging
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location
 from ranksight.model.series.reducing import Series
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.spaces import SPACES
 from ranksight.model.spaces.default import Single
 from ranksight.model.uncertainty import blocks, discrepancy, drift, slope

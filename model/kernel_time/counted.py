@@ -33,8 +33,8 @@ from ranksight.model.priors import FULL_NODE
 from ranksight.model.process.covariance import unseen
 from ranksight.model.resource.spread import Spread, added, average, longer
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
+from ranksight.model.series.domains import Domains, needs
 from ranksight.model.series.reducing import Series
-from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.slope import filled, shows
 

@@ -29,9 +29,9 @@ from ranksight.model.kernel_time.counted import (
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.resource.spread import Spread
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import median
-from ranksight.model.sharing.domains import Domains
 
 SPLIT = ("time", "cycles", "stall_cycles")
 """Metrics that divide a time."""

@@ -14,9 +14,9 @@ from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import answerable, claims, part_of, refused, registered
 from ranksight.model.resource.equation import Machine
 from ranksight.model.resource.sampled_times import Sampled, settle
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.readings import Readings
 from ranksight.model.structure.wholeunits import WholeUnits
 

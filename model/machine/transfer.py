@@ -36,7 +36,7 @@ from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.fits import Fits
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.resource.equation import Machine
-from ranksight.model.sharing.domains import Domains
+from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing
 from ranksight.platforms import Platform
 from ranksight.platforms.files import parse

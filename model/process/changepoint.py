@@ -20,7 +20,7 @@ from ranksight.model.process.posterior import coordinates
 from ranksight.model.process.prevalence import Prevalence
 from ranksight.model.process.solve import Data, evidence
 from ranksight.model.search.terms import values
-from ranksight.model.sharing.domains import Domains
+from ranksight.model.series.domains import Domains
 
 EACH_SIDE = 3
 """Values on each side of a change at least."""

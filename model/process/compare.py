@@ -31,15 +31,18 @@ class Hypotheses:
     def take(self, chosen: Index) -> Hypotheses:
         """Those at places `chosen` (s, k') of each series."""
         scales = np.take_along_axis(self.scales, chosen[..., None], axis=1)
-        parts = (self.score, self.prior, self.mean, self.kind, self.place)
-        return Hypotheses(*(np.take_along_axis(part, chosen, axis=1) for part in parts), scales)
+        score, prior = (np.take_along_axis(part, chosen, axis=1) for part in (self.score, self.prior))
+        mean, kind, place = (np.take_along_axis(part, chosen, axis=1) for part in (self.mean, self.kind, self.place))
+        return Hypotheses(score, prior, mean, kind, place, scales)
 
     @classmethod
     def over(cls, score: Array, prior: Array, mean: Index, kind: Index, place: Index, scales: Array) -> Hypotheses:
         """The hypotheses of a grid: `score` (s, ...), the others broadcast to it; `scales` (..., 4) without series."""
-        flat = [np.broadcast_to(part, score.shape).reshape(len(score), -1) for part in (prior, mean, kind, place)]
-        of_form = np.broadcast_to(scales, (*score.shape, scales.shape[-1])).reshape(*flat[0].shape, -1)
-        return cls(score.reshape(flat[0].shape), flat[0], flat[1], flat[2], flat[3], of_form)
+        shape = (len(score), -1)
+        prior = np.broadcast_to(prior, score.shape).reshape(shape)
+        mean, kind, place = (np.broadcast_to(part, score.shape).reshape(shape) for part in (mean, kind, place))
+        of_form = np.broadcast_to(scales, (*score.shape, scales.shape[-1])).reshape(*prior.shape, -1)
+        return cls(score.reshape(shape), prior, mean, kind, place, of_form)
 
 
 def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> Hypotheses:

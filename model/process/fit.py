@@ -14,8 +14,8 @@ from ranksight.model.process.posterior import Process, coordinates
 from ranksight.model.process.prevalence import Prevalence, learned
 from ranksight.model.process.solve import Data, columns, refined, smoothed
 from ranksight.model.search.terms import values
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.location import Location
-from ranksight.model.sharing.domains import Domains
 
 REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 """Hypotheses solved about their own function, those kept at most, and the smallest weight kept."""

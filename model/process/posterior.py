@@ -11,7 +11,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import PARTS, smooth, unseen, variance
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, inverse, refined
 from ranksight.model.search.terms import values
-from ranksight.model.sharing.domains import Domains
+from ranksight.model.series.domains import Domains
 from ranksight.model.uncertainty.mixture import Components, quantile
 
 NORMAL = 30.0

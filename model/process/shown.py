@@ -32,7 +32,8 @@ BATCH = 200
 class Shown:
     """Closed forms of p series."""
 
-    members: Index  # (p, q): terms of :func:`ranksight.model.process.means.along_one`; -1 pads
+    terms: Array  # (t, 1, 3): those of :func:`ranksight.model.process.means.along_one`, and other powers
+    members: Index  # (p, q): terms of each; -1 pads
     coefficients: Array  # (p, q)
     difference: Array  # (p,): largest relative difference from the medians
 
@@ -47,7 +48,27 @@ def shown(process: Process) -> Shown:
     place = np.empty(len(terms), dtype=np.intp)
     place[order] = np.arange(len(terms))
     found = [_nearest(medians[batch], values(terms, x[:, None]), members, place) for batch in batches]
-    return Shown(*(np.concatenate(each) for each in zip(*found, strict=True)))
+    return _with_powers(np.log(x), medians, Shown(terms, *(np.concatenate(each) for each in zip(*found, strict=True))))
+
+
+def _with_powers(logs: Array, medians: Array, found: Shown) -> Shown:
+    """The same with powers of three digits where no listed sum is close and one power is nearer."""
+    apart = logs - logs.mean()
+    exponent = np.round(medians @ apart / (apart @ apart), 3)
+    rest = medians - exponent[:, None] * logs
+    level = (rest.max(axis=1) + rest.min(axis=1)) / 2
+    difference = np.expm1(rest.max(axis=1) - level)
+    rows = np.flatnonzero((found.difference > CLOSE) & (difference < found.difference))
+    if not len(rows):
+        return found
+    own, which = np.unique(exponent[rows], return_inverse=True)
+    added = np.zeros((len(own), 1, 3))
+    added[:, 0, 0] = own
+    members, coefficients = found.members.copy(), found.coefficients.copy()
+    members[rows], coefficients[rows] = -1, 0.0
+    members[rows, 0], coefficients[rows, 0] = len(found.terms) + which, np.exp(level[rows])
+    nearer = np.where(np.isin(np.arange(len(medians)), rows), difference, found.difference)
+    return Shown(np.concatenate([found.terms, added]), members, coefficients, nearer)
 
 
 def _nearest(medians: Array, at: Array, members: Index, place: Index) -> tuple[Index, Array, Array]:

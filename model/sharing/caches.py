@@ -28,10 +28,10 @@ from ranksight.core.units import format_si, some_of
 from ranksight.model.plaindata import Stored
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import cores
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.demand import loads_of, shared_cache
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import Platform
 

@@ -16,10 +16,10 @@ from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.series.computation import PROGRAM
+from ranksight.model.series.domains import Domains, needs
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import MEMORY, Demand
-from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.needs import Known, Learned, learn, times
 from ranksight.model.sharing.readings import FEWEST, Counted, Readings, read_counts
 from ranksight.model.sharing.seen import Seen, by_share

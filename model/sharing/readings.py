@@ -13,10 +13,10 @@ from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import Reduction
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import PROGRAM, in_cores
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.demand import BYTES, MEMORY, Demand
-from ranksight.model.sharing.domains import Domains
 
 FEWEST = 3
 """Configurations that a kernel must have."""

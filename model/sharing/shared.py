@@ -26,9 +26,9 @@ from ranksight.model.priors import GROWTH_KEPT
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.resource.spread import WIDEST, Spread, average
 from ranksight.model.series.computation import in_cores
+from ranksight.model.series.domains import Domains, needs
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import MEMORY, loads_of
-from ranksight.model.sharing.domains import Domains, needs
 from ranksight.model.sharing.needs import times
 from ranksight.model.sharing.seen import Seen
 from ranksight.model.sharing.traffic import factor

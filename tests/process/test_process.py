@@ -15,11 +15,13 @@ from ranksight.model.process.fit import data_of, fit_process
 from ranksight.model.process.means import along_one, text_of
 from ranksight.model.process.prevalence import Prevalence, learned, unlearned
 from ranksight.model.search.terms import values
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import locate
 from ranksight.model.series.reducing import Series
+from ranksight.model.uncertainty.mixture import quantiles
 
 X = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
-SCALES = np.array([(0.05, 0.1, 0.02), (0.0, 0.3, 0.1)])
+SCALES = np.array([(0.05, 0.1, 0.05, 0.02), (0.0, 0.3, 0.0, 0.1)])
 
 
 def _data(times: np.ndarray, x: np.ndarray = X) -> solve.Data:
@@ -156,7 +158,7 @@ def test_prevalence_learns_what_curves_show() -> None:
     terms, members = along_one()
     data = _data(np.stack([a / X + b for a, b in zip(np.linspace(2, 20, 30), np.linspace(1, 2, 30), strict=True)]))
     scores = solve.evidence(data, values(terms, X[:, None]), members, SCALES)
-    first = unlearned(members, SCALES)
+    first = unlearned(SCALES)
     found = first.updated(scores, 1.0, 20)
     assert text_of(terms, members[found.means.argmax()]) == "1 + x^(-1)"
     assert np.abs(np.exp(first.updated(scores, 1e6, 20).means) - np.exp(first.means)).max() < 1e-4
@@ -167,4 +169,39 @@ def test_the_table_is_a_distribution() -> None:
     table = learned()
     np.testing.assert_allclose([np.exp(table.means).sum(), np.exp(table.covariances).sum()], 1)
     assert isinstance(table, Prevalence)
-    assert table.scales.shape == (len(table.covariances), 3)
+    np.testing.assert_allclose([np.exp(table.kinds).sum(), np.exp(table.in_domains.means).sum()], 1)
+    assert (np.exp(table.filling) > 0).all()
+    assert (np.exp(table.filling) < 1).all()
+    assert table.scales.shape == (len(table.covariances), 4)
+
+
+def test_one_slow_run_is_not_growth() -> None:
+    """The last of six runs took 40 % longer than the curve of the others, which scatter by 5 %."""
+    x = 2.0 ** np.arange(2, 8)
+    times = 100 / x * np.exp(0.05 * np.random.default_rng(8).normal(size=6))
+    slow = times * np.where(np.arange(6) == 5, 1.4, 1.0)
+    asked = np.array([[512.0]])
+    said, usual = (_fit(each[None, :, None], x).predict(asked) for each in (slow, times))
+    assert usual.value[0, 0] == pytest.approx(100 / 512, rel=0.3)
+    assert said.lower[0, 0] < 100 / 512 < said.upper[0, 0]
+    assert said.value[0, 0] < 3 * 100 / 512
+
+
+def test_powers_between_those_listed_are_met() -> None:
+    for power in (-0.79, -0.62, 0.29):
+        answer = _fit((3 * X**power)[None, :, None]).predict(np.array([[64.0]]))
+        assert answer.value[0, 0] == pytest.approx(3 * 64**power, rel=0.02)
+
+
+def test_a_known_domain_keeps_its_cost_per_work_when_it_is_full() -> None:
+    """A time that saturates within a domain of 8 ranks is halved by a second one; without domains it may stay."""
+    x = np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0])
+    times = (10 / x + 5) * np.exp(0.003 * np.random.default_rng(9).normal(size=6))
+    location = locate(times[None, :, None], points=x[:, None])
+    domains = Domains(8, 4, 32)
+    known, unknown = (fit_process(x, location, np.arange(1), domains=each) for each in (domains, None))
+    asked = np.array([16.0, 32.0])
+    full = (10 / 8 + 5) * 8 / asked
+    low, middle, high = np.exp(quantiles((0.05, 0.5, 0.95), *known.components(asked)))
+    assert ((low < full) & (full < high)).all()
+    assert (np.abs(middle / full - 1) < np.abs(np.exp(unknown.medians(asked)) / full - 1)).all()

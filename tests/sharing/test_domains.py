@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranksight.core.errors import InputError
-from ranksight.model.sharing.domains import Domains
+from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.needs import contended
 from ranksight.platforms import load
 

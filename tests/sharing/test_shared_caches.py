@@ -23,9 +23,9 @@ from ranksight.model.answers import Answer
 from ranksight.model.assembly import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.resource.equation import LEVELS
+from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import Demand
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.platforms import Platform, load
 

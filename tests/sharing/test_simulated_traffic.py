@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.demand import Demand
-from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.fit_sharing import fit_sharing
 from ranksight.platforms import load
 
