@@ -9,7 +9,7 @@ from ranksight.core.errors import ToolError
 
 _PROTOTYPE = re.compile(r"(?<=[\s*])(?P<name>P?MPI_[A-Z]\w*)\s*\((?P<params>[^(){};]*)\)\s*;")
 _NO_TYPE = re.compile(r"[^\w\s*]")
-"""What separates a function's type from what stands before it."""
+"""What separates a function's type from the text before it."""
 _NAME = re.compile(r"^(?P<type>.*?[\s*])(?P<name>[A-Za-z_]\w*)\s*(?P<array>(?:\[[^\]]*\]\s*)*)$", re.DOTALL)
 
 
