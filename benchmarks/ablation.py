@@ -1,4 +1,4 @@
-"""What every stage of the extrapolation is worth: each switched off in turn, on all benchmarks of series.
+"""What every stage of the extrapolation is worth, and every law of kernels' times: each switched off in turn.
 
 A stage whose absence shows on none of them has no place in the engine.
 """
@@ -249,4 +249,12 @@ def run(settings: Settings) -> str:
         + "\n\nWithout one stage: change of the mean interval score over all groups and of gross errors, and the "
         f"groups whose score changes most (by {SHOWN:g} or more). A stage without effect has no place.\n\n"
         + markdown(["without", "score", "gross", "most"], without)
-    )
+        + f"\n\n{_of_laws(settings)}"
+    ).rstrip()
+
+
+def _of_laws(settings: Settings) -> str:
+    """The table of laws; it uses this module."""
+    from benchmarks.law_ablation import section
+
+    return section(settings)

@@ -7,7 +7,7 @@ are in ``ranksight.counters.collectors``, those of messages in ``ranksight.comm.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -29,11 +29,15 @@ class Availability:
 @dataclass(frozen=True, slots=True)
 class Step:
     """One execution of the application: the command, the variables added to its environment, and the folder it runs in,
-    None for the current one."""
+    None for the current one.
+
+    `enough`: files that end the execution, as well done, once all of them exist; none: it ends by itself.
+    """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
+    enough: tuple[Path, ...] = ()
 
 
 class Collector(Protocol):
@@ -52,8 +56,11 @@ class Collector(Protocol):
         """Whether the machine lets it work; cheap enough to be asked every time."""
         ...
 
-    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
-        """The executions it needs; files are left in `folder`, an empty directory on a file system all ranks see."""
+    def steps(self, launch: Launch, folder: Path) -> Iterable[Step]:
+        """The executions it needs; files are left in `folder`, an empty directory on a file system all ranks see.
+
+        Each is executed before the next is asked for, which may depend on what it left.
+        """
         ...
 
     def collect(self, launch: Launch, folder: Path) -> Reading:

@@ -202,11 +202,9 @@ def _measure_one(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with writable(experiment.path, "free space, or -o FOLDER"):
         folder = Path(tempfile.mkdtemp(prefix=".pass-", dir=experiment.path))
-    steps: Sequence[Step] = ()
     wall = None
     try:
-        steps = collector.steps(launch, folder)
-        for index, step in enumerate(steps):
+        for index, step in enumerate(collector.steps(launch, folder)):
             if work is not None:
                 step = replace(step, folder=work.place(launch, folder, f"work-{index}"))
             log("run %s: %s", run.id, " ".join(step.command))
@@ -255,7 +253,7 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     environment = {**os.environ, **step.environment}
     try:
         status, seconds = supervising.run(
-            step.command, output, environment, output.parent / RECORD, timeout, step.folder
+            step.command, output, environment, output.parent / RECORD, timeout, step.folder, step.enough
         )
     except TimeoutError:
         raise ToolError(f"ran longer than {timeout:g} s and was ended", "give --timeout more") from None

@@ -30,6 +30,7 @@ if __name__ != "__main__":  # the supervisor itself starts in 15 ms without thes
 PATIENCE = 5.0
 """Seconds that processes have to end after SIGTERM, and again after SIGKILL."""
 _PAUSE = 0.02
+_OFTEN = 0.1
 _SUBREAPER = 36
 """``PR_SET_CHILD_SUBREAPER`` (linux/prctl.h): processes whose parent ended become children of the supervisor."""
 _CLEAN = [signal.SIGPIPE, signal.SIGXFSZ]
@@ -46,6 +47,7 @@ def run(
     record: Path,
     timeout: float | None = None,
     folder: Path | None = None,
+    enough: Sequence[Path] = (),
 ) -> tuple[int, float]:
     """Run a command to its end, standard output and error into a file.
 
@@ -64,6 +66,8 @@ def run(
         Seconds after which the command is ended.
     folder : Path, optional
         Where it runs; here by default.
+    enough : sequence of Path, optional
+        Files that end the command, with status 0, once all of them exist.
 
     Returns
     -------
@@ -74,9 +78,10 @@ def run(
     ours, theirs = socket.socketpair()
     with ours, output.open("wb") as sink:
         with theirs:
-            words = (sys.executable, "-I", "-S", __file__, os.path.abspath(record), job, *command)
+            words = (sys.executable, "-I", "-S", __file__, os.path.abspath(record), job, str(len(enough)))
+            line = (*words, *map(os.path.abspath, enough), *command)
             process = subprocess.Popen(
-                words,
+                line,
                 stdin=theirs.fileno(),
                 stdout=sink,
                 stderr=subprocess.STDOUT,
@@ -233,8 +238,8 @@ def _end(child: int) -> None:
             time.sleep(_PAUSE)
 
 
-def _supervise(record: str, job: str, command: list[str]) -> str:
-    """Run the command until it ends or the caller is gone; what the caller is answered."""
+def _supervise(record: str, job: str, enough: list[str], command: list[str]) -> str:
+    """Run the command until it ends, files of `enough` exist, or the caller is gone; what the caller is answered."""
     awake, wake = os.pipe()
     for end in (awake, wake):
         os.set_blocking(end, False)
@@ -251,7 +256,11 @@ def _supervise(record: str, job: str, command: list[str]) -> str:
     except OSError as error:
         return f"error {error.errno} {error.strerror}"
     while (status := _reap(child)) is None:
-        ready, _, _ = select.select([0, awake], [], [])
+        ready, _, _ = select.select([0, awake], [], [], _OFTEN if enough else None)
+        if enough and all(map(os.path.exists, enough)):
+            seconds = time.monotonic() - begin
+            _end(child)
+            return f"ended 0 {seconds!r}"
         signals = os.read(awake, 512) if awake in ready else b""
         if 0 in ready or signals.strip(bytes([signal.SIGCHLD])):
             break
@@ -262,6 +271,7 @@ def _supervise(record: str, job: str, command: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    answer = _supervise(sys.argv[1], sys.argv[2], sys.argv[3:])
+    first = 4 + int(sys.argv[3])
+    answer = _supervise(sys.argv[1], sys.argv[2], sys.argv[4:first], sys.argv[first:])
     with contextlib.suppress(OSError):  # the caller may be gone
         os.write(0, answer.encode())

@@ -51,6 +51,16 @@ class Splitting(Protocol):
         """The same with `kernels` split."""
 
 
+@runtime_checkable
+class Sampling(Protocol):
+    """A collector that can simulate a part of a run that stands for the whole."""
+
+    sample: int | None
+
+    def sampled(self, counted: int | None) -> Collector:
+        """The same with `counted` occurrences of what repeats: 0 for as few as stand for all, None for all."""
+
+
 def adapt(
     collectors: Mapping[str, Collector], platform: Platform | None, kernels: Sequence[str], named: bool, say: Any = None
 ) -> dict[str, Collector]:
@@ -81,6 +91,22 @@ def adapt(
         if whole:
             report(f"{', '.join(whole)}: splits no kernels, {', '.join(kernels)} stay whole there")
     return found
+
+
+def sampled(collectors: Mapping[str, Collector], how: str | None, kernels: Sequence[str]) -> dict[str, Collector]:
+    """The collectors that can, simulating a part of each run.
+
+    `how`: ``auto``, ``off`` or occurrences to count; None where the user did not say. `kernels`: to be split, for which
+    all is simulated. Raises InputError when a part is asked for and no collector can.
+    """
+    able = {name: each for name, each in collectors.items() if isinstance(each, Sampling)}
+    if how not in (None, "off") and (kernels or not able):
+        what = f"--sample {how}: none of the collectors {', '.join(collectors)} simulates a part of a run"
+        if able:
+            raise InputError(f"--sample {how}: kernels are split in runs that are simulated in full", "leave one out")
+        raise InputError(what, "use --collector callgrind, or leave it out")
+    counted = None if how == "off" else 0 if how in (None, "auto") else int(how)
+    return {**collectors, **{name: each.sampled(counted) for name, each in able.items()}}
 
 
 def _on(name: str, collector: Collector, platform: Platform, named: bool, report: Any) -> Collector:

@@ -68,6 +68,8 @@ def _shared(chosen: argparse.Namespace) -> list[str]:
     words = ["--application", _application(chosen), "--quiet"]
     for collector in chosen.collector or ():
         words += ["--collector", collector]
+    if chosen.sample is not None:
+        words += ["--sample", chosen.sample]
     for kernel in chosen.refine:
         words += ["--refine", kernel]
     if chosen.platform is not None:

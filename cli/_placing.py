@@ -23,4 +23,10 @@ def placed(model: Model, args: argparse.Namespace) -> Model:
         if operation in algorithms:
             raise UsageError(f"--algorithm states {operation} twice", "state it once")
         algorithms[operation] = name
-    return model.with_algorithms(algorithms).placed(args.placement, args.ranks_per_node, args.distribution)
+    topology = None
+    if args.topology is not None:
+        from ranksight.comm.topology.described import load
+
+        topology = load(args.topology)
+    here = args.placement, args.ranks_per_node, args.distribution
+    return model.with_algorithms(algorithms).placed(*here, topology)

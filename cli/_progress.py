@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LABEL = 48  # columns of what is said before a bar
 WORTH = 2.0  # seconds from which on a fit shows a bar
+_SCATTER = 0.2  # of ln of the time of one run
 SELDOM = 10.0  # seconds between lines of a log about steps that are many
 
 
@@ -116,8 +116,8 @@ class Runs(Progress):
 
     def __init__(self, runs: Sequence[Run], quiet: bool) -> None:
         super().__init__(len(runs), quiet)
-        self.ahead = Counter(run.collector for run in runs)
-        self.took: dict[str, list[float]] = {}
+        self.ahead = list(runs)
+        self.took: list[tuple[Run, float]] = []
         self.done = 0
         self.started = self.begin
         self._within = ExitStack()
@@ -145,9 +145,9 @@ class Runs(Progress):
             self.started = time.monotonic()
         else:
             self.done += 1
-            self.ahead[run.collector] -= 1
+            self.ahead = _without(self.ahead, run)
         if what in ("done", "failed"):
-            self.took.setdefault(run.collector, []).append(time.monotonic() - self.started)
+            self.took.append((run, time.monotonic() - self.started))
         values = assigned(run.configuration)
         text = f"{values} {run.collector} repetition {run.repetition}"
         if self.quiet:
@@ -160,12 +160,46 @@ class Runs(Progress):
             self.at(self.done, text, line=f"{text}: {what}", left=self._ahead())
 
     def _ahead(self) -> float:
-        """Seconds that the runs ahead will take: as long as those of the same collector did, else as all did."""
-        if not self.took:
-            return 0.0
-        of_all = [seconds for took in self.took.values() for seconds in took]
-        usual = {name: sum(took) / len(took) for name, took in self.took.items()}
-        return sum(count * usual.get(name, sum(of_all) / len(of_all)) for name, count in self.ahead.items())
+        """Seconds that the runs ahead will take; see :func:`seconds_of`."""
+        return sum(seconds_of(self.took, self.ahead, cores())) if self.took and self.ahead else 0.0
+
+
+def seconds_of(took: Sequence[tuple[Run, float]], ahead: Sequence[Run], available: int) -> list[float]:
+    """Seconds that each of the runs `ahead` will take, from those that runs `took`.
+
+    A run takes as long as its ranks share `available` cores, times a factor of its collector and a power of each
+    parameter: ln t = ln max(1, ranks / cores) + a_collector + sum_k b_k ln x_k, by least squares with b of standard
+    deviation 1 and a collector that has not run yet about as long as the others.
+    """
+    import numpy as np
+
+    runs = [*(run for run, _ in took), *ahead]
+    collectors = sorted({run.collector for run in runs})
+    names = sorted({name for run in runs for name, value in run.configuration.items() if value > 0})
+    values = [[run.configuration.get(name, 1.0) for name in names] for run in runs]
+    powers = np.log(np.where(np.array(values) > 0, values, 1.0)).reshape(len(runs), len(names))
+    powers -= powers[0]
+    which = np.array([[run.collector == name for name in collectors] for run in runs], dtype=float)
+    design = np.hstack((np.ones((len(runs), 1)), which, powers))
+    share = np.log([max(1.0, run.configuration.get("ranks", 1.0) / max(available, 1)) for run in runs])
+    seconds = np.log([max(spent, 1e-3) for _, spent in took])
+    doubt = np.diag([1e-6, *np.full(len(collectors), 1e-3), *np.ones(len(names))]) * _SCATTER**2
+    known = design[: len(took)]
+    found = np.linalg.solve(known.T @ known + doubt, known.T @ (seconds - share[: len(took)]))
+    return list(map(float, np.exp(design[len(took) :] @ found + share[len(took) :])))
+
+
+def _without(runs: Sequence[Run], done: Run) -> list[Run]:
+    """The runs without the first that is `done`."""
+    at = next((at for at, run in enumerate(runs) if run.id == done.id), len(runs))
+    return [*runs[:at], *runs[at + 1 :]]
+
+
+def cores() -> int:
+    """Cores that processes started here may use."""
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Files(Progress):

@@ -20,6 +20,7 @@ from ranksight.core.names import cell
 if TYPE_CHECKING:
     import pandas as pd
 
+
 def write(columns: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a header and rows."""
     writer = csv.writer(sys.stdout, lineterminator="\n")

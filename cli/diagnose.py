@@ -3,6 +3,7 @@
   ranksight diagnose heat.model.json
   ranksight diagnose heat.model.json --ranks 64,1024 --size 24
   ranksight diagnose heat.model.json --ranks 1024 --size 24 --format csv --table crossovers
+  ranksight diagnose heat.model.json --ranks 1024 --network --topology archer2
 
 Every parameter of the model is an option by its name; several values ask for all combinations. Parameters that are not
 given take their largest measured value, and ranks also sixteen times that. A kernel is memory-, cache-, compute-,
@@ -25,6 +26,7 @@ from ranksight.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+    from ranksight.core.arrays import Array
     from ranksight.model.fitted_model import Model
 
 __all__ = ["parse", "run"]
@@ -43,6 +45,10 @@ def run(args: argparse.Namespace) -> int:
     points = model.combinations(_asked(model, args.asked))
     if not set(args.asked) - {"ranks"}:
         points = model.along_ties(points)
+    if args.network:
+        return _network(model, points, args)
+    if args.places is not None:
+        raise UsageError("--places needs --network", "add --network")
     found = diagnose(model, points, level=args.level, kernels=args.kernel or None)
     if args.format == "json":
         print_document(found.to_dict())
@@ -56,6 +62,24 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(found, args)
     return 0 if (found.verdicts()["verdict"] != "undecided").any() else 4
+
+
+def _network(model: Model, points: Array, args: argparse.Namespace) -> int:
+    """Replay the messages at every configuration with several ranks."""
+    from ranksight.analysis.diagnosis.network import diagnose_network
+    from ranksight.comm.topology.places import read_places
+    from ranksight.reports.terminal import show
+
+    if args.format not in ("table", "json"):
+        raise UsageError(f"--network is not printed as {args.format}", "use --format table or json")
+    places = None if args.places is None else read_places(args.places)
+    found = [diagnose_network(model, point, places) for point in points]
+    if args.format == "json":
+        print_document({"network": [one.to_dict() for one in found]})
+    else:
+        for one in found:
+            show(*one.sentences(), "")
+    return 0
 
 
 def _asked(model: Model, asked: dict[str, list[float]]) -> dict[str, list[float]]:

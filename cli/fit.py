@@ -94,7 +94,6 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
             metrics,
             platform=platform,
             domains=domains,
-            equation=args.equation,
             clock=None if args.clock is None else parse_frequency(args.clock),
             units=units,
             coordinates=coordinates,
@@ -208,7 +207,7 @@ def _print(
     said = f"{counted(len(model.fitted), 'function')} of {counted(len(series.points), 'configuration')} in {output}"
     outliers = left_out(series) if args.reduce == "auto" else ""
     folded = model.selection.remark()
-    said_of = (folded, outliers, partners(model, ahead), _clock(model), _unheard(model, args.equation), machine)
+    said_of = (folded, outliers, partners(model, ahead), _clock(model), machine)
     notes = [Text(note, hanging=0) for note in said_of if note]
     show("", Text(said, hanging=0), *notes, next_step(shell_line("ranksight", "predict", output, *asked)))
 
@@ -223,13 +222,3 @@ def _clock(model: Model) -> str:
     if "cycles" not in model.fitted.metrics or "time" in model.fitted.metrics:
         return ""
     return f"cycles were counted and no time was measured: {NO_CLOCK}"
-
-
-def _unheard(model: Model, equation: str) -> str:
-    """What to say of an equation asked for that no kernel has; empty where one has it."""
-    if equation == "closed" or model.equation.resources is not None:
-        return ""
-    return (
-        f"--equation {equation} changes nothing: no kernel's time comes from counters; measure instructions and loads "
-        "by cache level as well"
-    )

@@ -23,6 +23,10 @@ COMMAND gives the command for numbers of ranks at which it differs. All of them 
   ranksight measure --ranks 1,2,4 --workdir cavity --prepare './prepare {ranks}' --at 1 icoFoam -o cavity.exp \\
       -- mpirun -n {ranks} icoFoam -parallel
 
+callgrind runs the program once natively and simulates only as much as stands for the whole by what repeats between MPI
+calls, weighted by how often it does; the notes of a run say which share. --sample N counts N occurrences of each
+stretch between two calls, --sample off simulates everything. Programs that do not repeat are simulated in full.
+
 --distant adds a smaller workload to an experiment of 'ranksight phases': it is run at growing numbers of ranks until
 its cycles per instruction stop falling, and then represents the original workload on many ranks.
 
@@ -63,7 +67,13 @@ def _command(text: str) -> tuple[str, ...]:
     return words
 
 
-TYPES = {"command": _command}
+def _sample(text: str) -> str:
+    if text not in ("auto", "off") and not (text.isascii() and text.isdecimal() and 0 < int(text[:9]) == int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither auto, off nor a whole number from 1")
+    return text
+
+
+TYPES = {"command": _command, "sample": _sample}
 
 
 def _template(words: Sequence[str], chosen: argparse.Namespace) -> Template:
@@ -152,7 +162,7 @@ def _values(text: str) -> tuple[float, ...]:
 def run(chosen: argparse.Namespace) -> int:
     """Carry the verb out; 1 when a run failed."""
     from ranksight.campaign.measuring import Plan, measure
-    from ranksight.cli._adapting import adapt, check_alike, measure_parts
+    from ranksight.cli._adapting import adapt, check_alike, measure_parts, sampled
     from ranksight.cli._outcome import report
     from ranksight.cli._progress import Runs
     from ranksight.platforms import load
@@ -177,6 +187,7 @@ def run(chosen: argparse.Namespace) -> int:
         chosen.collector = ["pmpi-events", "callgrind-intervals"]
     collectors = choose_collectors(chosen.collector, aside)
     collectors = adapt(collectors, platform, kernels, named=bool(chosen.collector), say=aside)
+    collectors = sampled(collectors, chosen.sample, kernels)
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir, chosen.repetition)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template, chosen.workdir)
     check_alike(experiment, collectors, kernels)

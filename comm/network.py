@@ -102,6 +102,7 @@ class NetworkParameters:
     node_bandwidth: float | None = None
     """``B``: bytes a second that all messages of one node have together, each way, over all its adapters. The part that
     one stream takes is then ``1 / (B G)``, `G` that of large messages in a train."""
+    message_rate: float | None = None  # messages a second of all ranks of a node together, each way
     eager_limit: int | None = None  # first size that waits for its receiver (rendezvous), where it was detected
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Confidence interval of each parameter by name: ``latency``, ``gap``, ``alpha[0]``, ``G[0]``, ..."""
@@ -118,6 +119,8 @@ class NetworkParameters:
             raise InputError(f"contention is {self.contention!r}", "it is a number from 0 to 1")
         if self.node_bandwidth is not None and not 0 < self.node_bandwidth < math.inf:
             raise InputError(f"node_bandwidth is {self.node_bandwidth!r}", "it is in B/s; leave it out where unknown")
+        if self.message_rate is not None and not 0 < self.message_rate < math.inf:
+            raise InputError(f"message_rate is {self.message_rate!r}", "it is in messages a second, above 0")
 
     @classmethod
     def linear(cls, alpha: float, beta: float, **others: Any) -> NetworkParameters:
@@ -127,7 +130,7 @@ class NetworkParameters:
     def transfer_time(self, size: ArrayLike, pairs: ArrayLike = 1) -> Array:
         """One-way time of a message of `size` bytes while `pairs` pairs share the link; broadcast shape, seconds."""
         size = np.asarray(size, dtype=float)
-        occupied = self._occupied(size)
+        occupied = self.occupied(size)
         alone = np.maximum(occupied, self.transfer.slope(size) * size)
         return np.asarray(self.transfer(size) + np.maximum(self._slower(pairs) * occupied - alone, 0.0))
 
@@ -135,29 +138,34 @@ class NetworkParameters:
         """Time from one send to the next of one sender, in seconds, broadcast shape.
 
         ``max(o_s(s), g(s) + w)`` after LogGP, ``w`` what sharing the link adds; where no train was measured, ``s G``
-        stands for ``g(s)``. Without a measured gap and overhead the messages are taken one after the other, ``T(s)``:
-        an upper bound.
+        stands for ``g(s)``. A node sends no more messages than its adapters can: ``pairs / message_rate``. Without a
+        measured gap and overhead the messages are taken one after the other, ``T(s)``: an upper bound.
         """
         size = np.asarray(size, dtype=float)
         whole = self.transfer_time(size, pairs)
+        rate = 0.0 if self.message_rate is None else np.asarray(pairs, dtype=float) / self.message_rate
         if self.gap is None and self.send_overhead is None:
-            return whole
+            return np.asarray(np.maximum(whole, rate))
         wire = self.gap(size) if self.gap is not None else self.transfer.slope(size) * size
-        wire = wire + (self._slower(pairs) - 1.0) * self._occupied(size)
+        wire = wire + (self._slower(pairs) - 1.0) * self.occupied(size)
         busy = self.send_overhead(size) if self.send_overhead is not None else np.zeros(())
-        return np.asarray(np.minimum(np.maximum(busy, wire), whole))
+        return np.asarray(np.maximum(np.minimum(np.maximum(busy, wire), whole), rate))
 
-    def _occupied(self, size: Array) -> Array:
+    def occupied(self, size: Array) -> Array:
         """Seconds that a message keeps the link from others: of its gap what its bytes make, or ``s G``."""
         return self.transfer.slope(size) * size if self.gap is None else np.maximum(self.gap(size) - self.gap(0.0), 0.0)
 
     def _slower(self, pairs: ArrayLike) -> Array:
         """How many times as long a message keeps a link that `pairs` pairs share."""
-        part = self.contention
-        if self.node_bandwidth is not None:
-            stream = self.transfer if self.gap is None else self.gap
-            part = min(1.0, 1.0 / max(self.node_bandwidth * stream.beta[-1], 1e-300))
-        return np.asarray(np.maximum(np.asarray(pairs, dtype=float) * part, 1.0))
+        return np.asarray(np.maximum(np.asarray(pairs, dtype=float) * self.part, 1.0))
+
+    @property
+    def part(self) -> float:
+        """Part of the link that one pair's stream of large messages takes, 0 to 1."""
+        if self.node_bandwidth is None:
+            return self.contention
+        stream = self.transfer if self.gap is None else self.gap
+        return min(1.0, 1.0 / max(self.node_bandwidth * stream.beta[-1], 1e-300))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data for a TOML table; what is unknown is left out."""
@@ -166,7 +174,7 @@ class NetworkParameters:
             function = getattr(self, name)
             if function is not None:
                 content[name] = function.to_dict()
-        for name in ("latency", "node_bandwidth", "eager_limit"):
+        for name in ("latency", "node_bandwidth", "message_rate", "eager_limit"):
             if getattr(self, name) is not None:
                 content[name] = getattr(self, name)
         content |= {"reduction": self.reduction, "contention": self.contention}

@@ -11,11 +11,19 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
+
+
+def _module(item: object) -> str:
+    """Where a thing is defined."""
+    return str(getattr(item, "__module__", None) or type(item).__module__)
 
 
 class Registry(Generic[T]):
@@ -39,11 +47,14 @@ class Registry(Generic[T]):
         self._filled = False
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that registers its argument under `name`; a name taken is refused."""
+        """Return a decorator that registers its argument under `name`; InputError refuses a name that is taken."""
 
         def decorate(item: T) -> T:
             if self._items.get(name, item) is not item:
-                raise ValueError(f"{self.kind} {name!r} is registered twice")
+                raise InputError(
+                    f"{self.kind} {name!r} is registered twice, by {_module(self._items[name])} and {_module(item)}",
+                    "rename the second, or uninstall its package",
+                )
             self._items[name] = item
             return item
 
@@ -58,9 +69,20 @@ class Registry(Generic[T]):
             from importlib.metadata import entry_points  # takes longer to import than a registry to fill
 
             for entry in entry_points(group=self._group):
-                entry.load()
+                self._load_entry(entry)
         # Only now: a module that cannot be imported raises each time, and is not an unknown name the second time.
         self._filled = True
+
+    def _load_entry(self, entry: EntryPoint) -> None:
+        """Load what another distribution registers; what goes wrong in it is said with its name."""
+        owner = "an unknown package" if entry.dist is None else f"the package {entry.dist.name}"
+        try:
+            entry.load()
+        except InputError as error:
+            raise ContractError(f"{owner}: {error.what}", error.remedy) from error
+        except Exception as error:
+            what = f"{self.kind} {entry.name!r} of {owner} cannot be loaded: {type(error).__name__}: {error}"
+            raise ContractError(what, "update the package, or uninstall it") from error
 
     def _modules(self) -> list[str]:
         """Full names of the modules that register things."""

@@ -16,6 +16,8 @@ SHORTEST = 1e-15
 """Seconds below which a time is none."""
 CYCLE = 1e-12
 """Seconds that no program takes less than: a cycle of a processor is longer."""
+LEAST = 1e-300
+"""Seconds below which nothing is predicted: digits of such numbers are lost, and functions of them fall to zero."""
 
 
 def format_si(value: float, unit: str = "", digits: int = 3) -> str:
@@ -41,6 +43,11 @@ def format_si(value: float, unit: str = "", digits: int = 3) -> str:
         if size >= scale * 0.9995 or (scale, prefix) == table[-1]:
             return f"{value / scale:.{digits}g} {prefix}{unit}".strip()
     raise AssertionError("unreachable: the last prefix always matches")
+
+
+def format_program(seconds: float) -> str:
+    """Write the time of a whole program: as :func:`format_si` does, but never 0 where it is not."""
+    return f"{seconds:.3g} s" if 0 < seconds < SHORTEST else format_si(seconds, "s")
 
 
 def format_factor(value: float, digits: int = 3) -> str:

@@ -96,7 +96,8 @@ def build() -> int:
         else:
             shutil.copyfile(path, SOURCE / place)
     (SOURCE / "api.md").write_text(api(), encoding="utf-8")
-    return subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=ROOT).returncode
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", "docs/mkdocs.yml"]
+    return subprocess.run(command, cwd=ROOT).returncode
 
 
 if __name__ == "__main__":

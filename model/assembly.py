@@ -15,22 +15,26 @@ from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.core.leftout import warning
 from ranksight.core.log import log
 from ranksight.core.metrics import Reduction, metric
+from ranksight.core.mpi import communicates
 from ranksight.core.registry import Registry
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.comm_blocking import STATED, fit_blocking
+from ranksight.model.application.comm_blocking import STATED, Taken, fit_blocking
 from ranksight.model.application.communication import Communication, message_series
 from ranksight.model.application.fit_application import fit_application, in_words
 from ranksight.model.application.forms import fit_forms
-from ranksight.model.application.held_out import inside_weights
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
+from ranksight.model.application.replayed import weigh_replay
 from ranksight.model.application.runs import Runs
+from ranksight.model.application.waiting import parted
 from ranksight.model.application.whole import without_sums
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.iterations import check
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.laws.stacking import Weights
+from ranksight.model.laws.weighing import MOST_INSIDE, inside_weights
 from ranksight.model.questions import whole_ranks
 from ranksight.model.resource.clock import clocked
 from ranksight.model.resource.contradiction import contradictions
@@ -92,7 +96,6 @@ def fit(
     derive: Mapping[str, str] | None = None,
     work: str | None = None,
     volumes: Mapping[str, str] | None = None,
-    equation: str = "closed",
     clock: float | None = None,
     all_kernels: bool = False,
     **settings: Unpack[Settings],
@@ -120,8 +123,6 @@ def fit(
         (:mod:`ranksight.model.series.computation`).
     volumes : mapping of str to str, optional
         How what a kernel sends grows, such as ``{"halo": "size^2"}`` (:mod:`ranksight.model.structure.stated`).
-    equation : str
-        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     clock : float, optional
         Cycles a second of runs that counted cycles and measured no time, in Hz
         (:mod:`ranksight.model.resource.cycle_times`); the platform's when not given.
@@ -159,7 +160,6 @@ def fit(
         units=whole,
         coordinates=coordinates,
         volumes=[f"{kernel}={text}" for kernel, text in (volumes or {}).items()],
-        equation=equation,
         clock=clock,
         all_kernels=all_kernels,
         **settings,
@@ -216,7 +216,6 @@ def assemble(
     units: WholeUnits | None = None,
     coordinates: Coordinates | None = None,
     volumes: Sequence[str] = (),
-    equation: str = "closed",
     clock: float | None = None,
     over_ranks: Reduction | Mapping[str, Reduction] | None = None,
     all_kernels: bool = False,
@@ -235,7 +234,7 @@ def assemble(
     experiment = experiment if coordinates is None else coordinates.view(experiment)
     counting = Clock.of(clock, platform, experiment)
     settings.setdefault("grid", dimensions_of(experiment))
-    experiment = experiment if counting is None else Timed(experiment, counting)
+    experiment = parted(experiment) if counting is None else Timed(experiment, counting)
     kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
     changing = turnover(experiment)
     holding = any(run.inclusive("time") for run in experiment.runs)  # sums of timers that hold each other mean nothing
@@ -255,7 +254,7 @@ def assemble(
     machine, remark = (None, "") if platform is None else clocked(Machine.of(platform), experiment)
     reductions = [_reductions(series, how).get(name, "") for name in ("time", "cycles")]
     application = fit_application(
-        experiment, sampled, platform, machine, domains, steps, stated, equation, *reductions, **settings
+        experiment, sampled, platform, machine, domains, steps, stated, *reductions, **settings
     )
     nested = holding and (WHOLE, "time") in functions.rows
     spread = 0.0 if counting is None else counting.spread
@@ -278,7 +277,7 @@ def assemble(
         **{name: OBSERVERS[name](experiment, series, platform, machine) for name in OBSERVERS},
     }
     model = replace(model, extras={**model.extras, **{name: value for name, value in extras.items() if value}})
-    return _completed(model, functions, application, experiment, sampled), series
+    return _completed(model, functions, application, experiment, sampled, domains), series
 
 
 def _series(
@@ -305,28 +304,40 @@ def _series(
 
 
 def _completed(
-    model: Model, functions: Functions, application: Application, experiment: Experiment, sampled: Sampled
+    model: Model,
+    functions: Functions,
+    application: Application,
+    experiment: Experiment,
+    sampled: Sampled,
+    domains: Domains | None,
 ) -> Model:
     """The model with those parts of its equation that are learned from what the others predict."""
     scale, run_to_run = _scale(model, sampled)
     if application.resources is not None:
-        application = replace(application, resources=replace(application.resources, scale=scale, run_to_run=run_to_run))
-    inside = inside_weights(application, functions, sampled.series)
+        resources = replace(application.resources, scale=scale, run_to_run=run_to_run)
+        application = replace(application, laws=application.laws.having("resources", resources))
+    inside = _inside(application, functions, sampled.series)
     if inside is not None:
         weights = application.weights
         for law, share in zip(weights.laws, weights.common, strict=True):
             inside = inside if share else inside.without(law)
         application = replace(application, inside=inside)
-    if application.resources is None or application.resources.equation == "closed":
-        # The literal equation is there to be compared with the runs.
-        application = replace(application, runs=Runs.of(sampled.series))
+    application = replace(application, runs=Runs.of(sampled.series))
     model = _with(model, application) if application.known else model
     communication, remark = _communication(model, experiment)
     if communication is not None:
         application = replace(application, communication=communication)
         model = _with(model, application, remark)
-    others = _others(model, sampled.series)
+    others = _others(model, sampled.series, domains)
     return model if others is None else _with(model, replace(application, others=others))
+
+
+def _inside(application: Application, functions: Functions, series: Series) -> Weights | None:
+    """Weights of the laws between the runs; None without several laws, or with very many kernels."""
+    if application.counted is None or sum(name == "time" for _, name in functions.rows) > MOST_INSIDE:
+        return None
+    asked = application.asked(functions.predict(series.points), functions, series.points)
+    return inside_weights(asked, application.pace, series)
 
 
 def _with(model: Model, application: Application, remark: str = "") -> Model:
@@ -362,22 +373,36 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
     remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
     ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
     node = 0.0 if network is None else network.node
-    blocking = fit_blocking(model.parameters, taken(found, waiting, cost), cost, ways, node)
-    return replace(sent, blocking=blocking), remark
+    took = taken(found, waiting, cost)
+    blocking = fit_blocking(model.parameters, took, cost, ways, node)
+    learned = replace(sent, blocking=blocking)
+    if network is not None and blocking is not None:
+
+        def priced(part: Taken) -> Communication:
+            """The law of prices by some of the runs."""
+            there = sent.by_kind(part.points, network)
+            return replace(sent, blocking=fit_blocking(model.parameters, part, there, ways, node))
+
+        uneven = np.array([waiting[tuple(point)] for point in took.points.tolist()])
+        mean = np.array([computed[tuple(point)] for point in took.points.tolist()]) - uneven
+        learned = replace(learned, replayed=weigh_replay(sent, network, took, priced, mean, uneven))
+    return learned, remark
 
 
-def _others(model: Model, series: Series) -> Others | None:
+def _others(model: Model, series: Series, domains: Domains | None) -> Others | None:
     """What the program takes outside of its kernels and messages, where its own time was measured."""
     keys = set(series.keys)
     if (WHOLE, "time") not in keys or sum(name == "time" for _, name in keys) < 2:
         return None
     broken = model.breakdown(series.points)
     parts = broken.parts
-    messages = parts["communication"]
+    # A kernel that is MPI's has the time of messages itself.
+    apart_from_kernels = not any(communicates(kernel) for kernel, name in keys if name == "time")
+    messages = parts["communication"] if apart_from_kernels else np.zeros(len(series.points))
     kernels = sum((seconds for name, seconds in parts.items() if name not in ("communication", "imbalance", "others")))
     with np.errstate(invalid="ignore", divide="ignore"):
         factor = np.nan_to_num(1 + parts["imbalance"] / kernels, nan=1.0)
-    return fit_others(series, factor, np.nan_to_num(messages))
+    return fit_others(series, factor, np.nan_to_num(messages), domains)
 
 
 def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:

@@ -1,7 +1,8 @@
 """Contents of model files of earlier schema versions, as this version has them.
 
 Versions 2 (one JSON object) and 3 named some entries otherwise. Up to version 4 entries lay elsewhere, and some that
-are there now were not. What a part of a model was is seen by the entries it has.
+are there now were not. What a part of a model was is seen by the entries it has. Up to version 5 what the laws of
+kernels' times learned stood among the parts of the application.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from ranksight.model.kernel_time.sums import values_of
 from ranksight.model.plaindata import reading
 from ranksight.model.priors import FULL_NODE
 
+LEARNED = ("counted", "resources", "sharing", "cached", "exchange")
+"""What laws learned, by the names that it has in the application of any version."""
 JSON_VERSION = 2
 """The first version that is read, the last whose files are one JSON object."""
 RENAMED = {
@@ -35,7 +38,20 @@ def upgraded(content: Mapping[str, Any], version: int) -> dict[str, Any]:
         for place, name in RENAMED.items():
             extras = _renamed(extras, place, name)
     with reading("a model of an earlier version"):
-        return {**content, "fitted": _moved(content.get("fitted")), "extras": _moved(extras)}
+        if version < 5:
+            content = {**content, "fitted": _moved(content.get("fitted"))}
+            extras = _moved(extras)
+        return {**content, "extras": _laws(extras)}
+
+
+def _laws(extras: Any) -> Any:
+    """The extras with what laws of kernels' times learned among the application's laws."""
+    application = extras.get("application") if isinstance(extras, dict) else None
+    if not isinstance(application, dict):
+        return extras
+    laws = {part: application[part] for part in LEARNED if part in application}
+    rest = {name: part for name, part in application.items() if name not in LEARNED}
+    return {**extras, "application": {**rest, "laws": laws} if laws else rest}
 
 
 def _renamed(content: Any, place: tuple[str, ...], name: str) -> Any:

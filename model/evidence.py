@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import counted
-from ranksight.model import priors
 from ranksight.model.application.breakdown import Refined
 from ranksight.model.fitting.fitted import Fitted
+from ranksight.model.laws.law import FUNCTION, LAWS, code_of
 
-METHODS = {
-    "sum": "sum of ",
-    **{law.replace(" ", "-"): f"{law} " for law in priors.LAWS if law != "function of time"},
-    "function": "function of ",
-}
-"""Codes of methods, and how their evidence begins; of several laws the one of largest weight counts."""
 MOST = 4
 """Texts at most in the method of a sum."""
 MANY = 1000.0
 """Samples that are not worth a word."""
 
 
+def starts() -> dict[str, str]:
+    """Codes of methods, and how their evidence begins; of several laws the one of largest weight counts."""
+    laws = {code_of(law): f"{law} " for law in LAWS if law != FUNCTION}
+    return {"sum": "sum of ", **laws, "function": "function of "}
+
+
 def codes_of(evidence: NDArray[np.object_]) -> NDArray[np.object_]:
-    """The code (:data:`METHODS`) of the method behind each text, in the shape of `evidence`; empty where none is."""
-    texts = evidence.reshape(-1).tolist()
+    """The code (:func:`starts`) of the method behind each text, in the shape of `evidence`; empty where none is."""
+    texts, known = evidence.reshape(-1).tolist(), starts()
     codes = {
-        text: next((code for code, start in METHODS.items() if text.startswith(start)), "")
+        text: next((code for code, start in known.items() if text.startswith(start)), "")
         for text in dict.fromkeys(texts)
     }
     return np.array([codes[text] for text in texts], dtype=object).reshape(evidence.shape)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ranksight.comm.costs.selection import stated
 from ranksight.core.arrays import Array, Index
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.html import drawn
 from ranksight.core.log import log
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ranksight.analysis.diagnosis.diagnosing import Diagnosis
+    from ranksight.comm.topology.shape import Topology
     from ranksight.core.experiment import Experiment
 
 
@@ -378,7 +379,11 @@ class Model:
         return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
 
     def placed(
-        self, placement: str | None = None, ranks_per_node: int | None = None, distribution: str | None = None
+        self,
+        placement: str | None = None,
+        ranks_per_node: int | None = None,
+        distribution: str | None = None,
+        topology: Topology | None = None,
     ) -> Model:
         """The same model with ranks placed in another way than they were measured.
 
@@ -390,10 +395,12 @@ class Model:
             ``compact`` or ``scattered`` (:class:`ranksight.model.sharing.domains.Domains`).
         distribution : str, optional
             ``block`` or ``cyclic``: how ranks are dealt out to nodes (:class:`ranksight.comm.costs.fabric.Fabric`).
+        topology : Topology, optional
+            Shape of the network between nodes; :func:`ranksight.comm.topology.described.load` reads one.
         """
-        if placement is None and ranks_per_node is None and distribution is None:
+        if placement is None and ranks_per_node is None and distribution is None and topology is None:
             return self
-        equation = self.equation.placed(placement, ranks_per_node, distribution)
+        equation = self.equation.placed(placement, ranks_per_node, distribution, topology)
         extras = {**self.extras, "application": equation.to_dict()}
         return replace(self, extras=extras)
 
@@ -468,7 +475,7 @@ class Model:
         """The parts of the application's time; InputError where it names kernels that have no function of time."""
         given = self.extras.get("application")
         found = Application() if given is None else Application.from_dict(given)
-        named = {kernel for law in found.laws for kernel in law.kernels}
+        named = {kernel for law in found.shared for kernel in law.kernels}
         if found.counted is not None:
             named.update(itertools.compress(found.counted.kernels, np.isfinite(found.counted.offset)))
         series = self.fitted.keys
@@ -549,6 +556,8 @@ class Model:
             model = cls(**parts(content if kernels is None else selected(content, kernels)))
             # Read here, where the file is known.
             _ = model.coordinates, model.functions, model.staircase, model.equation
+        except ContractError:  # of a package that is installed, not of the file
+            raise
         except InputError as error:
             raise misread(Path(path), content, error) from error
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

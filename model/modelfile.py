@@ -38,7 +38,7 @@ from ranksight.model import earlier
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, listed
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 KIND = "ranksight model"
 HEAD = "model.json"
 MANY = 32

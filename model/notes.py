@@ -37,6 +37,7 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         iterated(model.fitted, points),
         *([] if model.functions.stated is None else model.functions.stated.remark(points)),
         *map(str, kept),
+        model.equation.laws.remark(),
         *notes_of(model.contradictions),
         _outgrown(model, points),
         _crowded(model, points),

@@ -41,7 +41,7 @@ CANCELLING = 2.0
 larger than their sum cancel, and what they leave is an accident of the points."""
 RARE_TERM = -2.0
 """Logarithm of the odds, 1, of what messages and the start of a program rarely do with the ranks: a message to each of
-them, or shares that get smaller, where a tree is usual, and at the start one rank after the other."""
+them, or shares that get smaller, where a tree is usual, and at the start a tree, where one after the other is."""
 ANOTHER_REGIME = -3.0
 """Logarithm of the odds, 1, that the first value is of another regime: one series in twenty."""
 FORMS_WORTH = 20.0
@@ -96,6 +96,18 @@ BEYOND_LEVEL = 1.0
 RATE_SLOPE = 0.3
 """Standard deviation of the power with which a rate follows a coordinate, 1; blocking factors of the programs in Ding
 et al. 2018, figure 8, fall with powers up to 0.9, CPI without stalls with powers below 0.1."""
+RATE_LEVELS = 0.5
+"""Probability that a rate which changes steadily levels off, 1, and does not follow a power law: both are as likely
+before the data."""
+RATE_KNEE = 2.0
+"""E-folds from the centre of the change at which such a rate levels off, 1: what lies between two constants in
+proportion to a part x / (x + x0) has a logarithm that changes as tanh(u / 2)."""
+RATE_CENTRES = (-2.0, -1.0, 0.0, 1.0, 2.0)
+"""Centres of the change from that of the runs, in e-folds: closer together than the knee, from runs that show the end
+of a change to runs that show its beginning."""
+RATE_SHAPE = 0.03
+"""Standard deviation of the logarithm of such a rate about that shape, 1, as a smooth change: constants far apart turn
+elsewhere than tanh does."""
 RATE_SCALES = (0.005, 0.03, 0.15, 0.7)
 """Standard deviations of the logarithm of a rate about its power law, 1: from repeatable to a change of regime."""
 RATE_LENGTHS = ((True, 6.0), (False, 2.0))
@@ -136,17 +148,6 @@ table 2)."""
 TIME_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.25, "nothing": 0.05}
 """Prior weights of what time as a whole is proportional to, 1: the cost per unit of work of the last configuration is
 the trivial law that others have to beat."""
-LAWS = {
-    "counted equation": 0.5,
-    "cost per work": 0.04,
-    "constant CPI": 0.4,
-    "shared bandwidth": 0.4,
-    "shared cache": 0.4,
-    "messages": 0.5,
-    "function of time": 0.04,
-}
-"""Prior weights of the laws of a kernel's time, relative to those that apply: laws that count what a kernel does come
-before a function of its time alone."""
 REPEATED = 0.01
 """Standard deviation of the logarithm of a time between runs that no interval goes below, 1: other nodes, other
 days."""
@@ -244,6 +245,10 @@ commute."""
 OTHERS_NEGLIGIBLE = 0.005
 """Share of the program's time, 1, up to which what is outside of kernels is the error of timers and of adding means
 over ranks."""
+WAITING_SCATTER = 0.25
+"""Standard deviation of the logarithm of the time in which a program's cores are halted, 1, from job to job: 90 % of
+the runs of six programs of SPEChpc tiny on Ice Lake about a share of the running time and a constant (0.27).
+Repetitions inside one job show less."""
 DIVIDED_SLOPE = 0.1
 """Fall of ln y per e-fold of ranks, 1, from which on a time shows divided work: sharing and waiting only lengthen
 times, and what is constant per rank falls by scatter or a small part alone."""

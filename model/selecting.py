@@ -18,7 +18,7 @@ from ranksight.model.fitting.columns import columns_of
 
 EXTRAS = frozenset({"application", "clock", "contradictions", "coordinates", "folded", "left_out", "notes", "total"})
 """Entries of a model's extras that say nothing of kernels together."""
-EQUATIONS = frozenset({"counted", "weights", "inside", "imbalance", "nested", "clock_spread", "runs"})
+EQUATIONS = frozenset({"laws", "weights", "inside", "imbalance", "nested", "clock_spread", "runs"})
 """Parts of an application that hold rows of kernels, or one number for all."""
 
 
@@ -30,12 +30,13 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
     """
     fitted, extras = content["fitted"], content.get("extras", {})
     application = extras.get("application", {})
-    counted = application.get("counted")
+    laws = application.get("laws", {})
+    counted = laws.get("counted")
     if (
         "unaffected" in fitted
         or len(set(fitted["metrics"])) != 1
         or not set(kernels) <= set(fitted["kernels"]) - {WHOLE}
-        or not (extras.keys() <= EXTRAS and application.keys() <= EQUATIONS)
+        or not (extras.keys() <= EXTRAS and application.keys() <= EQUATIONS and laws.keys() <= {"counted"})
         or (counted is not None and not _apart(counted))
     ):
         return content
@@ -43,7 +44,7 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
     found = {**content, "fitted": columns_of(fitted, rows), "shares": content["shares"][rows]}
     held, parts = frozenset(found["fitted"]["kernels"]), dict(application)
     if counted is not None:
-        parts["counted"] = _of_counted(counted, _held(counted, held))
+        parts["laws"] = {"counted": _of_counted(counted, _held(counted, held))}
     if "runs" in parts:
         runs, own = parts["runs"], _held(parts["runs"], held)
         parts["runs"] = {**runs, **{name: _taken(runs[name], own) for name in ("kernels", "logs", "errors", "scatter")}}

@@ -314,7 +314,7 @@ def _shared(equation: Application, kernels: tuple[str, ...], each: Mapping[str, 
     """The time of L2, L3 or memory in the kernels that a law of its shared bandwidth predicts, (3, K, k)."""
     found = np.zeros((3, *each["contention"].shape))
     cached = equation.by_cache(kernels)
-    for law in equation.laws:
+    for law in equation.shared:
         mine = np.isin(np.array(kernels, dtype=object), law.kernels)
         mine &= cached if law is equation.cached else ~cached
         level = loads_of(law.resource)

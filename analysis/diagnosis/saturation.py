@@ -14,7 +14,7 @@ import pandas as pd
 
 from ranksight.core.arrays import Array
 from ranksight.core.experiment import WHOLE
-from ranksight.model.application.laws import BUSY
+from ranksight.model.laws.together import BUSY
 from ranksight.model.series.computation import cores
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ def alltoall_linear(p: Ints, m: Array, on: Fabric) -> Array:
     All ranks of a node send to all outside at the same time, so their bytes share the border:
     ``max(train, bytes across the border at the shared rate)``.
     """
-    k, own = on.ranks_per_node, train(p, m, on)
+    k, own = on.ranks_per_node, np.maximum(train(p, m, on), on.together(p, m))
     if k == 1 or not bool(np.any(p > k)):
         return own
     start = on.far.transfer_time(0.0)

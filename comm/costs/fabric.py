@@ -3,18 +3,23 @@
 A step is one of four patterns over ranks at a distance ``d``: every rank exchanges with its partner ``i xor d``, every
 rank sends to ``i + d``, one level of a tree sends, or a root sends to many. What differs between them is how many pairs
 of one node cross its border at the same time, and so share its link.
+
+Where the shape of the network between nodes is known, a step takes no less than the bytes over the narrowest link that
+they cross, and each switch beyond the first adds its latency (:mod:`ranksight.comm.costs.cuts`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ranksight.comm.costs.cuts import cuts
 from ranksight.comm.network import NetworkParameters
-from ranksight.core.arrays import Array, Ints
+from ranksight.comm.topology.shape import End, Topology
+from ranksight.core.arrays import Array, Ints, ratio
 from ranksight.core.errors import InputError
 
 DISTRIBUTIONS = ("block", "cyclic")
@@ -30,6 +35,7 @@ class Fabric:
     """Links inside a node and between nodes; one of them may be missing, and then all messages take the other."""
     ranks_per_node: int = 1  # ranks on a node; with 1 all messages go between nodes
     distribution: str = "block"  # one of :data:`DISTRIBUTIONS`
+    topology: Topology | None = None  # of the network between nodes, where it is known
 
     def __post_init__(self) -> None:
         if self.ranks_per_node < 1:
@@ -38,6 +44,18 @@ class Fabric:
             raise InputError(f"no distribution is named {self.distribution!r}", f"known: {', '.join(DISTRIBUTIONS)}")
         if self.intra is None and self.inter is None:
             raise InputError("the network has neither parameters inside nor between nodes", "calibrate it")
+        shape, link = self.topology, self.inter
+        if shape is not None and link is not None:
+            rate = None if shape.message_rate is None else shape.adapters * shape.message_rate
+            known = replace(link, message_rate=link.message_rate or rate)
+            if link.node_bandwidth is None:
+                # One stream goes through one adapter.
+                known = replace(known, contention=min(link.contention, 1.0 / shape.adapters))
+            else:
+                # What links carry of a message over what they carry on paper is the same on all of them.
+                shape = replace(shape, link_bandwidth=link.node_bandwidth / shape.adapters)
+            object.__setattr__(self, "inter", known)
+            object.__setattr__(self, "topology", shape)
 
     @classmethod
     def flat(cls, link: NetworkParameters) -> Fabric:
@@ -55,6 +73,10 @@ class Fabric:
         links = {level: NetworkParameters.from_dict(table, f"{where}.{level}") for level, table in known.items()}
         return cls(links.get("intra"), links.get("inter"), ranks_per_node)
 
+    def at(self, end: End) -> Fabric:
+        """The same with what is uncertain of the network's shape at one end."""
+        return self if self.topology is None else replace(self, topology=self.topology.at(end))
+
     @property
     def reduction(self) -> float:
         """Seconds to combine one byte of two operands."""
@@ -70,6 +92,23 @@ class Fabric:
     def far(self) -> NetworkParameters:
         """The link between nodes; that inside a node where no other is known."""
         return self._either(self.inter, self.intra)
+
+    def weight(self, size: ArrayLike) -> Array:
+        """Bytes that links between nodes carry for each byte of a message, 1 or more.
+
+        What a stream of messages of that size lacks to the bandwidth of its adapter, no other stream can have: headers,
+        and the time between packets, take it on every link of the way.
+        """
+        size = np.asarray(size, dtype=float)
+        if self.topology is None:
+            return np.ones(size.shape)
+        per_byte = ratio(self.far.occupied(size), size, 0.0)
+        return np.maximum(self.far.part * per_byte * self.topology.node_bandwidth, 1.0)
+
+    @property
+    def inside(self) -> int:
+        """Pairs of a node whose messages share its memory at the same time; 1 where its bandwidth is not described."""
+        return self.ranks_per_node if self.intra is not None and self.intra.node_bandwidth is not None else 1
 
     @staticmethod
     def _either(link: NetworkParameters | None, other: NetworkParameters | None) -> NetworkParameters:
@@ -97,6 +136,17 @@ class Fabric:
         time = far * self.far.transfer_time(size) if bool(np.any(far > 0)) else np.zeros(size.shape)
         return np.asarray(time + near * self.near.transfer_time(size) if bool(np.any(near > 0)) else time)
 
+    def _cut(self, pattern: str, ranks: ArrayLike, size: ArrayLike, distance: ArrayLike = 1) -> Array:
+        """Least seconds of a step of `size` bytes by the narrowest link it crosses; 0 where no shape is known."""
+        if self.topology is None:
+            return np.zeros(np.broadcast_shapes(np.shape(ranks), np.shape(size), np.shape(distance)))
+        placed = self.ranks_per_node, self.distribution
+        per_byte, hops = cuts(self.topology, pattern, np.asarray(ranks), np.asarray(distance), *placed)
+        size = np.asarray(size, dtype=float)
+        start = self.far.transfer_time(size) - self.far.transfer.slope(size) * size
+        wire = np.maximum(self.far.transfer.slope(size), per_byte * self.weight(size)) * size
+        return np.asarray(np.where(hops > 0, start + wire + (hops - 1) * self.topology.hop_latency, 0.0))
+
     def _turns(self, ranks: Ints, size: ArrayLike, distance: ArrayLike, senders: ArrayLike) -> Array:
         """A step to `distance` where the nodes take turns: inside a node at multiples of their number alone."""
         inside = np.asarray(distance, dtype=np.int64) % self.nodes(ranks) == 0
@@ -111,24 +161,26 @@ class Fabric:
         if bool(np.any(crossing > 0)):
             time = np.where(crossing > 0, self.far.transfer_time(size, crossing), time)
         if bool(np.any(inside)):
-            time = np.where(inside, np.maximum(time, self.near.transfer_time(size)), time)
+            time = np.where(inside, np.maximum(time, self.near.transfer_time(size, self.inside)), time)
         return time
 
     def exchange(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Array:
         """Every rank exchanges `size` bytes with ``rank xor distance``; full duplex, seconds."""
         k, distance = self.ranks_per_node, np.asarray(distance)
         if self.distribution == "cyclic":
-            return self._turns(ranks, size, distance, k)
+            return np.maximum(self._turns(ranks, size, distance, k), self._cut("exchange", ranks, size, distance))
         within = (k % (2 * np.maximum(distance, 1)) == 0) | (ranks <= k)
-        return self._slowest(size, np.where(within, 0, np.minimum(k, distance)), (k > distance) & (k > 1))
+        time = self._slowest(size, np.where(within, 0, np.minimum(k, distance)), (k > distance) & (k > 1))
+        return np.maximum(time, self._cut("exchange", ranks, size, distance))
 
     def shift(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Array:
         """Every rank sends `size` bytes to ``rank + distance`` (modulo the ranks) and receives as much; seconds."""
         k, ahead = self.ranks_per_node, np.asarray(distance, dtype=np.int64)
         if self.distribution == "cyclic":
-            return self._turns(ranks, size, ahead, k)
+            return np.maximum(self._turns(ranks, size, ahead, k), self._cut("shift", ranks, size, ahead))
         hops = np.minimum(ahead, np.maximum(ranks - ahead, 0))
-        return self._slowest(size, np.where(ranks <= k, 0, np.minimum(k, hops)), (k > hops) & (k > 1))
+        time = self._slowest(size, np.where(ranks <= k, 0, np.minimum(k, hops)), (k > hops) & (k > 1))
+        return np.maximum(time, self._cut("shift", ranks, size, ahead))
 
     def level(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Array:
         """One level of a tree: ranks below `distance` send `size` bytes that far, one a node where they fill nodes in
@@ -138,7 +190,8 @@ class Fabric:
             return self._turns(ranks, size, distance, np.minimum(-(-distance // self.nodes(ranks)), k))
         near = (distance < k) & (k > 1)
         far = (~near | (k % (2 * np.maximum(distance, 1)) != 0)) & (ranks > k)
-        return self._slowest(size, far.astype(int), near | (ranks <= k))
+        time = self._slowest(size, far.astype(int), near | (ranks <= k))
+        return np.maximum(time, self._cut("level", ranks, size, distance))
 
     def ring(self, ranks: Ints, size: ArrayLike) -> Array:
         """``p - 1`` steps around a ring, each block passed on as it comes; seconds.
@@ -156,7 +209,7 @@ class Fabric:
         time = self.hops(size, crossing, ranks - 1 - crossing)
         if bool(np.any(several)):
             time = np.where(several, np.maximum(time, (ranks - 1) * _between(self.far, size, True)), time)
-        return time
+        return np.maximum(time, (ranks - 1) * self._cut("shift", ranks, size))
 
     def after(self, ranks: Ints, size: ArrayLike, distance: ArrayLike) -> Array:
         """Time from one blocking send of a tree to its sender's next, where the first goes to `distance`; seconds."""
@@ -194,10 +247,18 @@ class Fabric:
             time = time + np.where(near > 0, np.maximum(near - 1, 0) * step + last, 0.0)
         return time
 
+    def together(self, ranks: Ints, size: ArrayLike) -> Array:
+        """Least seconds of messages of `size` bytes from every rank to every other at once, by the narrowest link."""
+        return self._cut("all", ranks, size)
+
     def everyone(self, ranks: Ints, size: ArrayLike) -> Array:
         """Sum over ``d = 1 .. p - 1`` of :meth:`shift`: every rank meets every other once; seconds."""
-        k = self.ranks_per_node
         size, ranks = np.broadcast_arrays(np.asarray(size, float), ranks)
+        return np.maximum(self._everyone(ranks, size), (ranks - 1) * self._cut("turns", ranks, size))
+
+    def _everyone(self, ranks: Ints, size: Array) -> Array:
+        """:meth:`everyone` on nodes that all have the same link to all others."""
+        k = self.ranks_per_node
         if self.distribution == "cyclic":
             near = np.where(ranks > k, -(-ranks // self.nodes(ranks)), ranks) - 1
             time = np.where(

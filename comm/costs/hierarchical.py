@@ -35,7 +35,7 @@ def hierarchical(operation: str, ranks: Ints, size: Array, fabric: Fabric, stage
     k = np.minimum(fabric.ranks_per_node, ranks)
     levels = {
         "k": (k, Fabric(fabric.near, None, fabric.ranks_per_node)),
-        "n": (fabric.nodes(ranks), Fabric.flat(fabric.far)),
+        "n": (fabric.nodes(ranks), Fabric(None, fabric.far, 1, topology=fabric.topology)),
     }
     sizes = {"m": size, "km": size * k, "pm": size * ranks, "0": size * 0.0}
     parts = (words.split() for words in _STAGES[operation])

@@ -22,6 +22,7 @@ from ranksight.campaign.launching import Launch
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.linking import linked_libraries
+from ranksight.counters.collectors import cache_sizes
 from ranksight.counters.collectors._ranks import before_program, rank_files
 from ranksight.counters.installing import how_to_install
 from ranksight.platforms import Platform, SimulatedCache, load, simulated_caches
@@ -84,13 +85,29 @@ class Simulation:
             steps.append(Step(before_program(launch, folder, command)))
         return steps
 
+    def one_run(
+        self, launch: Launch, folder: Path, library: Path | None, variables: str, enough: tuple[Path, ...] = ()
+    ) -> Step:
+        """One run for all sizes of the last level; see :mod:`ranksight.counters.collectors.cache_sizes`.
+
+        `enough`: files that end it.
+        """
+        preload = f'LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"' if library else ""
+        names = '--out-file="$place/sizes.$rank.$$.%p" --log-file="$place/sizes-log.$rank.$$.%p"'
+        start = "--instr-atstart=no " if library else ""
+        options = f"{start}--caches={':'.join(cache_sizes.sizes(self.caches()))}"
+        tool = f'env VALGRIND_LIB="$0/valgrind" {variables} {preload} valgrind -q --tool={cache_sizes.TOOL}'
+        return Step(before_program(launch, folder, f"{tool} {options} {names}"), enough=enough)
+
+
+def files_of(folder: Path, launch: Launch, level: str) -> dict[int, Path]:
+    """The files of all ranks from one run: ``l2``, ``l3``, or ``sizes``."""
+    return rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")
+
 
 def files_of_both(folder: Path, launch: Launch) -> list[dict[int, Path]]:
     """The files of all ranks from the run with the smaller and with the larger last level."""
-    return [
-        rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")
-        for level in ("l2", "l3")
-    ]
+    return [files_of(folder, launch, level) for level in ("l2", "l3")]
 
 
 def by_level(small: pd.DataFrame, large: pd.DataFrame) -> dict[str, Array]:

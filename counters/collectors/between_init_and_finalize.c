@@ -34,6 +34,10 @@ static function next_for(const char *name, void *caller) {
 
 #define next(name) next_for(name, __builtin_return_address(0))
 
+/* What else is in the same library may need to know (signature.c). */
+__attribute__((weak, visibility("hidden"))) void ranksight_begins(void);
+__attribute__((weak, visibility("hidden"))) void ranksight_ends(void);
+
 /* A Fortran binding may call C's: the count nests. */
 static int depth;
 
@@ -52,10 +56,15 @@ static void begin(void) {
 }
 
 static void end(void) {
-    if (--depth == 0) CALLGRIND_START_INSTRUMENTATION;
+    if (--depth != 0) return;
+    if (ranksight_begins) ranksight_begins();
+    CALLGRIND_START_INSTRUMENTATION;
 }
 
-static void stop(void) { CALLGRIND_STOP_INSTRUMENTATION; }
+static void stop(void) {
+    if (ranksight_ends) ranksight_ends();
+    CALLGRIND_STOP_INSTRUMENTATION;
+}
 
 /* Who calls it at the exit of an interpreter is not the extension: it is kept from the beginning. */
 static int (*finalize)(void);

@@ -1,11 +1,12 @@
 """Valgrind's callgrind as a simulated processor with three cache levels: counts that repeat to the digit.
 
-Callgrind simulates two levels. Two runs with the same first level give three: with the last level the size of the
-second-level cache, then the size of the third. With Dr data reads, D1mr those that miss the first level and
-DLmr those that miss the last,
+Callgrind simulates two levels. With the same first level and a last level the size of the second-level cache, then the
+size of the third, there are three. One run of :mod:`ranksight.counters.collectors.cache_sizes` has both, and a table of
+other sizes; callgrind itself runs twice, where that tool cannot be built and where a kernel is refined. With Dr data
+reads, D1mr those that miss the first level and DLmr those that miss the last, of the smaller (1) and the larger (2),
 
-    loads_l1 = Dr - D1mr              loads_l3 = DLmr(run 1) - DLmr(run 2)
-    loads_l2 = D1mr - DLmr(run 1)     loads_mem = DLmr(run 2)
+    loads_l1 = Dr - D1mr              loads_l3 = DLmr(1) - DLmr(2)
+    loads_l2 = D1mr - DLmr(1)         loads_mem = DLmr(2)
 
 Dirty lines thrown out of the last level are simulated too (``--simulate-wb``), for the traffic to memory.
 It counts and does not time. Every rank has the caches for itself: a last level that cores share is not divided.
@@ -18,7 +19,8 @@ from when the library was loaded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,22 +34,33 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
 from ranksight.counters.attribution import Attributed, attribute
 from ranksight.counters.callgrind_profile import read
-from ranksight.counters.collectors._counting import Simulation, build, by_level, files_of_both, uses_shared_mpi
-from ranksight.counters.collectors._ranks import refuse_script
+from ranksight.counters.collectors import cache_sizes, sampling
+from ranksight.counters.collectors._counting import (
+    Simulation,
+    build,
+    by_level,
+    files_of,
+    is_python,
+    uses_shared_mpi,
+)
+from ranksight.counters.collectors._ranks import before_program, refuse_script
 from ranksight.counters.refine import split, wanted
 
 _DIFFERENT = 1e-3
+_PROFILE = re.compile(r"(?:l2|l3|sizes)(?:\.\d+){3}")
 
 
 @dataclass
 class Callgrind(Simulation):
     """Simulated counters per kernel and rank; see the module.
 
-    `refine`: kernels to be split into loops; see :mod:`ranksight.counters.refine`.
+    `refine`: kernels to be split into loops; see :mod:`ranksight.counters.refine`. `sample`: occurrences to simulate of
+    what repeats, after the first (:mod:`ranksight.counters.signature`); 0: as few as stand for all; None: every one.
     """
 
     refine: tuple[str, ...] = ()
-    text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (40 to 90 times slower)"
+    sample: int | None = None
+    text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (10 to 90 times slower)"
     deterministic: bool = True
     default: bool = True
 
@@ -55,14 +68,45 @@ class Callgrind(Simulation):
         """The same with some kernels split into their loops."""
         return replace(self, refine=tuple(kernels))
 
-    def steps(self, launch: Launch, folder: Path) -> Sequence[Step]:
-        """One run with the second-level cache as last level, one with the third."""
+    def sampled(self, counted: int | None) -> Callgrind:
+        """The same with `counted` occurrences of what repeats, as `sample` states them."""
+        return replace(self, sample=counted)
+
+    def steps(self, launch: Launch, folder: Path) -> Iterable[Step]:
+        """One run for all cache sizes, or one with the second-level cache as last level and one with the third."""
         refuse_script(launch)
         library = build(folder) if uses_shared_mpi(launch.program) else None
         options = "--instr-atstart=no" if library else ""
         options += " --dump-instr=yes --collect-jumps=yes" if self.refine else ""
         variables = "" if launch.launcher else "RANKSIGHT_FROM_START=1"
+        if not self.refine and cache_sizes.sizes(self.caches()) and cache_sizes.install(folder):
+            if library is None or self.sample is None or is_python(launch.program):
+                return [self.one_run(launch, folder, library, variables)]
+            return self._of_part(launch, folder, library, variables, self.sample)
         return self.two_runs(launch, folder, options, library, variables, " --simulate-wb=yes")
+
+    def _of_part(self, launch: Launch, folder: Path, library: Path, variables: str, counted: int) -> Iterator[Step]:
+        """A native run; then one that ends when its signature is simulated, or one in full where there is none."""
+        (folder / "calls.h").write_text(f"#define CALLS(X) {sampling.numbered()}\n", encoding="ascii")
+        if build(folder, "signature.c") is None:
+            library = build(folder) or library
+            plans = sampling.Plans(reason="the library that counts MPI calls cannot be built")
+        else:
+            preload = (
+                f'env RANKSIGHT_CALLS="$0/calls.$rank" LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"'
+            )
+            yield Step(before_program(launch, folder, preload))
+            plans = sampling.plan(launch, folder, counted)
+        if plans.signatures:
+            enough = tuple(sampling.marks(launch, folder, "done"))
+            yield self.one_run(launch, folder, library, f'{variables} RANKSIGHT_PLAN="$0/plan.$rank"', enough)
+            if not all(file.exists() for file in enough):
+                plans = sampling.Plans(reason="the calls of the simulated run were others than those of the native one")
+                for file in folder.glob("sizes*"):
+                    file.unlink()
+        sampling.write_record(folder, plans)
+        if not plans.signatures:
+            yield self.one_run(launch, folder, library, variables)
 
     def _attributed(self, path: Path) -> Attributed:
         if not self.refine:
@@ -75,15 +119,31 @@ class Callgrind(Simulation):
         parts = split(profile, ran).drop(columns="parent").set_index("kernel")
         return replace(whole, kernels=pd.concat([whole.kernels.drop(ran), parts]))
 
+    def _of_both(self, folder: Path, launch: Launch) -> Iterator[tuple[Attributed, Attributed, pd.DataFrame | None]]:
+        """Of each rank the costs with the smaller last level and with the larger; and those by size, if known."""
+        levels = self.caches()
+        if (folder / "valgrind").exists():
+            options = cache_sizes.sizes(levels)
+            second = options[1:].index(levels[1].option)
+            for rank, file in files_of(folder, launch, "sizes").items():
+                whole = self._attributed(file)
+                small, large = cache_sizes.as_two_runs(whole.kernels, second)
+                by_size = cache_sizes.by_size(whole.kernels, options, rank)
+                yield replace(whole, kernels=small), replace(whole, kernels=large), by_size
+            return
+        first, last = (files_of(folder, launch, level) for level in ("l2", "l3"))
+        for rank in range(launch.ranks):
+            yield self._attributed(first[rank]), self._attributed(last[rank]), None
+
     def collect(self, launch: Launch, folder: Path) -> Reading:
-        """Read both runs of every rank; see the module for the metrics."""
-        first, second = files_of_both(folder, launch)
+        """Read every rank; see the module for the metrics."""
         levels = self.caches()
         line = levels[-1].line
+        every: list[pd.DataFrame] = []
         tables, libraries, unlike = [], [], ("", 0.0)
         begun: list[tuple[str, str, int]] = []
-        for rank in range(launch.ranks):
-            small, large = (self._attributed(found[rank]) for found in (first, second))
+        for rank, (small, large, by_size) in enumerate(self._of_both(folder, launch)):
+            every += [] if by_size is None else [by_size]
             table, difference = _join(small, large, line)
             unlike = max(unlike, difference, key=lambda pair: pair[1])
             tables.append(table.reset_index(names="kernel").assign(rank=rank))
@@ -107,14 +167,21 @@ class Callgrind(Simulation):
         if unlike[1] > _DIFFERENT:
             notes.append(f"{unlike[0]} does not repeat: the two runs differ by {unlike[1]:.2g} in its instructions")
         notes.extend(level.note for level in levels if level.note)
+        signature, more, warnings = sampling.read_record(folder)
+        notes.extend(more)
         metrics = [name for name in counters.columns if name not in ("kernel", "rank")]
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters[["kernel", "rank", *metrics]],
-            tables={leftout.TABLE: left_out} | places.tables_of(begun) | ({"refined": parents} if self.refine else {}),
+            tables={leftout.TABLE: left_out}
+            | places.tables_of(begun)
+            | ({"refined": parents} if self.refine else {})
+            | ({cache_sizes.TABLE: pd.concat(every, ignore_index=True)} if every else {})
+            | ({} if signature is None else {sampling.TABLE: signature}),
             provenance=dict.fromkeys(metrics, self.simulated),
             notes=tuple(notes),
-            source=tuple(file.name for found in (first, second) for file in found.values()),
+            warnings=warnings,
+            source=tuple(sorted(file.name for file in folder.iterdir() if _PROFILE.fullmatch(file.name))),
         )
 
 

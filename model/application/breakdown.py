@@ -36,7 +36,7 @@ class Refined:
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """mapping of str to {kernel: (k,)}: what the law that predicts a kernel's time takes it to do, NaN where it does
     not say: metrics, and the part of the time that its memory domain is at work
-    (:data:`ranksight.model.application.laws.BUSY`)."""
+    (:data:`ranksight.model.laws.together.BUSY`)."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ program takes outside of all that (:mod:`ranksight.model.application.others`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from ranksight.comm.topology.shape import Topology
 from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
@@ -22,20 +23,23 @@ from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
-from ranksight.model.application.communication import Communication
+from ranksight.model.application.communication import Communication, Exchanged
 from ranksight.model.application.equation_terms import Terms, terms_of
-from ranksight.model.application.exchange import Exchange
 from ranksight.model.application.imbalances import Imbalances
-from ranksight.model.application.laws import Laws, methods
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
+from ranksight.model.application.replayed import mixed, replayed_seconds
 from ranksight.model.application.runs import Runs
 from ranksight.model.kernel_time.counted import Counted, Times
-from ranksight.model.kernel_time.stacking import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, PRIOR, Weights
+from ranksight.model.laws.asked import Asked
+from ranksight.model.laws.fits import Fits
+from ranksight.model.laws.law import BANDWIDTH, CACHE, CONSTANT_CPI, COUNTED, FUNCTION, MESSAGES
+from ranksight.model.laws.stacking import PRIOR, Weights
+from ranksight.model.laws.together import Laws, methods
 from ranksight.model.plaindata import Stored
-from ranksight.model.resource.equation import LEVELS, Parts, Resources
-from ranksight.model.series.computation import cores
+from ranksight.model.resource.equation import LEVELS, Resources
+from ranksight.model.series.computation import PROGRAM, cores
 from ranksight.model.sharing.caches import SharedCache
 from ranksight.model.sharing.demand import loads_of
 from ranksight.model.sharing.shared import Sharing
@@ -49,26 +53,20 @@ from ranksight.model.uncertainty.forecast import Forecast
 class Application(Stored):
     """The parts of an application's time that its evidence carries."""
 
-    resources: Resources | None = None  # kernels whose counters carry the equation
+    laws: Fits = field(default_factory=Fits)  # what laws of kernels' times learned
     communication: Communication | None = None  # messages, where they were traced
     network: Network | None = None  # what they go over, where it is described
     imbalance: float = 1.0
     """Largest over mean compute time of a rank, at the measured configuration with most ranks; 1 where times are those
     of the slowest rank already."""
-    sharing: Sharing | None = None
-    """Kernels whose memory traffic was counted, where the domains of the machine are known."""
-    counted: Counted | None = None  # the counted equation and the cost per unit of work of every kernel
     weights: Weights = PRIOR  # of the laws of each kernel's time beyond the runs
     inside: Weights | None = None  # the same between them
-    exchange: Exchange | None = None  # kernels without counts, where others have them
     others: Others | None = None
     """What the program takes outside of its kernels and messages; None where its time was not measured as theirs
     were."""
     balance: Balance | None = None
     """The imbalance as a function, where ranks were counted one by one and times are means over them."""
     imbalances: Imbalances | None = None  # that of each uneven kernel: which of the kernels it belongs to
-    cached: Sharing | None = None
-    """Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law."""
     cache: SharedCache | None = None  # what a cache was seen to hold of what the ranks that share it work on
     nested: bool = False
     """Whether the kernels' times contain each other, so that the program is its own time and no sum of them."""
@@ -78,6 +76,30 @@ class Application(Stored):
     """Standard deviation of the logarithm of the clock, where times were made of cycles with one that no run shows."""
 
     @property
+    def resources(self) -> Resources | None:
+        """The equation of kernels whose stalls were not counted."""
+        found: Resources | None = self.laws.by(CONSTANT_CPI)
+        return found
+
+    @property
+    def counted(self) -> Counted | None:
+        """The counted equation and the cost per unit of work of every kernel."""
+        found: Counted | None = self.laws.by(COUNTED)
+        return found
+
+    @property
+    def sharing(self) -> Sharing | None:
+        """Kernels whose memory traffic was counted, where the domains of the machine are known."""
+        found: Sharing | None = self.laws.by(BANDWIDTH)
+        return found
+
+    @property
+    def cached(self) -> Sharing | None:
+        """Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law."""
+        found: Sharing | None = self.laws.by(CACHE)
+        return found
+
+    @property
     def pace(self) -> float:
         """Standard deviation of the logarithm of what all times of a run have in common."""
         return float(np.hypot(self.clock_spread, 0.0 if self.resources is None else self.resources.run_to_run))
@@ -85,29 +107,14 @@ class Application(Stored):
     @property
     def known(self) -> bool:
         """Whether anything but functions is known of the application's time."""
-        plain = ("weights", "imbalance", "nested", "node", "runs", "clock_spread")
+        plain = ("laws", "weights", "imbalance", "nested", "node", "runs", "clock_spread")
         parts = (getattr(self, each.name) for each in fields(self) if each.name not in plain)
-        return self.imbalance > 1 or self.nested or any(part is not None for part in parts)
+        return self.imbalance > 1 or self.nested or bool(self.laws) or any(part is not None for part in parts)
 
     @property
-    def laws(self) -> tuple[Sharing, ...]:
+    def shared(self) -> tuple[Sharing, ...]:
         """The laws that predict kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)
-
-    def parts(
-        self, points: Array, requirements: Forecast, rows: Mapping[tuple[str, str], int], level: float
-    ) -> Parts | None:
-        """Times of the kernels that the resource equation predicts, of slowest ranks where times are those; see
-        :meth:`ranksight.model.resource.equation.Resources.parts`."""
-        if self.resources is None:
-            return None
-        found = self.resources.parts(points, requirements, rows)
-        if self.imbalances is None or not self.imbalances.held or not self.resources.averaged.any():
-            return found
-        averaged = self.resources.averaged[:, None]
-        ratio, reach = self.imbalances.reaching(self.resources.kernels, points, level)
-        deviation = reach / float(special.ndtri((1 + level) / 2))
-        return found.times(np.where(averaged, ratio, 1.0), np.where(averaged, deviation, 0.0))
 
     def refine(
         self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
@@ -118,10 +125,11 @@ class Application(Stored):
         units.
         """
         rows = functions.rows
-        laws = self.laws_at(said, functions, points, level, share)
+        asked = self.asked(said, functions, points, level, share)
+        laws = Laws.of(asked, self.pace)
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
-        parts, times = laws.given_parts, laws.given_times
+        parts, times = asked.parts, asked.counted
         if not timed:
             return Refined(said, parts, uneven=uneven)
         self._leave(laws, points)
@@ -130,7 +138,8 @@ class Application(Stored):
         near = functions.fitted.inside(points)[index]
         mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
         if self.sharing is not None and self.communication is None:
-            sending = {WHOLE, *(() if self.exchange is None else self.exchange.kernels)}
+            exchange = self.laws.by(MESSAGES)
+            sending = {*PROGRAM, *(() if exchange is None else exchange.kernels)}
             at = [place for place, kernel in enumerate(timed) if kernel in sending]
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
         if self.node is not None:
@@ -144,9 +153,9 @@ class Application(Stored):
         terms = terms_of(self.counted, times, self.resources, parts, mixed, timed)
         if self.cache is not None and terms is not None:
             said = self._opened(said, functions, points, said if share is None else share.said, terms)
-        own = weights[names.index(FUNCTION)]
         texts = methods(names, weights, laws.details(tuple(timed)))
-        by_law = ((index, own < 1, texts, weights.argmax(axis=0) == names.index(FUNCTION)),)
+        first = np.array([name == FUNCTION for name in names], dtype=bool)[weights.argmax(axis=0)]
+        by_law = ((index, laws.weight(FUNCTION, weights) < 1, texts, first),)
         own = rows_of(said, index).value
         seconds = laws.split(tuple(timed), own, names, weights)
         split = {name: dict(zip(timed, part, strict=True)) for name, part in seconds.items()}
@@ -162,42 +171,25 @@ class Application(Stored):
         Runs that filled one domain show the ranks' share of it and of the work at once, which part further on.
         """
         further = np.zeros(len(points), dtype=bool) if self.counted is None else self.counted.where.spreads(points)
-        shared = tuple(name for name in (COUNTED, BANDWIDTH, CACHE) if name in laws.laws)
-        for law in self.laws:
+        shared = laws.having("shares")
+        for law in self.shared:
             laws.leave(shared, law.crowded(points))
-        laws.leave(tuple(name for name in (*shared, CONSTANT_CPI) if name in laws.laws), further)
+        laws.leave(laws.having("counts"), further)
 
-    def laws_at(
+    def asked(
         self, said: Forecast, functions: Functions, points: Array, level: float = 0.9, share: Share | None = None
-    ) -> Laws:
-        """What every law predicts of the kernels' times; parameters as of :meth:`refine`."""
-        rows = functions.rows
+    ) -> Asked:
+        """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""
         at, counts = (share.points, share.said) if share is not None and "time" in share.busiest else (points, said)
-        laws = Laws(level, given_parts=self.parts(at, counts, rows, level))
-        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        if timed:
-            laws.add_function(said, timed)
-        if self.counted is not None:
-            laws.add_counted(self.counted, self.counted.at(points, counts, rows, at))
-        if self.resources is not None and laws.given_parts is not None:
-            counted = self.counted
-            regime = None if counted is None else counted.regime(counted.where.inputs(points, at), of_core=True)
-            laws.add_resources(self.resources, laws.given_parts, regime)
-        if self.exchange is not None:
-            laws.add_exchange(self.exchange, points)
-        for name, law in ((BANDWIDTH, self.sharing), (CACHE, self.cached)):
-            if law is not None:
-                found = law.forecast(points, level, at)
-                other = self.by_cache(law.kernels)[:, None] & (name == BANDWIDTH)
-                laws.add_shared(name, law, found, found.answers & ~other)
-        laws.no_narrower(self.pace)
-        if self.resources is not None:
-            imputed = {name for name, yes in zip(self.resources.kernels, self.resources.imputed, strict=True) if yes}
-            if self.resources.equation == "literal":
-                laws.leave((CONSTANT_CPI,), np.ones(len(points), dtype=bool))
-            if imputed and laws.given_parts is not None:
-                laws.only(CONSTANT_CPI, imputed, forecast.IMPUTED)
-        return laws
+        held = self.imbalances if self.imbalances is not None and self.imbalances.held else None
+
+        def slowest(kernels: tuple[str, ...]) -> tuple[Array, Array]:
+            assert held is not None
+            ratio, reach = held.reaching(kernels, at, level)
+            return ratio, reach / float(special.ndtri((1 + level) / 2))
+
+        ranks = None if held is None else slowest
+        return Asked(functions.fitted.parameters, points, functions.rows, said, counts, at, self.laws, level, ranks)
 
     def _cycles(
         self,
@@ -210,7 +202,7 @@ class Application(Stored):
         """Cycles of kernels whose time a counted equation or shared bandwidth predicts: that time at its clock."""
         clock = np.full(mixed.value.shape, np.nan)
         place = {kernel: at for at, kernel in enumerate(timed)}
-        for law in self.laws:
+        for law in self.shared:
             clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
         if self.counted is not None and times is not None:
             known = np.flatnonzero(np.isfinite(self.counted.offset))
@@ -270,6 +262,9 @@ class Application(Stored):
                 exchanged = None
             else:
                 timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
+        if exchanged is not None and self.communication is not None:
+            mean = np.nan_to_num(said.value[np.array(list(timed.values()), dtype=np.intp)]).sum(axis=0)
+            exchanged = self._with_waiting(exchanged, points, mean)
         messages = None if exchanged is None else exchanged.times
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
@@ -299,7 +294,7 @@ class Application(Stored):
             self.communication.judge(messages, total, summed.status[0], summed.reason[0])
         others = None
         if self.others is not None:
-            others = self.others.at(points, total, said.level)
+            others = self.others.at(points, total, said.level, ranks)
             (more,), (least,), (most,) = others.value, others.lower, others.upper
             total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}
@@ -308,6 +303,14 @@ class Application(Stored):
             codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
             summed = replace(summed, status=codes[None], reason=reasons[None])
         return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
+
+    def _with_waiting(self, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
+        """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
+        sent = self.communication
+        if sent is None or sent.replayed is None or sent.messages is None or self.network is None:
+            return exchanged
+        beyond, _ = replayed_seconds(sent.messages, self.network, points, computing)
+        return mixed(sent.replayed, exchanged, beyond)
 
     def _busiest(
         self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
@@ -353,28 +356,40 @@ class Application(Stored):
                 each[name][mine] = seconds if name == "communication" else 0.0
         return each
 
-    def placed(self, placement: str | None, ranks_per_node: int | None, distribution: str | None = None) -> Application:
-        """The same application with ranks placed in another way."""
+    def placed(
+        self,
+        placement: str | None,
+        ranks_per_node: int | None,
+        distribution: str | None = None,
+        topology: Topology | None = None,
+    ) -> Application:
+        """The same application with ranks placed in another way, or on a network of another shape."""
+        if topology is not None:
+            if self.network is None or self.communication is None or "inter" not in self.network.table:
+                raise InputError(
+                    "the model knows no network between nodes: its topology changes nothing",
+                    "fit it with --platform FILE whose [network.inter] is described, from runs that traced messages",
+                )
+            other = self.network.shaped(topology)
+            shaped = replace(self, network=other, communication=self.communication.on(other))
+            return shaped.placed(placement, ranks_per_node, distribution)
         if distribution is not None and (self.network is None or "inter" not in self.network.table):
             raise InputError(
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        alone = not self.laws and self.cache is None and (self.counted is None or self.counted.where.domains is None)
+        alone = not self.shared and self.cache is None and (self.counted is None or self.counted.where.domains is None)
         if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not know what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",
             )
-        sharing, cached = (
-            None if law is None else law.placed(placement, ranks_per_node) for law in (self.sharing, self.cached)
-        )
         network = None if self.network is None else self.network.placed(ranks_per_node, distribution)
         cache = None if self.cache is None else self.cache.placed(placement, ranks_per_node)
-        counted = None if self.counted is None else self.counted.placed(placement, ranks_per_node)
         node = None if self.node is None else self.node.placed(ranks_per_node)
-        moved = replace(self, sharing=sharing, cached=cached, cache=cache, network=network, counted=counted, node=node)
-        return replace(moved, runs=None)
+        laws = self.laws.placed(placement, ranks_per_node)
+        others = None if self.others is None else self.others.placed(placement, ranks_per_node)
+        return replace(self, laws=laws, cache=cache, network=network, node=node, others=others, runs=None)
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ranksight.comm.costs.fabric import Fabric
+    from ranksight.comm.topology.shape import End
 
 Ends = tuple[MessageTable, ...]
 """Tables of a configuration's messages: as predicted, and for both ends of the interval."""
@@ -160,6 +161,17 @@ class Exchanged:
 
 
 @dataclass(frozen=True)
+class Replay(Stored):
+    """How much replay counts against BF_comm times prices (:mod:`ranksight.model.application.replayed`)."""
+
+    weight: float  # from 0, not at all, to 1, alone
+    error: float  # of replay at held-out runs, root mean square of logarithms
+
+    def _fits(self) -> bool:
+        return 0 <= self.weight <= 1 and self.error >= 0
+
+
+@dataclass(frozen=True)
 class Communication(Stored):
     """Messages of a program, and the network they go over."""
 
@@ -168,6 +180,7 @@ class Communication(Stored):
     blocking: Blocking | None = None  # BF_comm; None where no communication time was measured
     forms: Forms | None = None  # fitted times of calls, where no network is described
     points: Array | None = None  # (n, m): configurations traced
+    replayed: Replay | None = None  # how much replay of the calls' order counts; None where it was not weighed
 
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.
@@ -249,7 +262,7 @@ class Communication(Stored):
         found: Forecast | None = None
         for team in np.unique(teams):
             placed = replace(fabric, ranks_per_node=max(1, int(fabric.ranks_per_node // team)))
-            said = self._priced(sent, partial(times_of_tables, fabric=placed, choice=choice), kind)
+            said = self._priced(sent, partial(_price, fabric=placed, choice=choice), kind)
             mine = np.broadcast_to(teams == team, said.value.shape)
             found = said if found is None else choose(found, said, np.arange(len(mine)), mine)
         assert found is not None
@@ -353,9 +366,7 @@ class Communication(Stored):
         fabric, choice = network.fabric(), network.choice()
         return [calls(value, fabric, choice) for value, *_ in self._sent(points).tables]
 
-    def _crossing(
-        self, alone: Forecast, sent: Sent, network: Network
-    ) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
+    def _crossing(self, alone: Forecast, sent: Sent, network: Network) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
         """Times on the network with what the library's thresholds leave open in their intervals, and these in words.
 
         Where the algorithm of a collective is open, its hypotheses hold that already.
@@ -407,6 +418,14 @@ class Communication(Stored):
     def callers(self) -> tuple[str, ...]:
         """The kernel that calls the operation of each row of :meth:`times`."""
         return tuple(name.rpartition(BETWEEN)[0] for name in self.names)
+
+
+def _price(
+    tables: Sequence[MessageTable], volumes: Sequence[str], fabric: Fabric, choice: Choice
+) -> list[list[dict[tuple[str, str], float]]]:
+    """Seconds of message tables; at the ends of the volumes' intervals those of the network's shape hold too."""
+    ends: dict[str, End] = {"low": "fast", "high": "slow"}
+    return times_of_tables(tables, fabric.at(ends.get(volumes[0], "middle")), choice, volumes)
 
 
 def _of_kind(table: MessageTable, kind: str) -> MessageTable:

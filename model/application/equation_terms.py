@@ -18,7 +18,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.units import whole
 from ranksight.model.kernel_time.counted import Counted, Times
-from ranksight.model.kernel_time.stacking import places
+from ranksight.model.laws.stacking import places
 from ranksight.model.resource.equation import Parts, Resources
 from ranksight.model.resource.spread import Spread
 from ranksight.model.structure.functions import join

@@ -10,15 +10,17 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication, message_series, message_table
-from ranksight.model.application.held_out import KernelLaws
 from ranksight.model.application.imbalances import fit_imbalances
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.totals import MEAN, MEAN_OF_ALL, values_of_totals
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.laws.view import View
+from ranksight.model.laws.weighing import weights_of
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.resource.equation import Machine
 from ranksight.model.resource.sampled_times import Sampled
+from ranksight.model.sharing.caches import find_shared_cache
 from ranksight.model.sharing.domains import Domains
 from ranksight.model.sharing.readings import Readings
 from ranksight.model.structure.stated import Stated
@@ -34,7 +36,6 @@ def fit_application(
     domains: Domains | None,
     steps: Staircase | None,
     stated: Stated | None,
-    equation: str,
     over_ranks: str,
     cycles_over_ranks: str,
     **settings: Any,
@@ -43,9 +44,9 @@ def fit_application(
 
     Raises InputError when the counts contradict the machine. `sampled`: its series, and the samples behind them.
     `platform`: the machine measured, as `machine` at the clock that the runs had; `domains`: how ranks were placed on
-    it. `steps`: whole units that the work comes in. `stated`: volumes of messages as the user knows them. `equation`:
-    one of :data:`ranksight.model.resource.equation.EQUATIONS`. `over_ranks`, `cycles_over_ranks`: how times and cycles
-    were reduced over ranks. `**settings`: of :func:`ranksight.model.fitting.fit_series.fit_series`.
+    it. `steps`: whole units that the work comes in. `stated`: volumes of messages as the user knows them. `over_ranks`,
+    `cycles_over_ranks`: how times and cycles were reduced over ranks. `**settings`: of
+    :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     whose = values_of_totals(experiment, sampled.series) if over_ranks == "max" else ""
     means = over_ranks == "mean" or whose in (MEAN, MEAN_OF_ALL)
@@ -59,7 +60,8 @@ def fit_application(
     if machine is not None and imbalances is not None and imbalances.held and cycles_over_ranks == "mean":
         ratios = imbalances.slowest(imbalances.kernels, series.points)
         slowest = dict(zip(imbalances.kernels, ratios, strict=True))
-    kernel_laws = KernelLaws(Readings(experiment), sampled, platform, machine, domains, units, equation, slowest, each)
+    kernels = frozenset(series.kernels)
+    view = View(Readings(experiment), sampled, platform, machine, domains, units, slowest, each, kernels)
     messages = message_series(experiment) if "ranks" in experiment.parameters else None
     if messages is not None:
         fitted = fit_varied(messages, **each)
@@ -73,7 +75,10 @@ def fit_application(
             network = Network(dict(platform.network), most if "inter" in platform.network else 1 << 30)
     # The largest of all ranks' times holds the imbalance already.
     balance, imbalance = fit_balance(experiment, units, **each) if means else (None, 1.0)
-    found = replace(kernel_laws.fit(), weights=kernel_laws.weights())
+    cache = None
+    if platform is not None and domains is not None and domains.domain is not None:
+        cache = find_shared_cache(series, platform, domains)
+    found = Application(view.fits(), weights=weights_of(view), cache=cache)
     if platform is not None and domains is not None:
         found = replace(found, node=Node.of(platform, domains.ranks_per_node, series.points, series.parameters))
     return replace(
@@ -83,14 +88,14 @@ def fit_application(
 
 def in_words(application: Application) -> str:
     """What a program's time is put together from, in words."""
+    counted = application.counted
     parts = {
         "kernels by the resource equation": application.resources,
         "messages": application.communication,
         "a network": application.network,
-        "kernels by the counted equation": None
-        if application.counted is None
-        else application.counted.split.any() or None,
-        "bandwidth that cores share": application.laws or None,
+        "kernels by the counted equation": None if counted is None else counted.split.any() or None,
+        "kernels by the fitted equation": None if counted is None else counted.composed,
+        "bandwidth that cores share": application.shared or None,
         "balance of the ranks": application.balance,
     }
     return ", ".join(name for name, part in parts.items() if part is not None) or "the sum of the kernels' functions"

@@ -10,6 +10,8 @@ from ranksight.comm.costs.collective import OPERATIONS
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.selection import TABLES, Selector, algorithms_of, forced, selector, stated
 from ranksight.comm.network import NetworkParameters
+from ranksight.comm.topology.described import from_dict, to_dict
+from ranksight.comm.topology.shape import Topology
 from ranksight.core.errors import InputError
 from ranksight.model.application.comm_blocking import LIBRARY, STATED
 from ranksight.model.plaindata import Stored
@@ -41,7 +43,17 @@ class Network(Stored):
             if isinstance(self.table.get(name), Mapping)
         }
         alone = "inter" in links and "intra" not in links
-        return Fabric(links.get("intra"), links.get("inter"), 1 if alone else self.ranks_per_node, self.distribution)
+        per_node = 1 if alone and self.topology is None else self.ranks_per_node
+        return Fabric(links.get("intra"), links.get("inter"), per_node, self.distribution, self.topology)
+
+    @property
+    def topology(self) -> Topology | None:
+        """Shape of the network between nodes; None where the table has none. InputError where it is damaged."""
+        return from_dict(self.table["topology"]) if "topology" in self.table else None
+
+    def shaped(self, topology: Topology) -> Network:
+        """The same network with another shape between nodes."""
+        return replace(self, table={**self.table, "topology": to_dict(topology)})
 
     @property
     def node(self) -> float:

@@ -11,7 +11,7 @@ kernels that overlap) their sum is not the program's time, and nothing is said.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,20 +22,26 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.sums import Sums, cut_off, fit_sums, forms, term, values_of
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED
+from ranksight.model.priors import KERNELS_EXCESS, LATE_SLOPE, OTHERS_NEGLIGIBLE, RARE_TERM, REPEATED, WAITING_SCATTER
 from ranksight.model.search.terms import Factor, Hypotheses
+from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.sharing.domains import Domains
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
 
-LAUNCH: Mapping[Factor, float] = {
-    (1.0, 0.0, 0.0): 0.0,
-    (0.0, 1.0, 0.0): 0.0,
-    (0.5, 0.0, 0.0): RARE_TERM,
-    (-1.0, 0.0, 0.0): RARE_TERM,
-}
-"""How start and end of a program go with the ranks: one after the other, as a tree, between both, or in shares."""
+LAUNCH: Mapping[Factor, float] = {(1.0, 0.0, 0.0): 0.0, (0.0, 1.0, 0.0): RARE_TERM, (0.5, 0.0, 0.0): RARE_TERM}
+"""How start and end of a program go with the ranks: one after the other, rarely as a tree or between both. MPI's start
+takes six times as long on 4,608 nodes of Summit as on 1,024 (SCREAM), halted time over 1 to 16 nodes grows in
+proportion to them (SPEChpc)."""
+SHARED: Factor = (-1.0, 0.0, 0.0)
+"""What ranks have shares of, which is as rare; of cores that wait the share of everything else is known."""
+NODES, REST = "(nodes)", "(rest)"
+"""Further coordinates of T_others: the nodes that the ranks use, and the time of everything else, of which the system
+takes a share."""
+ADDED = 2
+"""How many these are."""
 FILES: tuple[Factor, ...] = ((1.0, 0.0, 0.0), (2.0, 0.0, 0.0), (3.0, 0.0, 0.0))
 """How input and output grow with another parameter: lines, faces, volumes."""
 TIMERS = 0.001
@@ -118,16 +124,21 @@ class Others(Stored):
     times: Sums | None
     scatter: float
     doubtful: DoubtfulSum | None = None  # its function where noise exceeds it at some configurations
+    jobs: float = 0.0  # standard deviation of its logarithm from job to job, beyond that of its function
+    domains: Domains | None = None  # how ranks fill nodes, where that is known
 
-    def at(self, points: Array, total: Array, level: float) -> Forecast:
-        """T_others at `points` (k, m), one row, where everything else takes `total` (k,)."""
+    def at(self, points: Array, total: Array, level: float, ranks: Array | None = None) -> Forecast:
+        """T_others at `points` (k, m), one row, where everything else takes `total` (k,) and `ranks` (k,) fill nodes;
+        those of one node where they are not given."""
+        places = _places(points, _nodes(self.domains, np.ones(len(points)) if ranks is None else ranks), total)
         if self.doubtful is not None:
-            return self.doubtful.at(points, level)
+            return self.doubtful.at(places[:, : self.doubtful.points.shape[1]], level)
         if self.times is None:
             mean = np.zeros((1, len(points)))
             deviation = self.scatter * np.nan_to_num(total)[None]
         else:
-            mean, deviation = self.times.at(points)
+            mean, deviation = self.times.at(places[:, : self.times.points.shape[1]])
+            deviation = np.hypot(deviation, np.hypot(self.jobs, self._unseen(places)) * mean)
         half = float(special.ndtri((1 + level) / 2)) * deviation
         low, high = mean - half, mean + half
         if self.times is not None:
@@ -135,16 +146,34 @@ class Others(Stored):
             low, high = (mean * np.exp(sign * half / mean) for sign in (-1, 1))
         return Forecast.settled(mean, low, high, level)
 
+    def _unseen(self, places: Array) -> Array:
+        """Standard deviation of the logarithm (k,) over more nodes than one, where all runs were inside of one."""
+        most = 0.0 if self.times is None or not self.times.known else self.times.points[:, -2].max()
+        return LATE_SLOPE * np.log(places[:, -2]) if self.jobs and most == 1 else np.zeros(len(places))
+
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Others:
+        """The same with ranks placed in another way."""
+        return self if self.domains is None else replace(self, domains=self.domains.placed(placement, ranks_per_node))
+
     def _fits(self) -> bool:
-        return 0 <= self.scatter < 1 and (self.times is None or len(self.times.measured) == 1)
+        return 0 <= self.scatter < 1 and self.jobs >= 0 and (self.times is None or len(self.times.measured) == 1)
 
 
-def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
+def _nodes(domains: Domains | None, ranks: Array) -> Array:
+    return np.ones(len(ranks)) if domains is None else domains.nodes(ranks)
+
+
+def _places(points: Array, nodes: Array, rest: Array) -> Array:
+    """The points (k, m) with :data:`NODES` and :data:`REST`, which is above zero."""
+    return np.column_stack([points, nodes, np.maximum(np.nan_to_num(rest), np.finfo(float).tiny)])
+
+
+def fit_others(series: Series, factor: Array, messages: Array, domains: Domains | None = None) -> Others | None:
     """Learn T_others.
 
     None where the program's time or its kernels' was not measured, or kernels take longer than the program. `factor`
     (n,): slowest rank over the mean at each configuration, where times are means over ranks; 1 where they are not.
-    `messages` (n,): seconds of messages that no kernel's time holds.
+    `messages` (n,): seconds of messages that no kernel's time holds. `domains`: how ranks fill nodes.
     """
     rows = [at for at, name in enumerate(series.metrics) if name == "time"]
     walls = [at for at in rows if series.kernels[at] == WHOLE]
@@ -163,7 +192,8 @@ def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
     middle, whole = np.full(len(rest), np.nan), np.full(len(rest), np.nan)
     middle[known], whole[known] = np.nanmedian(rest[known], axis=1), np.nanmedian(wall[known], axis=1)
     share = middle[known] / whole[known]
-    error = _errors(rest, np.nan_to_num(whole), np.maximum(np.nan_to_num(middle), 0.0))
+    waiting = RUNNING in series.kernels
+    error = _errors(rest, np.nan_to_num(whole), np.maximum(np.nan_to_num(middle), 0.0), waiting)
     noise = SIGNIFICANT * error[known] / whole[known]
     if (share < -np.maximum(KERNELS_EXCESS, noise)).any():
         return None
@@ -172,16 +202,18 @@ def fit_others(series: Series, factor: Array, messages: Array) -> Others | None:
         return Others(None, scatter)
     if not (series.points > 0).all():
         return None
-    space = _hypotheses(series.parameters, series.points)
-    if (share > noise).all():
-        return Others(fit_sums(space, series.points, middle[None], error[None]), scatter)
-    # Noise hides whether there is a constant besides a term: each sum stands without it as well.
-    alone = space.members.copy()
-    alone[:, 0] = -1
-    alone, odds = alone[several := (alone >= 0).any(axis=1)], space.prior[several]
-    members, prior = np.concatenate([space.members, alone]), np.concatenate([space.prior, odds])
+    ranked = "ranks" in series.parameters
+    nodes = _nodes(domains, series.points[:, series.parameters.index("ranks")]) if ranked else np.ones(len(rest))
+    space = _hypotheses(series.parameters, series.points, waiting, None if domains is None else nodes)
+    places = _places(series.points, nodes, np.maximum(whole - middle, TIMERS * whole))
+    if not waiting and (share > noise).all():
+        return Others(fit_sums(space, places, middle[None], error[None], ADDED), scatter)
+    space = _without_constant(space)
+    if waiting:
+        times = fit_sums(space, places, middle[None], error[None], ADDED)
+        return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
-    sums = DoubtfulSum(space.terms, members, prior, series.points[known], middle[known], error[known], freedom)
+    sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)
     return Others(None, scatter, sums)
 
 
@@ -218,17 +250,18 @@ def overlap(series: Series) -> str:
     )
 
 
-def _errors(rest: Array, whole: Array, middle: Array) -> Array:
+def _errors(rest: Array, whole: Array, middle: Array, waiting: bool) -> Array:
     """Standard errors (n,) of the rest (n, r), from how it repeats.
 
     It scatters as a share of itself where the kernels' scatter is in both times, and as a share of the program's time
-    where they were measured apart; the more likely of the two holds. Without repetitions timers miss :data:`TIMERS`.
+    where they were measured apart; the more likely of the two holds. Without repetitions timers miss :data:`TIMERS`,
+    and the rest differs by :data:`~ranksight.model.priors.WAITING_SCATTER` from job to job where it is `waiting`.
     """
     count = np.isfinite(rest).sum(axis=1)
     several = (count > 1) & (whole > 0)
     freedom = np.where(several, count - 1, 0)
     if not freedom.sum():
-        return np.asarray(TIMERS * whole)
+        return np.asarray(WAITING_SCATTER * middle if waiting else TIMERS * whole)
     squares = np.zeros(len(rest))
     squares[several] = np.nanvar(rest[several], axis=1) * count[several]
     best, found = -np.inf, TIMERS * whole
@@ -241,12 +274,31 @@ def _errors(rest: Array, whole: Array, middle: Array) -> Array:
     return np.asarray(np.hypot(found, REPEATED * middle) / np.sqrt(np.maximum(count, 1)))
 
 
-def _hypotheses(names: tuple[str, ...], points: Array) -> Hypotheses:
-    """A constant, with a term of the ranks, of another parameter that varied, or of both."""
+def _hypotheses(names: tuple[str, ...], points: Array, waiting: bool, nodes: Array | None) -> Hypotheses:
+    """A constant, with a term of the ranks, of another parameter that varied, or of both.
+
+    Cores that are `waiting` do so for the system, which takes a share of everything else, and for processes on other
+    nodes where `nodes` (n,) are known.
+    """
     varied = {name for name, column in zip(names, points.T, strict=True) if len(np.unique(column)) > 2}
-    launch = {term(names, {"ranks": factor}): odds for factor, odds in LAUNCH.items() if "ranks" in varied}
-    files = {term(names, {name: factor}): 0.0 for name in names if name in varied - {"ranks"} for factor in FILES}
-    return forms(names, launch, files)
+    over = (*names, NODES, REST)
+    launched, growing = "ranks", "ranks" in varied
+    if waiting and nodes is not None:
+        launched, growing = NODES, len(np.unique(nodes)) > 1
+    starts = dict(LAUNCH) if waiting else {**LAUNCH, SHARED: RARE_TERM}
+    launch = {term(over, {launched: factor}): odds for factor, odds in starts.items() if growing}
+    files = {term(over, {name: factor}): 0.0 for name in names if name in varied - {"ranks"} for factor in FILES}
+    shared = {term(over, {REST: (1.0, 0.0, 0.0)}): -RARE_TERM} if waiting else {}
+    return forms(over, launch, files, shared)
+
+
+def _without_constant(space: Hypotheses) -> Hypotheses:
+    """The sums, and each without its constant as well: where noise hides whether there is one, or there is none."""
+    alone = space.members.copy()
+    alone[:, 0] = -1
+    several = (alone >= 0).any(axis=1)
+    members = np.concatenate([space.members, alone[several]])
+    return Hypotheses(space.terms, members, np.concatenate([space.prior, space.prior[several]]))
 
 
 SHARE_NAMED = 0.01

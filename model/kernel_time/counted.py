@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask, log, log_ratio
+from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
+from ranksight.model.kernel_time.composed import Composed
 from ranksight.model.kernel_time.composition import Caches, Composition
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates, changed
@@ -155,6 +156,8 @@ class Counted(Stored):
     line: float  # bytes of a load that memory serves
     bandwidth: float  # measured over described bandwidth of a domain, 1 or more
     offset: Array  # (K,): logarithm of time x clock over cycles; NaN where it changes or cycles were not counted
+    composed: Composed | None = None  # CPI_exec and BF_mem of kernels whose loads were counted and stalls were not
+    fitted: PerWork | None = None  # cycles of these r kernels by their composed work
 
     def __post_init__(self) -> None:
         # Up to version 4 of the file stalls were learned by the waiting of three compositions, the best one first.
@@ -216,17 +219,18 @@ class Counted(Stored):
         whole = whole.wider(self.regime(inputs))
         shape = whole.centre.shape
         none = Spread(*np.full((3, *shape), np.nan))
+        loads, memory, kinds = self._waiting(points, work_points, f, works)
+        need = self.need(memory, points, works)
+        fitted = self._by_loads(points, work_points, inputs, f, works["instructions"], need)
         if self.execution is None or self.stall is None:
             empty = none.centre
             levels = np.repeat(empty[..., None], 4, axis=2)
-            return Times(whole, none, empty, empty, levels, none, none, f, levels, empty)
+            return Times(whole, none, empty, empty, levels, none, none, f, levels, empty, fitted)
         execution = self.execution.at([works[name] for name in self.execution.names], inputs)
-        loads, memory, kinds = self._waiting(points, work_points, f, works)
         levels = loads * self.latencies_at(np.exp(f.centre[0])).T
         waiting = log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
         core = added(execution, stalls).plus(inverse)
-        need = self.need(memory, points, works)
         time = core if need is None else longer(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
             levels = np.ones_like(levels) if self.caches is None else levels
@@ -238,7 +242,24 @@ class Counted(Stored):
         work = works["instructions"]
         cpi = Spread(execution.centre - work.centre, execution.down, execution.up)
         blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
-        return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy)
+        return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy, fitted)
+
+    def _by_loads(
+        self, points: Array, work_points: Array, inputs: Array, f: Spread, instructions: Spread, need: Spread | None
+    ) -> Fitted | None:
+        """Times of the kernels whose CPI_exec and BF_mem were fitted to their cycles; None where there is none."""
+        if self.composed is None or self.fitted is None or self.caches is None:
+            return None
+        rows = self.composed.rows
+        chosen = [composition for composition, _ in (self.compositions[row] for row in rows) if composition is not None]
+        x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
+        each, waits = self.composed.at(chosen, x, capacities, self.latencies_at(np.exp(f.centre[0])))
+        work = instructions.rows(rows)
+        core = self.fitted.at([work.plus(cycles) for cycles in each], inputs).plus(Spread(-f.centre, f.up, f.down))
+        core = core.wider(unseen(inputs, self.total.rates[0].inputs))
+        time = core if need is None else longer(core, need.rows(rows))
+        seconds, levels = np.exp(core.centre), np.einsum("mr,mlrk->lrk", self.fitted.weights, waits)
+        return Fitted(rows, time, (1 - levels.sum(axis=0)) * seconds, levels * seconds, np.exp(time.centre) - seconds)
 
     def _whole(self, points: Array, inputs: Array, works: list[Spread]) -> Spread:
         """Time by the cost per unit of work, which may stay that of a memory domain that is full."""
@@ -286,9 +307,16 @@ class Counted(Stored):
             and len(self.compositions) in (0, kernels)
             and {name for _, name in self.compositions} <= {"", *COUNTS}
             and len(self.clock.values) == 1
+            and (self.composed is None or self._has_compositions(self.composed.rows))
             and all(part.prior.shape[1] == kernels for part in parts)
             and all(rate.inputs.shape[1] == len(self.where.columns) for part in parts for rate in part.rates)
         )
+
+    def _has_compositions(self, rows: Index) -> bool:
+        """Whether the kernels `rows` have what their fitted equation needs."""
+        inside = len(self.compositions) > 0 and bool(((rows >= 0) & (rows < len(self.kernels))).all())
+        fitted = self.fitted is not None and self.fitted.prior.shape[1] == len(rows) and self.caches is not None
+        return inside and fitted and all(self.compositions[row][0] is not None for row in rows.tolist())
 
     def latencies_at(self, frequency: Array) -> Array:
         """Cycles (4, k) of a load at clocks `frequency` (k,): caches go with the clock, memory does not."""
@@ -314,6 +342,17 @@ class Counted(Stored):
 
 
 @dataclass(frozen=True)
+class Fitted:
+    """Times of r kernels by the equation with CPI_exec and BF_mem fitted to cycles, and seconds of their parts."""
+
+    rows: Index  # (r,): among all kernels
+    time: Spread  # logarithms of seconds, (r, k)
+    execution: Array  # (r, k)
+    levels: Array  # (4, r, k)
+    contention: Array  # (r, k): what sharing the bandwidth of a domain adds
+
+
+@dataclass(frozen=True)
 class Times:
     """Times of K kernels at k configurations, logarithms of seconds."""
 
@@ -328,6 +367,7 @@ class Times:
     loads: Array  # (K, k, 4): served by each level; NaN where they were not counted
     busy: Array  # (K, k)
     """Part of the time that the interface of a memory domain is at work; NaN where that is not known."""
+    fitted: Fitted | None = None
 
 
 def occupancy(where: Where, points: Array) -> Array:

@@ -14,6 +14,7 @@ from ranksight.core.arrays import Array, Index, Mask, log
 from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
 from ranksight.model import priors
+from ranksight.model.kernel_time.composed import KINDS, learn_composed
 from ranksight.model.kernel_time.composition import Caches, Composition, fit_compositions
 from ranksight.model.kernel_time.counted import (
     BEYOND_L1,
@@ -68,18 +69,23 @@ def learn_counted(
     split = np.isfinite(share).sum(axis=1) >= FEWEST
     held = (split & False, None, None, (), None, line, 1.0, offset)
     model = Counted(known.kernels, where, clock, np.ones(4), frequency, total, *held)
-    if latencies is None or not split.any():
+    if latencies is None:
+        return model
+    model = replace(model, latencies=latencies)
+    levels = np.stack([np.exp(known.logs(name)) for name in LEVELS])
+    if caches is not None:
+        model = _with_compositions(model, levels, counts, split, points, caches)
+        model = _fitted(model, ~split & spent & ~known.drawn, busy, error, counts, inputs, points)
+    if not split.any():
         return model
     share = np.where(split[:, None], share, np.nan)
     executed = busy + np.log(np.clip(1 - share, priors.STALL_RESOLUTION, 1.0))
     execution = _learn(priors.EXECUTION_PER, executed, np.hypot(error, priors.STALL_RESOLUTION), counts, inputs, where)
     kept = np.clip(share, priors.STALL_RESOLUTION, 1.0)
     stalled, of_stalls = busy + np.log(kept), np.hypot(known.errors("stall_cycles"), priors.STALL_RESOLUTION / kept)
-    model = replace(model, latencies=latencies, split=split, caches=caches)
-    levels = np.stack([np.exp(known.logs(name)) for name in LEVELS])
-    if caches is not None and np.isfinite(levels).any():
-        model = replace(model, compositions=_compositions(levels, counts, split, where, points, caches, latencies))
-        counts |= _waiting(model, caches, counts, points)
+    model = replace(model, split=split)
+    if model.caches is not None:
+        counts |= _waiting(model, model.caches, counts, points)
     stalled, scale = _unsaturated(model, stalled, levels, counts, time, points)
     stall = _learn(priors.STALLS_PER, stalled, of_stalls, counts, inputs, where)
     return replace(model, execution=execution, stall=stall, bandwidth=scale)
@@ -101,6 +107,15 @@ class _Known:
         timed = [kernel for kernel in dict.fromkeys(series.kernels) if (kernel, "time") in rows]
         kernels = [kernel for kernel in timed if (middle[rows[kernel, "time"]] > 0).sum() >= FEWEST]
         return cls(series, tuple(k for k in kernels if k != WHOLE or len(kernels) == 1), middle, error)
+
+    @property
+    def drawn(self) -> Mask:
+        """Kernels (K,) whose times, cycles or stalls were sampled."""
+        rows, sampled = self.series.rows, self.series.sampled
+        drawn = [
+            any(sampled[rows[kernel, name]] for name in SPLIT if (kernel, name) in rows) for kernel in self.kernels
+        ]
+        return np.array(drawn, dtype=bool)
 
     def _index(self, name: str) -> Index:
         rows = self.series.rows
@@ -156,13 +171,10 @@ def _works(known: _Known, where: Where, time: Array) -> dict[str, Array]:
 
 def _stalled(known: _Known, cycles: Array, busy: Array, spent: Mask) -> Array:
     """Part (K, n) of the cycles that are stalls, NaN where it is not known well enough to divide the time."""
-    held, sampled = known.series.rows.keys(), known.series.sampled.tolist()
-    # What few samples say is left to a law that weighs them as such.
-    drawn = {key for key, yes in zip(held, sampled, strict=True) if yes}
+    held = known.series.rows.keys()
     both = [{(kernel, "stall_cycles"), (kernel, "instructions")} <= held for kernel in known.kernels]
-    split = (
-        spent & np.array(both) & np.array([not {(kernel, name) for name in SPLIT} & drawn for kernel in known.kernels])
-    )
+    # What few samples say is left to a law that weighs them as such.
+    split = spent & np.array(both) & ~known.drawn
     stalls = np.exp(known.logs("stall_cycles") - np.where(np.isfinite(cycles), cycles, busy))
     return np.where(split[:, None] & np.isfinite(busy), np.nan_to_num(stalls), np.nan)
 
@@ -219,17 +231,19 @@ def _learn(
     return PerWork.learn(names, weights, logs, error, works, inputs, where.variants)
 
 
-def _compositions(
-    levels: Array, counts: dict[str, Array], split: Mask, where: Where, points: Array, caches: Caches, latencies: Array
-) -> tuple[tuple[Composition | None, str], ...]:
-    """The composition of each kernel, per unit of the work that it follows best."""
+def _with_compositions(
+    model: Counted, levels: Array, counts: dict[str, Array], split: Mask, points: Array, caches: Caches
+) -> Counted:
+    """The model with the composition of each kernel whose loads were counted, per unit of the work that it follows
+    best, or per instruction where its stalls were not counted."""
     found: list[tuple[Composition | None, str]] = [(None, "")] * len(split)
+    where, latencies = model.where, model.latencies
     x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
     served = np.nansum(levels, axis=0) > 0
-    for name in ("instructions", "flops_dp"):
+    for name, kernels in (("instructions", split | True), ("flops_dp", split)):
         work = counts[name]
         known = np.isfinite(work) & served
-        rows = np.flatnonzero(split & (known.sum(axis=1) >= FEWEST))
+        rows = np.flatnonzero(kernels & (known.sum(axis=1) >= FEWEST))
         # Kernels known at the same configurations are fitted together.
         patterns, which = np.unique(known[rows], axis=0, return_inverse=True)
         for at, pattern in enumerate(patterns):
@@ -240,7 +254,29 @@ def _compositions(
                 best = found[row][0]
                 if best is None or held.error[0] < best.error[0]:
                     found[row] = held, name
-    return tuple(found) if any(held is not None for held, _ in found) else ()
+    if not any(held is not None for held, _ in found):
+        return model if not split.any() else replace(model, caches=caches)
+    return replace(model, caches=caches, compositions=tuple(found))
+
+
+def _fitted(
+    model: Counted, rest: Mask, busy: Array, error: Array, counts: dict[str, Array], inputs: Array, points: Array
+) -> Counted:
+    """The model with CPI_exec and BF_mem of those kernels of the `rest` (K,) whose loads were counted, fitted to their
+    cycles `busy` (K, n), logarithms."""
+    chosen = {row: held for row, (held, _) in enumerate(model.compositions) if held is not None and rest[row]}
+    if model.caches is None or not chosen:
+        return model
+    rows, found = np.array(list(chosen), dtype=np.intp), list(chosen.values())
+    x, capacities = model.where.work.logarithm(points), model.caches.capacities(model.where.active(points))
+    latencies = model.latencies_at(np.exp(model.clock.values[0]))
+    cpi = busy - counts["instructions"]
+    composed = learn_composed(rows, found, np.exp(cpi[rows]), x, capacities, latencies)
+    each, _ = composed.at(found, x, capacities, latencies)
+    works = counts["instructions"][rows] + np.stack([kind.centre for kind in each])
+    prior = np.zeros((len(KINDS), len(rows)))
+    fitted = PerWork.learn(KINDS, prior, busy[rows], error[rows], works, inputs, model.where.variants)
+    return replace(model, composed=composed, fitted=fitted)
 
 
 def _unsaturated(

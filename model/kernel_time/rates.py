@@ -3,13 +3,15 @@
 A rate is positive and changes slowly. Its logarithm is a Gaussian process over coordinates u (logarithms of the work
 per rank, of the occupancy of a memory domain, or others),
 
-    ln r(u) = a + b u + g(u) + e,    b ~ N(0, s_b^2),   g ~ GP(0, s^2 R(u, u')),   e ~ N(0, q^2 + repetitions)
+    ln r(u) = a + b h(u) + g(u) + e,    b ~ N(0, s_b^2),   g ~ GP(0, s^2 R(u, u')),   e ~ N(0, q^2 + repetitions)
 
 with a flat prior of a, and R the Matern correlation of smoothness 1/2 or 3/2 (Rasmussen and Williams, "Gaussian
-Processes for Machine Learning", 2006, sections 2.2, 2.7 and 5.4). s_b, s, q, the length of R and which coordinates act
-at all are hypotheses of a grid. Each kernel weights them by their marginal likelihood; how common each is among the
-kernels of the program is learned from all of them (empirical Bayes). A rate that follows a power law exactly keeps its
-slope with a narrow interval. An erratic one keeps its last value, with an interval as wide as its past changes.
+Processes for Machine Learning", 2006, sections 2.2, 2.7 and 5.4). h is u where the rate follows a power law, or levels
+off to both sides, k tanh((u - c) / k), as the logarithm of a rate between two constants does. s_b, h, s, q, the length
+of R and which coordinates act at all are hypotheses of a grid. Each kernel weights them by their marginal likelihood;
+how common each is among the kernels of the program is learned from all of them (empirical Bayes). A rate that follows a
+power law exactly keeps its slope with a narrow interval. An erratic one keeps its last value, with an interval as wide
+as its past changes.
 """
 
 from __future__ import annotations
@@ -26,9 +28,13 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import (
     CHANGE,
+    RATE_CENTRES,
+    RATE_KNEE,
     RATE_LENGTHS,
+    RATE_LEVELS,
     RATE_NOISE,
     RATE_SCALES,
+    RATE_SHAPE,
     RATE_SLOPE,
     RATE_SMOOTH_SHARE,
 )
@@ -47,6 +53,8 @@ APPENDED = 1e60
 """Diagonal of rows appended to a covariance: above any square of a value over its variance."""
 FEW = 10
 """Rows of a covariance up to which many are factored together."""
+ABSENT = 1e-12
+"""Share of hypotheses that an older file does not know."""
 LEADING = 12
 """Hypotheses of largest weight that a kernel's rate is predicted by."""
 
@@ -62,6 +70,8 @@ class Hypotheses:
     noise: Array  # (h,): q
     rough: Mask  # (h,): whether R is of smoothness 1/2
     prior: Array  # (h,)
+    knee: Array  # (h,): e-folds from its centre at which a rate levels off; 0 where it follows a power law
+    centre: Array  # (h,): where it changes fastest
 
     @classmethod
     def over(cls, variants: tuple[tuple[bool, ...], ...]) -> Hypotheses:
@@ -70,12 +80,18 @@ class Hypotheses:
         changes = [(0.0, 1.0, False, 1 - RATE_SMOOTH_SHARE)]
         each = RATE_SMOOTH_SHARE / (len(RATE_SCALES) * len(RATE_LENGTHS))
         changes += [(s, length, rough, each) for s, (rough, length) in product(RATE_SCALES, RATE_LENGTHS)]
+        even = 1 / (2 * len(variants) * len(RATE_NOISE))
         for variant, slope, (s, length, rough, share), q in product(variants, (0.0, RATE_SLOPE), changes, RATE_NOISE):
-            rows.append((*variant, slope, s, length, rough, q, share / (2 * len(variants) * len(RATE_NOISE))))
+            share *= (1 - RATE_LEVELS) if slope and not s else 1.0
+            rows.append((*variant, slope, s, length, rough, q, share * even, 0.0, 0.0))
+        each = (1 - RATE_SMOOTH_SHARE) * RATE_LEVELS / len(RATE_CENTRES)
+        rough, length = RATE_LENGTHS[-1]
+        for variant, centre, q in product(variants, RATE_CENTRES, RATE_NOISE):
+            rows.append((*variant, RATE_SLOPE, RATE_SHAPE, length, rough, q, each * even, RATE_KNEE, centre))
         table = np.array(rows, dtype=np.float64)
         d = len(variants[0])
-        slope, scale, length, rough, noise, prior = table[:, d:].T
-        return cls(table[:, :d] > 0, slope, scale, length, noise, rough > 0, prior)
+        slope, scale, length, rough, noise, prior, knee, centres = table[:, d:].T
+        return cls(table[:, :d] > 0, slope, scale, length, noise, rough > 0, prior, knee, centres)
 
     def select(self, which: Index) -> Hypotheses:
         """Some of the hypotheses."""
@@ -83,7 +99,7 @@ class Hypotheses:
 
     def variance(self, points: Array) -> Array:
         """Variance (h, k) of ln r - a at the points (k, d), with the noise between configurations."""
-        squares = self.active.astype(np.float64) @ (points**2).T
+        squares = np.einsum("hd,hkd->hk", self.active.astype(np.float64), self._followed(points) ** 2)
         own = self.scale**2 + self.noise**2
         return np.asarray(self.slope[:, None] ** 2 * squares + own[:, None])
 
@@ -94,8 +110,15 @@ class Hypotheses:
         apart /= self.length[:, None, None]
         root = np.sqrt(3.0) * apart
         matern = np.where(self.rough[:, None, None], np.exp(-apart), (1 + root) * np.exp(-root))
-        linear = np.einsum("hd,ad,bd->hab", acting, first, second)
+        linear = np.einsum("hd,had,hbd->hab", acting, self._followed(first), self._followed(second))
         return np.asarray(self.slope[:, None, None] ** 2 * linear + self.scale[:, None, None] ** 2 * matern)
+
+    def _followed(self, points: Array) -> Array:
+        """Coordinates (h, k, d) that a rate is linear in: the points (k, d), or what levels off with them."""
+        knee = np.where(self.knee > 0, self.knee, 1.0)[:, None, None]
+        centre = self.centre[:, None, None]
+        level = knee * (np.tanh((points - centre) / knee) + np.tanh(centre / knee))
+        return np.asarray(np.where(self.knee[:, None, None] > 0, level, points))
 
 
 @dataclass(frozen=True)
@@ -108,6 +131,12 @@ class Rates(Stored):
     variants: tuple[tuple[bool, ...], ...]  # sets of coordinates that may act
     common: Array | None = None  # (h,)
     """Shares of the hypotheses among kernels, where these rates are of some of them only, or a file holds it."""
+
+    def __post_init__(self) -> None:
+        # Files of earlier versions hold no rates that level off.
+        fewer = 0 if self.common is None else len(self.grid.prior) - len(self.common)
+        if self.common is not None and fewer == int((self.grid.knee > 0).sum()):
+            object.__setattr__(self, "common", np.append(self.common, np.full(fewer, ABSENT)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data with the prevalence of the hypotheses, which some kernels alone do not show."""

@@ -67,11 +67,12 @@ class Sums(Stored):
     points: Array  # (n, m): measured
     measured: Array  # (K, n): NaN where nothing was
     error: Array  # (K, n): standard errors
+    known: int = 0  # last columns of the points that are times of other parts: no sum departs along them
 
     @cached_property
     def _departures(self) -> Departures:
         """Hypotheses of how the true law departs from a sum."""
-        return Departures.over(((True,) * self.points.shape[1],))
+        return Departures.over(((True,) * (self.points.shape[1] - self.known) + (False,) * self.known,))
 
     @cached_property
     def _origin(self) -> Array:
@@ -110,7 +111,7 @@ class Sums(Stored):
                 part = slice(first, first + step)
                 place = rows[:, None], np.arange(len(points))[part]
                 mean[place], square[place] = fit.at(new[..., part], cross[:, part, known], variance[:, part])
-        own = unseen(np.log(points), np.log(self.points))
+        own = unseen(*(np.log(each[:, : each.shape[1] - self.known]) for each in (points, self.points)))
         return mean, np.sqrt(square + (mean * own) ** 2)
 
     def _fits(self) -> bool:
@@ -118,6 +119,7 @@ class Sums(Stored):
         good = good and self.points.ndim == 2 and self.points.shape[1] == self.terms.shape[1] and len(self.points) > 0
         good = good and self.measured.ndim == 2 and self.measured.shape[1] == len(self.points)
         good = good and self.error.shape == self.measured.shape and bool((self.points > 0).all())
+        good = good and 0 <= self.known < self.points.shape[1]
         good = good and self.members.min() >= -1 and self.members.max() < len(self.terms)
         good = good and self.prior.shape == (len(self.members),) and bool(np.isfinite(self.prior).all())
         known = np.isfinite(self.measured)
@@ -161,13 +163,14 @@ class _Fit:
         return mean, np.einsum("Ksh,Kshk->Kk", self.weight, (centre - mean[:, None, None]) ** 2 + spread)
 
 
-def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array) -> Sums:
+def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array, known: int = 0) -> Sums:
     """Fit the sums of `space`.
 
-    `points` (n, m): above zero. `measured` (K, n): NaN where there is none, or none above zero; every row has one.
-    `error` (K, n): standard errors.
+    `points` (n, m): above zero; the last `known` columns are times of other parts. `measured` (K, n): NaN where there
+    is none, or none above zero; every row has one. `error` (K, n): standard errors.
     """
-    return Sums(space.terms, space.members, space.prior, points, np.where(measured > 0, measured, np.nan), error)
+    positive = np.where(measured > 0, measured, np.nan)
+    return Sums(space.terms, space.members, space.prior, points, positive, error, known)
 
 
 def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:

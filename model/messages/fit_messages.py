@@ -18,6 +18,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
+from ranksight.model.messages.order import fit_order
 from ranksight.model.messages.sharing import Shares, basis, incidence, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volume_laws import find_law
@@ -93,7 +94,8 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     volumes = fit_volumes(experiment.parameters, points, values, collected.names, collected.steps, **settings)
     trained = np.stack([points.min(axis=0), points.max(axis=0)], axis=1)
     measured = tuple(sorted(set(counts.values())))
-    return Messages(tuple(entries), volumes, grid, measured, trained, stated)
+    order = fit_order(experiment, entries)
+    return Messages(tuple(entries), volumes, grid, measured, trained, stated, order)
 
 
 def _patterns(one: Observed, runs: list[Traced]) -> list[tuple[Observed, tuple[Explanation, ...]]]:

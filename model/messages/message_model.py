@@ -10,6 +10,7 @@ from ranksight.comm.patterns.recognition import disagree, distinguishing_ranks
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.messages.entry import Entry
+from ranksight.model.messages.order import Order
 from ranksight.model.messages.table import MessageTable, Row, rows_of
 from ranksight.model.messages.volumes import Volumes
 from ranksight.model.plaindata import Stored
@@ -33,6 +34,7 @@ class Messages(Stored):
     measured: tuple[int, ...]  # numbers of ranks that were traced
     trained: Array  # (m, 2): smallest and largest value traced of each parameter
     stated: Stated | None = None  # how volumes go on beyond these, as the user knows it
+    order: Order | None = None  # of the calls of a step, where an event trace shows it
 
     @property
     def parameters(self) -> tuple[str, ...]:

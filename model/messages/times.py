@@ -24,6 +24,7 @@ from ranksight.comm.costs.collective import OPERATIONS, block, operation_name
 from ranksight.comm.costs.cost import Choice, cost
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
+from ranksight.comm.topology.sharing import shared_seconds
 from ranksight.core.arrays import Array, Index, Ints, Mask, ratio
 from ranksight.model.messages.table import MessageTable, Row
 
@@ -162,8 +163,12 @@ def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[A
     size = ratio(row.link_bytes, row.link_count, 0.0) * scale[source]
     here, there = fabric.node_of(source, ranks), fabric.node_of(target, ranks)
     crossing = here != there
-    pairs = np.ones(len(source))
-    if crossing.any():
+    pairs = np.where(crossing, 1.0, min(fabric.inside, ranks))
+    shared, hops = np.zeros((2, len(source)))
+    if crossing.any() and fabric.topology is not None:
+        sent = source[crossing], here[crossing], there[crossing], size[crossing], row.link_count[crossing]
+        shared[crossing], hops[crossing] = _over_links(fabric, *sent)
+    elif crossing.any():
         moved = (size * row.link_count)[crossing]
         pairs[crossing] = sharing_pairs(source[crossing], here[crossing], there[crossing], moved)
     parts = []
@@ -177,8 +182,27 @@ def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[A
             return np.bincount(source[way], weights=weights * each, minlength=ranks).astype(np.float64)
 
         spacing, transfer = link.spacing(size[way], pairs[way]), link.transfer_time(size[way], pairs[way])
+        slower = np.maximum(shared[way] - link.transfer.slope(size[way]) * size[way], 0.0)
+        spacing, transfer = np.maximum(spacing, shared[way]), transfer + slower + hops[way]
         parts.append((total(np.ones(len(weights))), total(spacing), total(transfer)))
     return parts
+
+
+def _over_links(
+    fabric: Fabric, source: Ints, here: Ints, there: Ints, size: Array, count: Array
+) -> tuple[Array, Array]:
+    """Of messages between nodes, (e,): seconds of each on the links that it shares, and of the switches on its way.
+
+    A rank is done when the last of its bytes has come through, and its messages take that time in turn.
+    """
+    assert fabric.topology is not None
+    shape, volume = fabric.topology, size * count * fabric.weight(size)
+    alone = ratio(fabric.weight(size), fabric.far.transfer.slope(size), np.inf)
+    seconds = shared_seconds(shape.routes(here, there), volume, alone)
+    last = np.zeros(int(source.max()) + 1)
+    np.maximum.at(last, source, seconds)
+    part = ratio(volume, np.bincount(source, weights=volume)[source], 0.0)
+    return ratio(last[source] * part, count, 0.0), np.asarray(shape.hop_latency * shape.hops(here, there), dtype=float)
 
 
 def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:

@@ -28,7 +28,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model import priors
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.resource.equation import BY_CYCLES, COUNTED, LEVELS, Machine, Resources
-from ranksight.model.resource.unsampled import SPREAD
+from ranksight.model.resource.unsampled import unsampled_spread
 from ranksight.model.series.computation import BLOCKING
 from ranksight.model.series.poisson import HALF
 from ranksight.model.series.reducing import Series
@@ -61,7 +61,6 @@ def fit_resources(
     machine: Machine,
     samples: Mapping[str, Array] | None = None,
     over_repetitions: str = "median",
-    equation: str = "closed",
     slowest: Mapping[str, Array] | None = None,
     **settings: Any,
 ) -> Resources | None:
@@ -77,8 +76,6 @@ def fit_resources(
         Samples behind each time, for kernels whose time was sampled.
     over_repetitions : str
         How repetitions become one value.
-    equation : str
-        One of :data:`ranksight.model.resource.equation.EQUATIONS`.
     slowest : mapping of kernel to (n,), optional
         Slowest over mean rank of the uneven kernels, where times are those of the slowest rank and cycles are means.
     **settings
@@ -113,9 +110,7 @@ def fit_resources(
         if part is None:
             continue
         if kernel in samples and kernel not in drawn:
-            part = replace(part, evidence=UNSEEN, spread=SPREAD)
-        if equation == "literal":
-            part = _literal(part, counted, machine)
+            part = replace(part, evidence=UNSEEN, spread=unsampled_spread())
         parts.append(part)
     if not parts:
         return None
@@ -128,8 +123,6 @@ def fit_resources(
         np.array([[np.nanmin(part.factors), np.nanmax(part.factors)] for part in parts]),
         _trend(series, [part for part in parts if not part.steady], **settings),
         tuple(part.evidence for part in parts),
-        max(part.closure for part in parts),
-        equation=equation,
         spread=np.array([part.spread for part in parts]),
         means=slowest is not None,
     )
@@ -149,7 +142,6 @@ class _Kernel:
     error: float
     steady: bool
     evidence: str
-    closure: float = 0.0
     spread: float = 0.0
 
 
@@ -258,9 +250,10 @@ def _kernel(
     factors = np.where(known, excess / np.where(known, waiting, 1.0), np.nan)
     error = float(np.sqrt(((weight * waiting)[known] * (factors[known] - factor) ** 2).sum() / total))
     steady = bool(known.sum() < FEWEST)
+    factors = np.maximum(factors, 0.0)
+    if factor < 0:  # no more cycles where memory asks more: all of the time is execution
+        cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
     if rate is not None:
-        if factor < 0:  # within the sampling error, all of the time is execution
-            cpi, factor = float((weight * cycles)[known].sum() / (weight * instructions)[known].sum()), 0.0
         expected = (weight * (instructions * cpi + factor * waiting))[known]
         count = (weight * cycles)[known]
         chi = float(((count - expected) ** 2 / np.maximum(expected, 0.5)).sum())
@@ -288,18 +281,6 @@ def _scatter(
         )
         variance += squares / total**2 if total > 0 else 0.0
     return float(np.sqrt(variance))
-
-
-def _literal(part: _Kernel, counted: Mapping[str, Array], machine: Machine) -> _Kernel:
-    """The same kernel with the full CPI: equation 1 of the paper as it is written, which counts stalls twice."""
-    source = "cycles" if "cycles" in counted else "time"
-    cycles = counted[source] * (machine.frequency if source == "time" else 1.0)
-    known = (cycles > 0) & (counted["instructions"] > 0)
-    instructions = counted["instructions"][known]
-    cpi = float(cycles[known].sum() / instructions.sum())
-    # T_literal - T is what the stalls add a second time.
-    twice = float(np.abs(instructions * (cpi - part.cpi) / cycles[known]).max())
-    return replace(part, cpi=cpi, closure=twice, evidence=f"equation 1 as written, {part.evidence}")
 
 
 def _calm_cpi(cycles: Array, instructions: Array, waiting: Array, weight: Array, sampled: bool) -> float:

@@ -33,9 +33,6 @@ COUNTED = "stalls counted"
 """How the evidence of a kernel begins whose stalls were counted."""
 BY_CYCLES = "cycles from cycles"
 """How the evidence of a kernel ends whose cycles were counted."""
-EQUATIONS = ("closed", "literal")
-"""``closed`` takes the stalls out of the CPI, so that every measured time is met; ``literal`` is the paper's equation 1
-as it is written, with the full CPI, which counts the stalls twice and is there to compare."""
 NEGLIGIBLE = 0.05
 """Part of a time up to which a level may serve loads that are not known."""
 
@@ -77,15 +74,11 @@ class Resources(Stored):
     seen: Array  # (s, 2): smallest and largest BF_mem at the measured configurations
     trend: Functions | None  # BF_mem over the parameters, of the kernels where it is a function
     evidence: tuple[str, ...]  # what each kernel's cycles and stalls were
-    closure: float
-    """Largest relative difference of the equation from the time measured, over kernels and configurations: none for the
-    closed equation, whose BF_mem at a configuration is that of its time."""
     scale: float = 1.0
     """What brings the sum over kernels to the exact processor time, where the parts were sampled; 1 otherwise."""
     run_to_run: float = 0.0
     """Standard deviation of the logarithm of the exact processor time over that sum, from run to run; 0 where the parts
     were not sampled. A machine that others use has another pace at another time."""
-    equation: str = "closed"  # one of :data:`EQUATIONS`
     spread: Array = field(default_factory=lambda: np.zeros(0))  # (s,)
     """Standard deviation of the logarithm of a kernel's cycles per instruction, where that was not measured but is
     taken from the rest of the program; 0 where it was."""
@@ -178,7 +171,6 @@ class Resources(Stored):
             and self.machine.frequency > 0
             and 0.1 < self.scale < 10
             and 0 <= self.run_to_run < 10
-            and self.equation in EQUATIONS
             and self.seen.shape == (kernels, 2)
             and (self.trend is None or set(self.trend.fitted.kernels) <= set(self.kernels))
             and all(column.shape == (kernels,) and bool(np.isfinite(column).all()) for column in columns)

@@ -40,6 +40,10 @@ class Spread:
         sides = (np.nan_to_num(side / z, nan=WIDEST, posinf=WIDEST) for side in (down, up))
         return cls(centre, *(np.clip(side, 0.0, WIDEST) for side in sides))
 
+    def rows(self, index: Index) -> Spread:
+        """Some of the quantities."""
+        return Spread(self.centre[index], self.down[index], self.up[index])
+
     def interval(self, level: float) -> tuple[Array, Array, Array]:
         """Values and the ends of their central intervals of probability `level`."""
         z = float(special.ndtri((1 + level) / 2))

@@ -7,12 +7,13 @@ distributed among kernels with mean 1, and n samples where E were expected leave
 
     theta ~ Gamma(a + n, a + E),   a = 1 / spread^2
 
-(samples are Poisson counts). How far that carries is :data:`SPREAD`, the standard deviation of log(theta).
+(samples are Poisson counts). How far that carries is :func:`unsampled_spread`, the standard deviation of log(theta).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -27,8 +28,12 @@ from ranksight.model.series.reduction import reduce
 
 SHAPE = 1 / priors.CPI_SPREAD[1] ** 2
 """Of the gamma distribution of kernels' cycles per instruction over the program's."""
-SPREAD = float(np.sqrt(special.polygamma(1, SHAPE)))
-"""Standard deviation of the logarithm of such a kernel's time."""
+
+
+@cache
+def unsampled_spread() -> float:
+    """Standard deviation of the logarithm of such a kernel's time; a prediction has no need of it."""
+    return float(np.sqrt(special.polygamma(1, SHAPE)))
 
 
 def with_unsampled(sampled: Sampled) -> Sampled:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 WORK_PER_RANK = "work_per_rank"
 """The parameter that computation depends on in place of :data:`DIVIDERS`."""
+RUNNING = "(running)"
+"""Kernel of the time in which the cores of a program run that was counted as a whole; its waiting is outside of it."""
+PROGRAM = (WHOLE, RUNNING)
+"""Kernels that are all of a program, with its messages."""
 RANKS, THREADS = "ranks", "threads"
 DIVIDERS = (RANKS, THREADS)
 """Parameters that work is divided by, or that do not change it."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import Reduction
 from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.series.computation import PROGRAM
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.beyond import Beyond
 from ranksight.model.sharing.demand import MEMORY, Demand
@@ -205,7 +206,7 @@ def _beyond(given: Counted, domains: Domains, said: Array, off: Array, departure
         np.where(np.isfinite(off), off - gone, np.nan)[:, full],
         scatter,
         given.guessed,
-        np.array([kernel == WHOLE for kernel in given.kernels]),
+        np.array([kernel in PROGRAM for kernel in given.kernels]),
     )
 
 

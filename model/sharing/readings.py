@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.experiment import Experiment
 from ranksight.core.metrics import Reduction
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.series.computation import in_cores
+from ranksight.model.series.computation import PROGRAM, in_cores
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.series.reduction import reduce
 from ranksight.model.sharing.demand import BYTES, MEMORY, Demand
@@ -117,10 +117,11 @@ def read_counts(
     nothing = np.full(len(series.points), np.nan)
     ranks = series.points[:, series.parameters.index("ranks")]
     active = domains.active(ranks)
-    least = _least(readings, series, how) if (WHOLE, "instructions") in rows else nothing
+    program = next((kernel for kernel in PROGRAM if (kernel, "instructions") in rows), "")
+    least = _least(readings, series, program, how) if program else nothing
 
     def of(kernel: str, name: str) -> Array:
-        if kernel == WHOLE and name == "instructions":
+        if kernel == program and name == "instructions":
             return least
         return values[rows[kernel, name]] if (kernel, name) in rows else nothing
 
@@ -194,11 +195,12 @@ def _traffic(of: Any, kernel: str) -> tuple[Array, Array]:
     return of(kernel, "bytes_mem"), np.full(len(reads), np.nan)
 
 
-def _least(readings: Readings, series: Series, how: str) -> Array:
-    """Instructions of the rank with the fewest, at the configurations of `series`."""
+def _least(readings: Readings, series: Series, program: str, how: str) -> Array:
+    """Instructions of the rank with the fewest, of the kernel that is the `program`, at the configurations of
+    `series`."""
     given = readings.series(("instructions",), "min")
     given = replace(given, points=in_cores(given.points, given.parameters))
-    row = given.kernels.index(WHOLE)
+    row = given.kernels.index(program)
     values = reduce(given.values[row], "median" if how == "auto" else how, axis=1)
     places = {tuple(point): float(value) for point, value in zip(given.points.tolist(), values, strict=True)}
     return np.array([places.get(tuple(point), np.nan) for point in series.points.tolist()])

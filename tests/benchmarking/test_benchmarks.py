@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks import known_laws, law_ablation
 from benchmarks.bayes import BayesOptimal
 from benchmarks.headlines import HEADLINES, headlines
 from benchmarks.laws import COUNT, LAWS, SEED
@@ -21,11 +22,12 @@ from benchmarks.methods.answers import Answer, plain
 from benchmarks.methods.power import Last, Power
 from benchmarks.mutants import MUTANTS, Mutant, mutated
 from benchmarks.run import BENCHMARKS, RESULTS, sections
-from benchmarks.settings import ROOT
+from benchmarks.settings import ROOT, Settings
 from benchmarks.synthetic import lead_share
 from benchmarks.synthetic_functions import EXPONENTS, Function, tasks_of
 from benchmarks.table import markdown, number
 from benchmarks.tasks import Task, batches, check_frozen, make, stack
+from ranksight.model.laws import law
 
 
 def series(function: Function, parameters: int = 1) -> Task:
@@ -54,6 +56,22 @@ def test_a_changed_value_changes_the_digest() -> None:
     assert task.digest() == series(Function(np.array([[1.0, 0.0]]), 1.0, np.array([2.0]), True)).digest()
     assert task.digest() != changed.digest()
     assert check_frozen([task]) == ["split is not frozen"]
+
+
+def test_every_law_is_switched_off_in_turn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    off: list[frozenset[str]] = []
+
+    def group() -> list[known_laws.Answer]:
+        off.append(law.SWITCHED_OFF)
+        wrong, right = (known_laws.Answer(False, error, 1.1, error < 0.25, True, 0.1) for error in (0.5, 0.01))
+        return [wrong, right]
+
+    monkeypatch.setattr(law_ablation, "_groups", lambda settings, folder: [("made up", group)])
+    text = law_ablation.section(Settings(data=tmp_path))
+    assert off == [frozenset(), *(frozenset({name}) for name in law.registered())]
+    assert all(f"| {name} | 26, 100 %, 1 |" in text for name in law.registered())
+    monkeypatch.undo()
+    assert law_ablation.section(Settings(data=tmp_path / "nowhere")) == ""
 
 
 def test_no_training_point_is_held_out(shared: Path) -> None:

@@ -23,15 +23,34 @@ def test_a_log_has_a_line_a_run_and_the_time_left(
     slow, quick = run(2), Run({"ranks": 2}, 0, "callgrind")
     with Runs([slow, slow, slow, slow, quick, quick], quiet=False) as progress:
         progress(slow, "kept")
-        for each, what, seconds in ((slow, "done", 100), (quick, "failed", 10), (slow, "done", 140)):
+        for each, what, seconds in ((slow, "done", 100), (quick, "failed", 14), (slow, "done", 140)):
             progress(each, "start")
             now[0] += seconds
             progress(each, what)
     assert capsys.readouterr().err.splitlines() == [
         "[2/6] ranks=2 clock repetition 0: done, about 7 min left",  # four more, each like the only one so far
-        "[3/6] ranks=2 callgrind repetition 0: failed, about 4 min left",  # two of 100 s, one of 10 s
-        "[4/6] ranks=2 clock repetition 0: done, about 2 min left",  # one of 120 s, one of 10 s
+        "[3/6] ranks=2 callgrind repetition 0: failed, about 4 min left",  # two of 100 s, one of 14 s
+        "[4/6] ranks=2 clock repetition 0: done, about 2 min left",  # one of 120 s, one of 14 s
     ]
+
+
+@pytest.mark.parametrize(("start_up", "law"), [(0.0, 1.0), (0.5, 3.0), (1.0, 2.0)])
+def test_time_left_is_true_at_a_quarter_of_a_campaign(start_up: float, law: float) -> None:
+    runs = [
+        Run({"ranks": ranks, "size": size}, 0, name)
+        for ranks in (1.0, 2.0, 4.0, 8.0)
+        for size in (16.0, 24.0, 32.0)
+        for name in ("pmpi", "callgrind")
+    ]
+
+    def seconds(run: Run) -> float:
+        factor = {"pmpi": 1.0, "callgrind": 15.0}[run.collector]
+        work = factor * (run.configuration["size"] / 16) ** law
+        return (start_up + work) * max(1.0, run.configuration["ranks"] / 2)
+
+    quarter = len(runs) // 4
+    ahead = _progress.seconds_of([(run, seconds(run)) for run in runs[:quarter]], runs[quarter:], 2)
+    assert sum(map(seconds, runs[quarter:])) / 1.4 < sum(ahead) < 1.4 * sum(map(seconds, runs[quarter:]))
 
 
 def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:

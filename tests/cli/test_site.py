@@ -26,7 +26,7 @@ def site() -> ModuleType:
 
 
 def test_every_page_is_in_the_menu(site: ModuleType) -> None:
-    menu = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    menu = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "docs" / "mkdocs.yml").read_text(), re.MULTILINE))
     assert menu == {place for place in site.pages() if place.endswith(".md")} | {"api.md"}
 
 

@@ -251,7 +251,7 @@ def test_a_call_from_nowhere_has_no_name() -> None:
 
 def test_a_folder_of_traces_is_a_format(tmp_path: Path) -> None:
     from ranksight.core.reading import READERS
-    from ranksight.testing import check_reader
+    from ranksight.core.testing import check_reader
 
     for rank in range(2):
         (tmp_path / f"rank-{rank:06d}.trace").write_bytes(trace_bytes(rank, 3))

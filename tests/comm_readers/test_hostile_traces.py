@@ -12,7 +12,7 @@ import pytest
 
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS
-from ranksight.testing import check_reader
+from ranksight.core.testing import check_reader
 
 from .test_traces import ALLPROF, SMPI
 

@@ -9,7 +9,7 @@ import pytest
 from ranksight.comm.readers.pingpong import load
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS
-from ranksight.testing import check_reader
+from ranksight.core.testing import check_reader
 
 
 def written(folder: Path, text: str, name: str = "times.csv") -> Path:

@@ -14,7 +14,7 @@ from ranksight.comm.readers import _score_p
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE
 from ranksight.core.reading import READERS, Reading
-from ranksight.testing import check_reader
+from ranksight.core.testing import check_reader
 
 DATA = Path(__file__).parent / "data"
 

@@ -15,7 +15,7 @@ from ranksight.comm.readers._otf2_events import ENTER, LEAVE
 from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.reading import READERS, Reading, validated
-from ranksight.testing import check_reader
+from ranksight.core.testing import check_reader
 
 SMPI = """0 init
 1 init

@@ -15,6 +15,7 @@ from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import READERS
 from ranksight.counters.attribution import attribute
 from ranksight.counters.callgrind_profile import read
+from ranksight.counters.collectors import cache_sizes
 from ranksight.counters.collectors.callgrind import Callgrind
 from ranksight.counters.collectors.perf_clock import PerfClock
 from ranksight.platforms import load
@@ -90,7 +91,8 @@ def test_callgrind_counts_what_the_program_does(program, tmp_path):
 
 @pytest.mark.mpi
 @pytest.mark.valgrind
-def test_the_whole_process_gives_the_same_kernels(program, tmp_path):
+def test_the_whole_process_gives_the_same_kernels(program, tmp_path, monkeypatch):
+    monkeypatch.setattr(cache_sizes, "install", lambda folder: False)
     found = []
     for place in (tmp_path / "a", tmp_path / "b c"):  # nothing can be preloaded from a path with a blank
         place.mkdir()
@@ -247,13 +249,20 @@ def test_installation_lines(tool, release, word, tmp_path):
     assert word in how_to_install(tool, tmp_path / "os-release")
 
 
-def test_the_caches_are_the_platforms(tmp_path):
+def test_the_caches_are_the_platforms(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache_sizes, "install", lambda folder: False)
     launch = Template(("true",)).fill({})
     steps = Callgrind().on(load("haswell-e5-2680v3")).steps(launch, tmp_path)
     lines = [" ".join(step.command) for step in steps]
     assert "--LL=262144,8,64" in lines[0]
     assert "--D1=32768,8,64" in lines[1]
     assert lines[1].split("--LL=")[1].startswith("3")
+    monkeypatch.setattr(cache_sizes, "install", lambda folder: True)
+    (step,) = Callgrind().on(load("haswell-e5-2680v3")).steps(launch, tmp_path)
+    first, last, *others = " ".join(step.command).split("--caches=")[1].split()[0].split(":")
+    assert first == "32768,8,64"
+    assert last == lines[1].split("--LL=")[1].split()[0]
+    assert "262144,8,64" in others
 
 
 def test_ranks_that_take_themselves_for_each_other_are_refused(tmp_path):

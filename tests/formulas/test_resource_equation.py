@@ -35,7 +35,7 @@ def given(instructions: float, level: float) -> tuple[Forecast, dict[tuple[str, 
 def resources(error: float = 0.0, **others: object) -> Resources:
     return Resources(
         Machine("made", CLOCK, LATENCIES), ("k",), np.array([0.5]), np.array([0.25]), np.array([error]),
-        np.array([[0.2, 0.3]]), None, ("stalls counted, cycles from cycles",), 0.0, **others,  # type: ignore[arg-type]
+        np.array([[0.2, 0.3]]), None, ("stalls counted, cycles from cycles",), **others,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

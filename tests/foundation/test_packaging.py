@@ -125,14 +125,14 @@ def test_files_of_build_servers_are_sound(file: Path) -> None:
 
 def test_images_install_this_package() -> None:
     """Every continued line of the image's recipe belongs to an instruction, and what it copies is installed."""
-    text = re.sub(r"\\\n\s*", " ", (ROOT / "Dockerfile").read_text())
+    text = re.sub(r"\\\n\s*", " ", (ROOT / "examples" / "Dockerfile").read_text())
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     known = {"FROM", "RUN", "COPY", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
     assert {line.split()[0] for line in lines} <= known
     assert lines[0].startswith("FROM python:3.12")
     assert lines.index("COPY . /src") < next(at for at, line in enumerate(lines) if "pip install" in line)
     assert next(at for at, line in enumerate(lines) if line.startswith("USER")) < len(lines) - 1
-    recipe = (ROOT / "apptainer.def").read_text()
+    recipe = (ROOT / "examples" / "apptainer.def").read_text()
     assert all(f"%{section}" in recipe for section in ("files", "post", "runscript"))
 
 

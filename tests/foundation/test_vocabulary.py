@@ -27,7 +27,7 @@ def test_whole_parameters_are_written_in_full(value: float, text: str) -> None:
 def test_a_registry_refuses_a_name_twice_and_offers_the_nearest() -> None:
     registry: Registry[int] = Registry("thing")
     registry.register("first")(1)
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(InputError, match="twice"):
         registry.register("first")(2)
     with pytest.raises(InputError, match="nearest: first"):
         registry["frist"]

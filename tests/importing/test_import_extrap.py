@@ -17,7 +17,7 @@ from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, read
 from ranksight.core.reading import READERS, Reading
-from ranksight.testing import check_reader
+from ranksight.core.testing import check_reader
 
 TEXT = """# by hand
 PARAMETER p

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ranksight.model.application.exchange import fit_exchange
+from ranksight.model.laws.messages import fit_exchange
 from ranksight.model.series.reducing import Series
 
 RANKS = np.array([1.0, 2, 4, 8, 12, 24, 48])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,3 +78,33 @@ def test_plain_data_and_back() -> None:
     assert again.at(FAR)[0] == pytest.approx(first.at(FAR)[0])
     with pytest.raises(InputError, match="rates"):
         Rates.from_dict({**first.to_dict(), "inputs": [[1.0]]})
+
+
+@pytest.mark.parametrize("height", [-0.5, 1.5])
+@pytest.mark.parametrize("middle", [10.5, 11.5])
+def test_a_rate_between_two_constants_levels_off(height: float, middle: float) -> None:
+    """Work per rank falls by 48 in the runs, amid which the rate changes, and by 16 beyond; a power law goes on."""
+
+    def rate(u: np.ndarray) -> np.ndarray:
+        return np.log(0.3 * (1 + height / (1 + np.exp(u - middle))))
+
+    inputs = np.log(9e5 / np.array([1.0, 2, 4, 8, 12, 24, 48]))
+    noise = np.random.default_rng(4).normal(0, 0.003, len(inputs))
+    every = Rates(inputs[:, None], (rate(inputs) + noise)[None], np.full((1, len(inputs)), 0.003), ((True,),))
+    steady = np.where(every.grid.knee > 0, 1e-12, every.grid.prior)
+    without = replace(every, common=steady / steady.sum())
+    far = np.array([[inputs.min() - np.log(16.0)]])
+    mean, deviation = (part[0, 0] for part in every.at(far))
+    other = without.at(far)[0][0, 0]
+    expected = float(rate(far)[0, 0])
+    assert abs(mean - expected) < 0.75 * abs(other - expected)
+    assert abs(mean - expected) < 2 * deviation
+
+
+def test_files_that_know_no_rates_that_level_off_give_the_same_answers() -> None:
+    inputs = np.linspace(0.0, 4.0, 6)[:, None]
+    rates = Rates(inputs, 0.2 * inputs.T, np.full((1, 6), 0.01), ((True,),))
+    earlier = rates.grid.prior[rates.grid.knee == 0]
+    read = replace(rates, common=earlier / earlier.sum())
+    assert read.prevalence.shape == rates.grid.prior.shape
+    assert read.at(np.array([[8.0]]))[0][0, 0] == pytest.approx(1.6, rel=0.02)

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.application import held_out
 from ranksight.model.assembly import fit
+from ranksight.model.laws import weighing
 from ranksight.platforms import load
 
 
 def test_the_heaviest_kernels_alone_are_held_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_out, "MOST", 2)
+    monkeypatch.setattr(weighing, "MOST", 2)
     experiment = Experiment.create(tmp_path / "exp", "many", ["ranks"])
     names = ["light", "heavy", "middle"]
     cost = {"light": 1e-3, "heavy": 1.0, "middle": 0.1}

@@ -14,11 +14,11 @@ from ranksight.comm.patterns.grid import Cartesian
 from ranksight.core.dims import dims_create
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.application.exchange import TREE
 from ranksight.model.assembly import fit
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.laws.messages import TREE
 from ranksight.model.search.gridterms import GRID_TERMS, grid_values
 from ranksight.model.search.terms import ON_GRIDS, values, write_term
 from ranksight.model.series.reducing import Series

@@ -16,7 +16,7 @@ from readings import cell
 from ranksight.core import places
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import READERS
-from ranksight.testing import check_reader
+from ranksight.core.testing import check_reader
 
 pytest.importorskip("pycubexr")
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS
+from ranksight.core.testing import check_reader, read_or_error
 from ranksight.counters.readers._delimited import columns_of
-from ranksight.testing import check_reader, read_or_error
 
 DATA = Path(__file__).parent / "data"
 SAMPLES = {

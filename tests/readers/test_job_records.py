@@ -10,9 +10,9 @@ from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import read
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.testing import check_reader, read_or_error
 from ranksight.counters.readers._durations import seconds
 from ranksight.counters.readers.log_pattern import Log, Pattern, read_log
-from ranksight.testing import check_reader, read_or_error
 
 TABLE = """JobID|JobName|NTasks|NNodes|AllocCPUS|Elapsed|State|MaxRSS
 100|heat_n64||1|4|00:01:40|COMPLETED|

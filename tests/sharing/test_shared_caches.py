@@ -230,7 +230,7 @@ def test_runs_are_met_parts_add_up_and_the_cache_is_named(tmp_path: Path, counte
     assert table.loc["resident", "bandwidth_used"] == pytest.approx(1.0, abs=0.1)
     assert roof.loc[("resident", "L3"), "bandwidth"] == pytest.approx(300e9 / 36)
     content = modelfile.read(tmp_path / "m.json")
-    content["extras"]["application"]["cached"]["resource"] = "L9"
+    content["extras"]["application"]["laws"]["cached"]["resource"] = "L9"
     modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError, match="sharing"):
         Model.load(tmp_path / "m.json").predict(ranks=72)

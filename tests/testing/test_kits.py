@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,11 +20,12 @@ from ranksight.campaign.launching import Launch, Template
 from ranksight.cli.main import main
 from ranksight.comm.costs.collective import COLLECTIVES
 from ranksight.core.errors import InputError, ToolError
-from ranksight.core.experiment import Experiment
+from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import READERS, Reading
+from ranksight.core.testing import check_collector, check_law, check_platform, check_reader
+from ranksight.model.laws.law import LAWS
 from ranksight.model.spaces import SPACES
 from ranksight.platforms import load, names
-from ranksight.testing import check_collector, check_platform, check_reader
 
 EXTENDING = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 
@@ -159,10 +163,12 @@ def test_the_kit_of_collectors_finds_faults(fault: str, message: str) -> None:
 @pytest.fixture
 def examples(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the examples of extending.md define; what they register is forgotten after the test."""
-    for registry in (READERS, COLLECTORS, SPACES, COLLECTIVES):
+    for registry in (READERS, COLLECTORS, SPACES, COLLECTIVES, LAWS):
         list(registry)
         monkeypatch.setattr(registry, "_items", dict(registry._items))
-    found: dict[str, Any] = {"__name__": "examples"}
+    module = ModuleType("examples")
+    monkeypatch.setitem(sys.modules, "examples", module)
+    found: dict[str, Any] = module.__dict__
     for code in re.findall(r"```python\n(.*?)```", EXTENDING.read_text(), re.DOTALL):
         exec(compile(code, str(EXTENDING), "exec"), found)
     return found
@@ -199,3 +205,13 @@ def test_the_example_of_a_collector_runs(
 def test_the_examples_of_a_space_and_a_collective_run(examples: dict[str, Any]) -> None:
     assert "surfaces" in SPACES
     assert "bcast/flat" in COLLECTIVES
+
+
+def test_the_example_of_a_law_runs(examples: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Experiment.create(tmp_path / "tests" / "data" / "sample.exp", "serial", ["ranks"])
+    for p in (1, 2, 4, 8, 16):
+        made.add(Run({"ranks": float(p)}, 0, "timer"), pd.DataFrame({"kernel": ["a"], "rank": -1, "time": 1 + 9 / p}))
+    monkeypatch.chdir(tmp_path)
+    examples["test_my_law"]()
+    found = check_law("Amdahl", made)
+    assert np.exp(found.time.centre[0, -1]) == pytest.approx(1 + 9 / 256)

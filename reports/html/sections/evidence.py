@@ -67,7 +67,6 @@ def _resources(context: Context) -> dict[str, Any] | None:
         return None
     return {
         "count": len(resources.kernels),
-        "closure": resources.closure,
         "scale": resources.scale,
         "evidence": Counter(resources.evidence).most_common(),
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.kernel_time.sums import Sums, fit_sums, forms, term
 from ranksight.model.kernel_time.work_per_rank import work_per_rank
+from ranksight.model.laws.asked import Asked
+from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
+from ranksight.model.laws.view import View
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import RARE_TERM, REPEATED
 from ranksight.model.resource.spread import Spread
@@ -88,3 +92,27 @@ def fit_exchange(series: Series) -> Exchange | None:
     middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
     times = fit_sums(forms(series.parameters, tree, surface), part.points, middle, np.nan_to_num(error))
     return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times)
+
+
+class Messages(Law):
+    """A constant, a surface or volume of the work per rank, and a tree of the ranks."""
+
+    prior: ClassVar[float] = 0.5
+    needs: ClassVar[str] = "a time without counts, where other kernels have counts; 3 rank counts above 1"
+    formula: ClassVar[str] = "T = a + b x^s + c log2 P"
+    source: ClassVar[str] = "Ding et al. 2018, equation 4"
+    kind: ClassVar[type[Exchange]] = Exchange
+    part: ClassVar[str] = "exchange"
+
+    def fit(self, view: View) -> Exchange | None:
+        """Sums of terms of the kernels without counts."""
+        return fit_exchange(view.series)
+
+    def at(self, learned: Exchange, asked: Asked) -> LawTimes:
+        """Times of these kernels on several ranks."""
+        time = learned.at(asked.points)
+        answers = np.isfinite(time.centre) & learned.applies(asked.points)
+        return LawTimes(learned.kernels, time, answers, ("",) * len(learned.kernels))
+
+
+LAWS.register(MESSAGES)(Messages())

@@ -15,22 +15,20 @@ Between the measured configurations nothing is extrapolated: there S_kl is of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.arrays import Array, Index, ratio
 from ranksight.model import priors
+from ranksight.model.laws.law import LAWS, LawTimes
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import LAWS, WORTH
-from ranksight.model.resource.spread import Spread
+from ranksight.model.priors import WORTH
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 from ranksight.model.uncertainty.mixture import quantiles
 
-COUNTED, COST, CONSTANT_CPI, BANDWIDTH, CACHE, MESSAGES, FUNCTION = tuple(LAWS)
-"""Names of the laws."""
 NORMAL = 30.0
 """Degrees of freedom of a law's distribution in the mixture."""
 ROUNDS = 20
@@ -43,39 +41,34 @@ def places(held: Sequence[str], asked: Sequence[str]) -> Index:
 
 
 @dataclass(frozen=True)
-class Law:
-    """What one law predicts."""
-
-    kernels: tuple[str, ...]
-    spread: Spread  # logarithms of the times (K, k)
-    answers: Mask  # (K, k): where the law applies
-    method: tuple[str, ...]  # what each kernel's prediction was made of
-
-
-@dataclass(frozen=True)
 class Weights(Stored):
     """Weights of the laws of each kernel."""
 
     kernels: tuple[str, ...]
     laws: tuple[str, ...]
     weight: Array  # (K, l)
-    common: Array  # (l,): pi, for kernels that are not listed
+    common: Array  # (l,): pi, for kernels that are not listed; a law that is not listed has its prior
 
     def of(self, kernels: Sequence[str], laws: Sequence[str]) -> Array:
         """Weights (K, l) of some kernels and laws."""
         row = {kernel: at for at, kernel in enumerate(self.kernels)}
         column = {law: at for at, law in enumerate(self.laws)}
-        found = np.array([self.weight[row[name]] if name in row else self.common for name in kernels])
-        prior = np.array([LAWS[law] for law in laws])
-        picked = np.array([column.get(law, -1) for law in laws])
-        return np.asarray(np.where(picked >= 0, found[:, picked], prior)) if len(kernels) else np.zeros((0, len(laws)))
+        given = np.vstack([self.weight, self.common])[[row.get(name, len(row)) for name in kernels]]
+        found = np.empty((len(kernels), len(laws)))
+        for at, law in enumerate(laws):
+            found[:, at] = given[:, column[law]] if law in column else LAWS[law].prior
+        return found
 
     def without(self, law: str) -> Weights:
-        """The same weights of all other laws."""
-        keep = np.array([name != law for name in self.laws])
-        weight = self.weight * keep
+        """The same weights of all other laws, and none of this one."""
+        names = self.laws if law in self.laws else (*self.laws, law)
+        missing = ((0, 0), (0, len(names) - len(self.laws)))
+        keep = np.array([name != law for name in names])
+        weight = np.pad(self.weight, missing) * keep
         total = weight.sum(axis=1, keepdims=True)
-        return replace(self, weight=weight / np.where(total > 0, total, 1.0), common=self.common * keep)
+        return Weights(
+            self.kernels, names, weight / np.where(total > 0, total, 1.0), np.pad(self.common, missing[1]) * keep
+        )
 
     def __post_init__(self) -> None:
         # Of no kernels, a file holds an empty list.
@@ -83,11 +76,11 @@ class Weights(Stored):
 
     def _fits(self) -> bool:
         numbers = np.isfinite(self.weight).all() and np.isfinite(self.common).all() and (self.weight >= 0).all()
-        return self.common.shape == (len(self.laws),) and set(self.laws) <= set(LAWS) and bool(numbers)
+        return self.common.shape == (len(self.laws),) and len(set(self.laws)) == len(self.laws) and bool(numbers)
 
 
-PRIOR = Weights((), tuple(LAWS), np.zeros((0, len(LAWS))), np.array(list(LAWS.values())))
-"""Weights before anything was held out."""
+PRIOR = Weights((), (), np.zeros((0, 0)), np.zeros(0))
+"""Weights before anything was held out: every law's prior."""
 
 
 def learn_weights(kernels: tuple[str, ...], scores: Mapping[str, Array]) -> Weights:
@@ -97,7 +90,7 @@ def learn_weights(kernels: tuple[str, ...], scores: Mapping[str, Array]) -> Weig
     """
     laws = tuple(scores)
     table = np.stack([scores[law] for law in laws], axis=1)
-    prior = np.array([LAWS[law] for law in laws])
+    prior = np.array([LAWS[law].prior for law in laws])
     prior = prior / prior.sum()
     known = np.isfinite(table)
     weight = np.broadcast_to(prior, table.shape).copy()
@@ -128,11 +121,11 @@ def _shared(score: Array, prior: Array) -> tuple[Array, Array]:
     return weight, share
 
 
-def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
+def log_score(law: LawTimes, kernels: tuple[str, ...], truth: Array) -> Array:
     """Mean logarithm (K,) of the density that a law gave to ln of `truth` (K, k), NaN where it gave none."""
     found = np.full(len(kernels), np.nan)
     mine = places(law.kernels, kernels)
-    centre, down, up = (part[mine] for part in (law.spread.centre, law.spread.down, law.spread.up))
+    centre, down, up = (part[mine] for part in (law.time.centre, law.time.down, law.time.up))
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = np.log(truth) - centre
     down, up = np.hypot(down, priors.REPEATED), np.hypot(up, priors.REPEATED)
@@ -148,17 +141,17 @@ def log_score(law: Law, kernels: tuple[str, ...], truth: Array) -> Array:
     return found
 
 
-def mix(kernels: tuple[str, ...], laws: Mapping[str, Law], weights: Array, level: float) -> tuple[Forecast, Array]:
+def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array, level: float) -> tuple[Forecast, Array]:
     """The mixture of the laws with `weights` (K, l, k), a row a kernel, and the weight of each law there, (l, K, k)."""
     names = tuple(laws)
-    count = next(iter(laws.values())).spread.centre.shape[1]
+    count = next(iter(laws.values())).time.centre.shape[1]
     shape = (len(names), len(kernels), count)
     centre, down, up = np.zeros(shape), np.ones(shape), np.ones(shape)
     share = np.zeros(shape)
     for at, law in enumerate(laws.values()):
         mine = places(law.kernels, kernels)
         use = law.answers[mine] & (mine >= 0)[:, None]
-        for held, part in zip((centre, down, up), (law.spread.centre, law.spread.down, law.spread.up), strict=True):
+        for held, part in zip((centre, down, up), (law.time.centre, law.time.down, law.time.up), strict=True):
             held[at] = np.where(use, part[mine], held[at])
         share[at] = np.where(use, weights[:, at], 0.0)
     total = share.sum(axis=0)

@@ -9,26 +9,17 @@ import pytest
 from scipy.stats import t as student
 
 from ranksight.core.errors import InputError
-from ranksight.model.application.laws import Laws
-from ranksight.model.kernel_time.stacking import (
-    CONSTANT_CPI,
-    COST,
-    COUNTED,
-    FUNCTION,
-    Law,
-    Weights,
-    learn_weights,
-    log_score,
-    mix,
-)
-from ranksight.model.priors import FREEDOM, LAWS, REPEATED
+from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LAWS, LawTimes
+from ranksight.model.laws.stacking import Weights, learn_weights, log_score, mix
+from ranksight.model.laws.together import Laws
+from ranksight.model.priors import FREEDOM, REPEATED
 from ranksight.model.resource.spread import Spread
 
 
-def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> Law:
+def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> LawTimes:
     centre = np.log(np.array(values))
     side = np.full(centre.shape, width)
-    return Law(kernels, Spread(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
+    return LawTimes(kernels, Spread(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
 
 
 def test_the_law_that_was_right_leads() -> None:
@@ -57,7 +48,7 @@ def test_without_a_difference_the_prior_stays() -> None:
     truth = np.ones((1, 1))
     same = law(kernels, [[1.0]])
     found = learn_weights(kernels, {name: log_score(same, kernels, truth) for name in (COUNTED, COST)})
-    assert found.weight[0, 0] / found.weight[0, 1] == pytest.approx(LAWS[COUNTED] / LAWS[COST], rel=0.5)
+    assert found.weight[0, 0] / found.weight[0, 1] == pytest.approx(LAWS[COUNTED].prior / LAWS[COST].prior, rel=0.5)
     assert found.weight.sum() == pytest.approx(1.0)
 
 
@@ -100,4 +91,4 @@ def test_plain_data_and_back() -> None:
     again = Weights.from_dict(json.loads(json.dumps(found.to_dict())))
     assert again.weight == pytest.approx(found.weight)
     with pytest.raises(InputError, match="weights"):
-        Weights.from_dict({**found.to_dict(), "laws": ["magic", "more"]})
+        Weights.from_dict({**found.to_dict(), "laws": [COST, COST]})

@@ -1,0 +1,267 @@
+"""What the network costs a program at ranks that nobody ran: its predicted messages replayed.
+
+The message table at the ranks asked for is replayed on the model's network (:mod:`ranksight.comm.replay`). Changes of
+the network, of an algorithm or of the placement are replayed too, so that what they cost or gain holds what ranks wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ranksight.comm.costs.collective import OPERATIONS, operation_name
+from ranksight.comm.costs.fabric import DISTRIBUTIONS, Fabric
+from ranksight.comm.costs.selection import algorithms_of
+from ranksight.comm.replay.machine import Replayed, replay
+from ranksight.comm.replay.path import Path, critical_path
+from ranksight.comm.replay.wires import places_of, slower
+from ranksight.core.arrays import Array, Ints
+from ranksight.core.errors import InputError, InsufficientError
+from ranksight.model.application.network import Network
+from ranksight.model.messages.schedule import Schedule, dealt_out, schedule
+
+if TYPE_CHECKING:
+    from ranksight.model.fitted_model import Model
+
+MICROSECOND = 1e-6
+TOLERATED = 0.01
+"""Part of the time that a tolerance is for."""
+GAIN = 0.005
+"""Part of the time from which a change is named."""
+MOST_TRIED = 1 << 21
+"""Ranks times calls up to which other algorithms are tried."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a change would gain."""
+
+    change: str
+    part: float  # of the time
+
+
+@dataclass(frozen=True)
+class NetworkDiagnosis:
+    """What the network costs at one configuration."""
+
+    configuration: Mapping[str, float]
+    ranks: int
+    time: float  # seconds of the program's steps, with waiting
+    ends: tuple[float, float]  # the same where the network's shape is uncertain, at both ends
+    communication: float  # seconds of a rank that it does not compute, mean
+    waits: Mapping[tuple[str, str], float]  # seconds by kernel and cause, mean over ranks
+    longest: int  # rank that waits longest, and its seconds
+    longest_seconds: float
+    compute: Mapping[str, float]  # seconds on the critical path, by kernel: of computation and of messages
+    messages: Mapping[str, float]
+    of_ranks: Array  # (P,): seconds of the critical path that each rank spends
+    latency: float  # seconds of time for one more microsecond of latency between nodes
+    overhead: float  # the same of overhead
+    bandwidth: float  # seconds gained by twice the bandwidth
+    tolerance: float  # seconds of latency that cost 1 % of the time; infinite where none does
+    balanced: float  # seconds of time where all ranks compute the same
+    gains: tuple[Gain, ...]
+    topology: str
+    assumed: bool  # whether the order of calls is assumed
+
+    def sentences(self) -> list[str]:
+        """The diagnosis in words, most important first."""
+        p, at = self.time, f"at {self.ranks:,} ranks"
+        share = 100 * self.communication / p if p > 0 else 0.0
+        waiting = sum(self.waits.values())
+        said = [
+            f"Ranks spend {share:.3g} % of {_seconds(p)} in messages {at}, {100 * waiting / p:.3g} % waiting."
+            if p > 0
+            else f"No time is predicted {at}.",
+            f"1 us more latency costs {100 * self.latency / p:.2g} % {at}; tolerance 1 %: {_seconds(self.tolerance)}.",
+            f"1 us more overhead costs {100 * self.overhead / p:.2g} %; twice the bandwidth gains "
+            f"{100 * self.bandwidth / p:.2g} %.",
+        ]
+        for (kernel, cause), seconds in sorted(self.waits.items(), key=lambda item: -item[1]):
+            if seconds >= GAIN * p:
+                said.append(f"{kernel}: ranks wait {100 * seconds / p:.2g} % of the time, mean over ranks ({cause}).")
+        if waiting >= GAIN * p:
+            said.append(
+                f"Rank {self.longest} waits longest, {100 * self.longest_seconds / p:.2g} %; rank "
+                f"{int(np.argmax(self.of_ranks))} has the largest part of the critical path, "
+                f"{100 * float(self.of_ranks.max()) / p:.2g} %."
+            )
+        if p - self.balanced >= GAIN * p:
+            said.append(f"Balanced computation would gain {100 * (1 - self.balanced / p):.2g} %.")
+        said += [f"{one.change} would gain {100 * one.part:.2g} %." for one in self.gains]
+        if self.topology:
+            low, high = self.ends
+            between = f"; the time is {_seconds(low)} to {_seconds(high)}" if high > low * (1 + 1e-3) else ""
+            said.append(f"Network: {self.topology}{between}.")
+        if self.assumed:
+            said.append(
+                "The order of calls is assumed: no event trace is known. Measure with --collector pmpi-events for who "
+                "waits for whom."
+            )
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data that JSON can hold."""
+        return {
+            "configuration": dict(self.configuration),
+            "seconds": self.time,
+            "seconds_fastest": self.ends[0],
+            "seconds_slowest": self.ends[1],
+            "communication": self.communication,
+            "waits": [
+                {"kernel": kernel, "cause": cause, "seconds": seconds}
+                for (kernel, cause), seconds in self.waits.items()
+            ],
+            "longest_waiting_rank": self.longest,
+            "critical_path": {
+                "compute": dict(self.compute),
+                "messages": dict(self.messages),
+                "ranks": {str(r): float(self.of_ranks[r]) for r in np.argsort(-self.of_ranks)[:16] if self.of_ranks[r]},
+            },
+            "latency_1us": self.latency,
+            "overhead_1us": self.overhead,
+            "bandwidth_doubled": self.bandwidth,
+            "latency_tolerance_1_percent": self.tolerance if np.isfinite(self.tolerance) else None,
+            "seconds_balanced": self.balanced,
+            "gains": [{"change": one.change, "part": one.part} for one in self.gains],
+            "topology": self.topology,
+            "order": "assumed" if self.assumed else "traced",
+            "sentences": self.sentences(),
+        }
+
+
+def _seconds(value: float) -> str:
+    if not np.isfinite(value):
+        return "unlimited"
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if value * factor >= 1 or unit == "us":
+            return f"{value * factor:.3g} {unit}"
+    return ""
+
+
+def diagnose_network(model: Model, point: Array, places: Ints | None = None) -> NetworkDiagnosis:
+    """Replay the program at `point` (m,).
+
+    Raises InputError where the model has no network or no traced messages, the placement is of other ranks, the network
+    cannot hold the ranks, or the replay deadlocks; InsufficientError where no message is known.
+
+    Parameters
+    ----------
+    places : (P,) int, optional
+        The node of each rank (:func:`ranksight.comm.topology.places.read_places`).
+    """
+    equation = model.equation
+    communication, network = equation.communication, equation.network
+    if communication is None or communication.messages is None or network is None:
+        raise InputError(
+            "the model has no messages on a network",
+            "trace runs (--collector pmpi-events), and fit with --platform NAME or FILE that describes the network",
+        )
+    table = communication.messages.predict(point)
+    if places is not None and len(places) != table.ranks:
+        raise InputError(f"the placement has {len(places):,} ranks, {table.ranks:,} are asked for", "place each once")
+    mean = float(model.breakdown(point).computing[0])
+    if not mean >= 0:
+        raise InsufficientError("the time of computation is not predicted here", "measure the kernels' times")
+    computing = dealt_out(communication.messages.order, table.ranks, mean)
+    made = schedule(communication.messages, table, computing)
+    return _Network(network, made, places).diagnosis(dict(table.configuration), communication.messages.order is None)
+
+
+class _Network:
+    """Replays one program under changes."""
+
+    def __init__(self, network: Network, made: Schedule, places: Ints | None) -> None:
+        self.network, self.made = network, made
+        self.fabric = network.fabric()
+        ranks = made.program.ranks
+        self.places = places_of(self.fabric, ranks, places)
+        self.given = places is not None
+
+    def run(self, fabric: Fabric | None = None, **others: Any) -> Replayed:
+        """Replay with changes."""
+        using = {"choice": self.network.choice(), "places": self.places, "program": self.made.program, **others}
+        return replay(using["program"], fabric or self.fabric, using["choice"], using["places"])
+
+    def diagnosis(self, configuration: Mapping[str, float], assumed: bool) -> NetworkDiagnosis:
+        """All of it."""
+        found, times = self.run(), self.made.times
+        path = critical_path(found)
+        more = self.run(slower(self.fabric, latency=MICROSECOND)).time
+        busy = self.run(slower(self.fabric, overhead=MICROSECOND)).time
+        wide = self.run(slower(self.fabric, bandwidth=2.0)).time
+        ends = (found.time, found.time)
+        if self.fabric.topology is not None and self.fabric.topology.uncertain:
+            ends = self.run(self.fabric.at("fast")).time, self.run(self.fabric.at("slow")).time
+        longest = int(np.argmax(found.waiting))
+        return NetworkDiagnosis(
+            configuration=configuration,
+            ranks=self.made.program.ranks,
+            time=found.time * times,
+            ends=(min(*ends, found.time) * times, max(*ends, found.time) * times),
+            communication=float(found.communication.mean()) * times,
+            waits={key: float(seconds.mean()) * times for key, seconds in found.waits.items()},
+            longest=longest,
+            longest_seconds=float(found.waiting[longest]) * times,
+            compute={kernel: seconds * times for kernel, seconds in path.compute.items() if seconds > 0},
+            messages={kernel: seconds * times for kernel, seconds in path.messages.items() if seconds > 0},
+            of_ranks=path.of_ranks * times,
+            latency=(more - found.time) * times,
+            overhead=(busy - found.time) * times,
+            bandwidth=(found.time - wide) * times,
+            tolerance=self._tolerance(found, path),
+            balanced=self._balanced(found) * times,
+            gains=self._gains(found),
+            topology="" if self.fabric.topology is None else self.fabric.topology.text,
+            assumed=assumed,
+        )
+
+    def _tolerance(self, found: Replayed, path: Path) -> float:
+        """Seconds of latency that cost 1 %: time grows with latency in straight pieces, ever steeper."""
+        if path.latencies <= 0 or found.time <= 0:
+            return float("inf")
+        wanted = TOLERATED * found.time
+        guess = wanted / path.latencies
+        for _ in range(3):
+            cost = self.run(slower(self.fabric, latency=guess)).time - found.time
+            if cost <= wanted * 1.005:
+                break
+            guess *= wanted / cost
+        return guess
+
+    def _balanced(self, found: Replayed) -> float:
+        """Seconds where all ranks compute the mean of all."""
+        if np.ptp(found.program.computing) <= 0:
+            return found.time
+        calls = tuple(
+            call
+            if call.seconds is None
+            else replace(call, seconds=np.where(call.seconds > 0, call.seconds[call.seconds > 0].mean(), 0.0))
+            for call in found.program.calls
+        )
+        return self.run(program=replace(found.program, calls=calls)).time
+
+    def _gains(self, found: Replayed) -> tuple[Gain, ...]:
+        """Algorithms of collectives and distributions of ranks that would gain most."""
+        program, gains = found.program, list[Gain]()
+        if program.ranks * len(program.calls) * program.steps > MOST_TRIED:
+            return ()
+        named = {operation_name(call.operation) for call in program.calls if call.what == "collective"}
+        # What many messages of one rank cost is not known without its overhead or gap.
+        known = self.fabric.far.gap is not None or self.fabric.far.send_overhead is not None
+        for name in sorted(named & set(OPERATIONS)) if known else ():
+            tried = {}
+            for way in algorithms_of(name):
+                if way != "hierarchical":
+                    tried[way] = self.run(choice=self.network.stating({name: way}).choice()).time
+            best = min(tried, key=lambda way: tried[way])
+            gains.append(Gain(f"{name} by {best}", 1 - tried[best] / found.time))
+        if not self.given:
+            for other in (one for one in DISTRIBUTIONS if one != self.fabric.distribution):
+                nodes = self.network.placed(None, other).fabric().node_of(np.arange(program.ranks), program.ranks)
+                if (nodes != self.places).any():
+                    gains.append(Gain(f"{other} distribution of ranks", 1 - self.run(places=nodes).time / found.time))
+        return tuple(sorted((one for one in gains if one.part >= GAIN), key=lambda one: -one.part))

@@ -1,0 +1,90 @@
+"""What simulated counts cost, and how far those of a part of a run are from those of all of it.
+
+The bundled program, and LAMMPS where it is installed, on two ranks. The cost is processor time of ``ranksight measure
+--collector callgrind`` over that of the plain run. Kernels are those of 1 % of a rank's instructions; loads of a level
+count where they are a thousandth of the kernel's loads.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.settings import ROOT, Settings, Skipped
+from benchmarks.table import markdown
+from benchmarks.tracer_overhead import MELT
+
+TITLE = "Cost of simulated counts"
+METRICS = ("visits", "instructions", "loads", "stores", "loads_l1", "loads_l2", "loads_l3", "loads_mem")
+_RANKS = ["mpirun", "--oversubscribe", "-n", "2"]
+_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def run(settings: Settings) -> str:
+    """The tables."""
+    if any(shutil.which(tool) is None for tool in ("mpicc", "mpirun", "valgrind")):
+        raise Skipped("no MPI, or no valgrind")
+    from ranksight.examples.build import build
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        heat = str(build("heat", folder))
+        programs = {f"bundled, {steps} steps": [heat, "--n", "16", "--steps", str(steps)] for steps in (200, 2000)}
+        if settings.quick:
+            programs = {"bundled, 20 steps": [heat, "--n", "16", "--steps", "20"]}
+        elif shutil.which("lmp") is not None:
+            (folder / "in.melt").write_text(MELT.replace("20", "6"), encoding="ascii")
+            variables = ["-var", "steps", "200", "-var", "x", "1"]
+            programs["LAMMPS, 200 steps"] = ["lmp", "-in", str(folder / "in.melt"), "-log", "none", *variables]
+        rows: list[list[object]] = []
+        errors: list[list[object]] = []
+        for at, (title, command) in enumerate(programs.items()):
+            plain = _seconds([*_RANKS, *command])
+            part = folder / f"part{at}"
+            row: list[object] = [title, plain, _measure(part, command, "auto") / plain, ""]
+            if "2000" not in title:
+                row[3] = _measure(folder / f"whole{at}", command, "off") / plain
+                errors += [[title, *line] for line in _errors(part, folder / f"whole{at}")]
+            rows.append(row)
+        cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it"], rows)
+        return cost + "\n\n" + markdown(["program", "metric", "values", "median, %", "largest, %"], errors)
+
+
+def _seconds(command: Sequence[str]) -> float:
+    """Processor seconds that a command and all that it starts take."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {**os.environ, **_ROOT, "PYTHONPATH": str(ROOT.parent)}
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _measure(folder: Path, command: Sequence[str], sample: str) -> float:
+    options = ["--collector", "callgrind", "--sample", sample, "-q", "--ranks", "2", "-o", str(folder)]
+    launch = [*_RANKS[:-1], "{ranks}", *command]
+    return _seconds([sys.executable, "-m", "ranksight", "measure", *options, "--", *launch])
+
+
+def _errors(part: Path, whole: Path) -> list[list[object]]:
+    """Of each metric the number of values, and the median and largest difference from those of the whole run."""
+    one, other = (
+        pd.read_parquet(next(folder.glob("runs/*/counters.parquet"))).set_index(["kernel", "rank"])
+        for folder in (part, whole)
+    )
+    heavy = other.index[other["instructions"] > 0.01 * other["instructions"].groupby("rank").transform("sum")]
+    one, other = one.reindex(heavy).fillna(0.0), other.loc[heavy]
+    lines: list[list[object]] = []
+    for metric in METRICS:
+        least = 0.0 if metric == "visits" else 1e-3 * other["loads"]
+        error = 100 * (one[metric] / other[metric] - 1).where(other[metric] > least).dropna().abs()
+        if len(error):
+            lines.append([metric, len(error), float(error.median()), float(error.max())])
+    return lines

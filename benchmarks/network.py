@@ -1,0 +1,279 @@
+"""Networks between nodes against SimGrid's SMPI: fat trees and dragonflies of several tapers, 64 to 1,024 ranks.
+
+Six small programs (``network.c``) run on described platforms, one rank a node, collectives by SMPI's selector ``ompi``.
+A prediction gets what a user has: event traces at 8, 16 and 32 ranks, ping-pongs between two nodes of a switch and
+between distant ones, and the topology as it is published. Beside it are the predictions without topology and replay.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.collectives import Simulator, link
+from benchmarks.settings import Settings, Skipped
+from benchmarks.simulated import build_simulated
+from benchmarks.table import markdown
+from ranksight.analysis.diagnosis.network import NetworkDiagnosis, diagnose_network
+from ranksight.comm.matched import waiting
+from ranksight.comm.readers.pmpi_traces import reading_of
+from ranksight.comm.topology.described import to_dict
+from ranksight.comm.topology.shape import Topology
+from ranksight.comm.tracer.gathering import read_folder
+from ranksight.core.experiment import Experiment, Run
+from ranksight.core.reading import Reading
+from ranksight.model.assembly import assemble
+from ranksight.model.fitted_model import Model
+from ranksight.platforms import Platform, load
+
+TITLE = "Networks between nodes: topology, replay and waiting"
+HERE = Path(__file__).resolve().parent
+TRAINED = (8, 16, 32)
+ASKED = (64, 256)
+SHAPES = tuple((kind, taper) for kind in ("fat tree", "dragonfly") for taper in (1, 2, 4))
+LARGE = ("halo", "imbalance", "allreduce", "ring", "wavefront")
+"""Programs that the simulator runs at more than 64 ranks in minutes."""
+FASTER = 2
+"""Latency that sensitivity is judged by, over that of the platform."""
+STEPS = 10
+BANDWIDTH, LATENCY = 1.25e9, 2e-6
+PROGRAMS: Mapping[str, tuple[float, int]] = {
+    "halo": (500.0, 40000),
+    "imbalance": (2000.0, 20000),
+    "alltoall": (500.0, 4096),
+    "allreduce": (500.0, 8192),
+    "ring": (100.0, 8192),
+    "wavefront": (200.0, 4096),
+}
+"""Microseconds of computation a step, and bytes of a message."""
+EVENTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A platform that is simulated, and what is published of it."""
+
+    kind: str
+    taper: int
+    topology: Topology
+    parameters: str  # as the simulator takes them
+
+    def xml(self, latency: float) -> str:
+        """The simulator's description."""
+        shape = "FAT_TREE" if self.kind == "fat tree" else "DRAGONFLY"
+        return (
+            "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+            f'<platform version="4.1"><cluster id="c" prefix="node-" suffix="" radical="0-{self.topology.nodes - 1}" '
+            f'speed="1Gf" bw="{BANDWIDTH}Bps" lat="{latency}s" topology="{shape}" topo_parameters="{self.parameters}" '
+            'sharing_policy="SPLITDUPLEX"/></platform>\n'
+        )
+
+
+def shape(kind: str, taper: int, nodes: int) -> Shape:
+    """A platform of at least `nodes` nodes: switches of 16 nodes, or groups of 32 on 8 routers."""
+    if kind == "fat tree":
+        found = Topology(kind, (16, nodes), BANDWIDTH, ((float(taper),) * 2,), name=f"taper {taper}")
+        return Shape(kind, taper, found, f"2;16,{nodes // 16};1,{16 // taper};1,1")
+    groups = max(2, nodes // 32)
+    # Links of a group to others: as many as its taper allows, all as wide.
+    wide = max(32 // taper // (groups - 1), 1)
+    real = 32 / ((groups - 1) * wide)
+    found = Topology(kind, (4, 8, groups), BANDWIDTH, ((real, real),), routing="minimal", name=f"taper {real:.3g}")
+    return Shape(kind, taper, found, f"{groups},{wide};1,1;8,4;4")
+
+
+class Machine:
+    """A simulated platform with the programs on it."""
+
+    def __init__(self, folder: Path, of: Shape, latency: float = LATENCY) -> None:
+        self.folder, self.of = folder, of
+        self.simulator = Simulator(folder, "ethernet", of.topology.nodes)
+        (folder / "platform.xml").write_text(of.xml(latency))
+
+    def run(self, program: str, ranks: int, traced: bool = True) -> Truth:
+        """One run: traces, and each rank's seconds and computation."""
+        traces = Path(tempfile.mkdtemp(prefix="traces-", dir=self.folder))
+        micro, size = PROGRAMS[program]
+        environment = {"RANKSIGHT_TRACE_DIR": str(traces), "RANKSIGHT_TRACE_EVENTS": str(EVENTS)}
+        copies = (f"--cfg=smpi/tmpdir:{traces}", "--cfg=smpi/keep-temps:yes") if traced else ()
+        rows = self.simulator.start(
+            ranks,
+            ["./network" if traced else "./plain", program, str(STEPS), str(micro), str(size)],
+            "coll-selector:ompi",
+            environment=environment,
+            options=copies,
+        )
+        tables = None
+        if traced:
+            found, _ = read_folder(traces, ranks)
+            tables = reading_of(found, {"ranks": float(ranks)})
+        shutil.rmtree(traces)
+        each = pd.DataFrame(rows, columns=["rank", "seconds", "computing"]).astype(float).sort_values("rank")
+        return Truth(tables, each["seconds"].to_numpy(), each["computing"].to_numpy())
+
+    def network(self, topology: bool = True) -> dict[str, object]:
+        """The ``[network]`` table: a link measured between two nodes of a switch, and the published shape, with the
+        latency of its switches as a ping-pong between the most distant nodes shows it."""
+        near, shape = link(self.simulator), self.of.topology
+        table: dict[str, object] = {"inter": near.to_dict(), "collectives": "openmpi-4.1"}
+        if topology:
+            (self.folder / "distant").write_text(f"node-0\nnode-{shape.nodes - 1}\n")
+            far = link(self.simulator, "distant")
+            hops = int(shape.hops(np.array([0]), np.array([shape.nodes - 1]))[0])
+            more = max(float(far.transfer(8.0) - near.transfer(8.0)), 0.0) / hops
+            table["topology"] = to_dict(replace(shape, hop_latency=more))
+        return table
+
+    def platform(self, topology: bool = True) -> Platform:
+        """A platform of one core a node with this network."""
+        plain = load("generic")
+        layout = replace(plain.layout, sockets=1, cores_per_socket=1, domains_per_socket=1, cores_per_domain=1)
+        caches = tuple(replace(cache, shared_by=1) for cache in plain.caches)
+        return replace(plain, name="simulated", layout=layout, caches=caches, network=self.network(topology))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """One simulated run."""
+
+    tables: Reading | None
+    seconds: np.ndarray  # (P,): of all steps
+    computing: np.ndarray  # (P,)
+
+    @property
+    def communication(self) -> float:
+        """Seconds of a rank that it does not compute, mean."""
+        return float((self.seconds - self.computing).mean())
+
+
+def prepare(folder: Path) -> None:
+    """Build the programs in `folder`, traced and plain; Skipped without the simulator."""
+    if shutil.which("smpicc") is None or shutil.which("smpirun") is None:
+        raise Skipped("SimGrid's smpicc and smpirun are not found: apt install libsimgrid-dev")
+    build_simulated([HERE / "network.c"], folder / "network")
+    subprocess.run(["smpicc", "-O2", "-o", "plain", str(HERE / "network.c")], cwd=folder, check=True)
+    subprocess.run(["smpicc", "-O2", "-o", "collectives", str(HERE / "collectives.c")], cwd=folder, check=True)
+
+
+def experiment(place: Path, program: str, truths: Mapping[int, Truth]) -> Experiment:
+    """What was seen at a few numbers of ranks."""
+    made = Experiment.create(place, program, ["ranks"])
+    for ranks, truth in truths.items():
+        traced = truth.tables
+        assert traced is not None
+        collector, provenance = "pmpi-events", {"mpi_time": "simulated", "time": "simulated"}
+        run = Run({"ranks": ranks}, collector=collector, provenance=provenance, wall_time=float(truth.seconds.max()))
+        made.add(run, traced.counters, traced.messages, tables=dict(traced.tables))
+        computed = {"kernel": ["solve"] * ranks, "rank": range(ranks), "time": truth.computing}
+        made.add(Run({"ranks": ranks}, collector="charged", provenance={"time": "simulated"}), pd.DataFrame(computed))
+    return made
+
+
+def fitted(machine: Machine, program: str, topology: bool = True) -> Model:
+    """A model of a program by its small runs on a machine."""
+    with tempfile.TemporaryDirectory() as name:
+        made = experiment(Path(name) / "runs", program, {p: machine.run(program, p) for p in TRAINED})
+        model, _ = assemble(made, ["time", "mpi_time"], platform=machine.platform(topology))
+    return model
+
+
+def waited(truth: Truth) -> float:
+    """Seconds that a rank waited, mean, by its matched events."""
+    assert truth.tables is not None
+    found = waiting(truth.tables.tables["events"]).calls
+    return float(found[["late_sender", "late_receiver", "collective"]].to_numpy().sum()) / len(truth.seconds)
+
+
+def compare(folder: Path, kind: str, taper: int, program: str, asked: Sequence[int]) -> list[dict[str, object]]:
+    """Simulated and predicted communication, a row a number of ranks."""
+    machine = Machine(folder, shape(kind, taper, max(asked)))
+    model, plain = fitted(machine, program), fitted(machine, program, topology=False)
+    rows: list[dict[str, object]] = []
+    for p in asked:
+        truth, point = machine.run(program, p, traced=False), np.array([float(p)])
+        replayed: NetworkDiagnosis = diagnose_network(model, point)
+        by_prices = [float(one.breakdown(point[None]).parts["communication"][0]) for one in (model, plain)]
+        errors = [100 * (value / truth.communication - 1) for value in (replayed.communication, *by_prices)]
+        rows.append(
+            {
+                "network": f"{kind} {taper}:1",
+                "program": program,
+                "ranks": p,
+                "simulated, ms": 1e3 * truth.communication,
+                "replay %": errors[0],
+                "prices %": errors[1],
+                "prices, no topology %": errors[2],
+                "total by replay %": 100 * (replayed.time / float(truth.seconds.max()) - 1),
+            }
+        )
+    return rows
+
+
+def sensitivity(folder: Path, program: str, ranks: int = 64) -> dict[str, object]:
+    """What more latency costs: simulated, and predicted from the model of the faster network."""
+    kind, taper = "fat tree", 2
+    base = Machine(folder, shape(kind, taper, ranks))
+    model, before = fitted(base, program), base.run(program, ranks, traced=False)
+    near = base.network()
+    slow = Machine(folder, shape(kind, taper, ranks), FASTER * LATENCY)
+    after, far = slow.run(program, ranks, traced=False), slow.network()
+    point = np.array([float(ranks)])
+    predicted = [diagnose_network(_on(model, table), point).communication for table in (near, far)]
+    change, said = after.communication - before.communication, predicted[1] - predicted[0]
+    return {"program": program, "ranks": ranks, "more, ms": 1e3 * change, "error %": 100 * (said / change - 1)}
+
+
+def _on(model: Model, table: dict[str, object]) -> Model:
+    """The same model on another network."""
+    equation = model.equation
+    assert equation.network is not None
+    moved = replace(equation, network=replace(equation.network, table=table))
+    return replace(model, extras={**model.extras, "application": moved.to_dict()})
+
+
+def waits(folder: Path, program: str, ranks: int = 64) -> dict[str, object]:
+    """Waiting time, simulated and predicted."""
+    machine = Machine(folder, shape("fat tree", 2, ranks))
+    simulated = waited(machine.run(program, ranks))
+    predicted = sum(diagnose_network(fitted(machine, program), np.array([float(ranks)])).waits.values())
+    error = 100 * (predicted / simulated - 1)
+    return {"program": program, "ranks": ranks, "waiting, ms": 1e3 * simulated, "error %": error}
+
+
+def run(settings: Settings) -> str:
+    """The section of RESULTS.md."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder)
+        rows = []
+        for kind, taper in SHAPES[2:3] if settings.quick else SHAPES:
+            for program in PROGRAMS:
+                asked = ASKED if program in LARGE and not settings.quick else ASKED[:1]
+                rows += compare(folder, kind, taper, program, asked)
+        latency = [sensitivity(folder, program) for program in ("allreduce", "ring", "wavefront")]
+        waiting_times = [waits(folder, program) for program in ("wavefront", "imbalance")]
+    table = pd.DataFrame(rows)
+    error = table["replay %"].abs()
+    tapered = table[(table["program"] == "alltoall") & table["network"].str.contains("4:1")]["replay %"].abs()
+    before = table["prices, no topology %"].abs()
+    return (
+        f"Six programs of {STEPS} steps in SimGrid's SMPI, links of {BANDWIDTH / 1e9:g} GB/s and {LATENCY * 1e6:g} us, "
+        f"one rank a node, traced on {', '.join(map(str, TRAINED))} ranks. Errors of the time outside computation, "
+        f"mean over ranks: replay {error.median():.1f} % in the median, {error.max():.1f} % at most; BF_comm times "
+        f"prices {table['prices %'].abs().median():.1f} and {table['prices %'].abs().max():.1f} % with topology, "
+        f"{before.median():.1f} and {before.max():.1f} % without; all-to-all on taper 4: {tapered.max():.1f} % at most."
+        f"\n\n{_table(rows)}\n\nTwice the latency, fat tree 2:1:\n\n{_table(latency)}\n\nWaiting time, mean over ranks:"
+        f"\n\n{_table(waiting_times)}"
+    )
+
+
+def _table(rows: list[dict[str, object]]) -> str:
+    cells = [[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row.values()] for row in rows]
+    return markdown(list(rows[0]), cells)

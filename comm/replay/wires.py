@@ -1,0 +1,171 @@
+"""What each message of a set that is under way together costs on the network, by LogGPS.
+
+A message leaves its sender after ``o_s``, one every ``max(o_s, g(0))``; it arrives ``T(s) - o_s - o_r - s G`` and its
+bytes later, and takes its receiver ``o_r``. From the eager limit on it leaves when the receiver has asked for it.
+Its bytes take ``s G``, or longer where messages share links (:mod:`ranksight.comm.topology.sharing`).
+Source: Ino, Fujimoto and Hagihara, "LogGPS", PPoPP 2001.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.network import NetworkParameters, Piecewise
+from ranksight.comm.topology.shape import Routes, Topology
+from ranksight.comm.topology.sharing import overlapping, shared_seconds
+from ranksight.core.arrays import Array, Ints, Mask, ratio
+
+
+@dataclass(frozen=True)
+class Wires:
+    """Costs of e messages between e pairs of ranks, in seconds."""
+
+    source: Ints  # (e,): sending and receiving ranks
+    target: Ints
+    size: Array  # (e,): bytes
+    before: Array  # (e,): from when the sender begins to send until this message of its is on its way
+    busy: Array  # (e,): of these the processor's time for this message
+    latency: Array  # (e,): until its first byte arrives
+    wire: Array  # (e,): until its last byte has
+    after: Array  # (e,): the receiver's time for it
+    waits: Mask  # (e,): whether it waits until its receiver asks for it
+    apart: Mask  # (e,): whether it goes between nodes
+
+
+def places_of(fabric: Fabric, ranks: int, places: Ints | None = None) -> Ints:
+    """The node of each rank: as `places` states, otherwise as the fabric deals them out."""
+    return fabric.node_of(np.arange(ranks), ranks) if places is None else places
+
+
+def wires(fabric: Fabric, source: Ints, target: Ints, size: Array, nodes: Ints, begin: Array | None = None) -> Wires:
+    """Costs of messages that are sent together.
+
+    `nodes` (P,): node of each rank. `begin` (e,): when each is sent, where they are not sent together: only those that
+    are under way at the same time share links.
+    """
+    here, there = nodes[source], nodes[target]
+    apart = here != there
+    each = np.zeros((5, len(source)))
+    waits = np.zeros(len(source), dtype=bool)
+    for way, link in ((apart, fabric.far), (~apart, fabric.near)):
+        if not way.any():
+            continue
+        s = size[way]
+        zero = np.zeros(s.shape)
+        sent = zero if link.send_overhead is None else link.send_overhead(s)
+        taken = zero if link.receive_overhead is None else link.receive_overhead(s)
+        bytes_ = link.transfer.slope(s) * s
+        start = np.maximum(link.transfer(s) - bytes_ - sent - taken, 0.0)
+        # What the gap has beyond that of an empty message is its bytes', which share the link.
+        gap = 0.0 if link.gap is None else float(link.gap(0.0))
+        each[:, way] = sent, start, bytes_, taken, np.maximum(sent, gap)
+        if link.eager_limit is not None:
+            waits[way] = s >= link.eager_limit
+    busy, latency, wire, after, step = each
+    shape = fabric.topology
+    if shape is not None and apart.any():
+        latency[apart] += shape.hop_latency * shape.hops(here[apart], there[apart])
+    wire = np.maximum(wire, _shared(fabric, here, there, size, wire, begin))
+    # Messages of one sender leave one after the other, in the order given.
+    order = np.argsort(source, kind="stable")
+    first = np.flatnonzero(np.diff(source[order], prepend=-1))
+    gone = np.cumsum(step[order]) - step[order]
+    earlier = np.empty(len(source))
+    earlier[order] = gone - np.repeat(gone[first], np.diff(np.append(first, len(order))))
+    return Wires(source, target, size, earlier + busy, busy, latency, wire, after, waits, apart)
+
+
+def _shared(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, begin: Array | None) -> Array:
+    """Seconds that bytes take where messages share adapters, links and the memory of a node."""
+    if not len(size):
+        return np.zeros(0)
+    routes = _routes(fabric, here, there)
+    size = np.where(here != there, size * _weight(fabric, size), size)
+    limit = ratio(size, alone, np.inf)
+    if begin is None:
+        return shared_seconds(routes, size, limit)
+    narrowest = np.full(len(size), np.inf)
+    np.minimum.at(narrowest, routes.message, routes.capacity[routes.link])
+    found = np.maximum(alone, size / narrowest)
+    groups = overlapping(begin, found)
+    order = np.argsort(groups, kind="stable")
+    together = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    for at in (each for each in together if len(each) > 1):
+        number = np.full(len(size), -1)
+        number[at] = np.arange(len(at))
+        mine = number[routes.message] >= 0
+        part = Routes(number[routes.message[mine]], routes.link[mine], routes.capacity)
+        found[at] = shared_seconds(part, size[at], limit[at], begin[at])
+    return np.asarray(found)
+
+
+def _weight(fabric: Fabric, size: Array) -> Array:
+    """Bytes on links for each byte of a message; see :meth:`ranksight.comm.costs.fabric.Fabric.weight`."""
+    if fabric.topology is not None:
+        return fabric.weight(size)
+    link = fabric.far
+    return np.maximum(link.part * ratio(link.occupied(size), size, 0.0) * _carried(link), 1.0)
+
+
+def _carried(link: NetworkParameters) -> float:
+    """Bytes a second of a node's adapter, as messages show it."""
+    stream = link.transfer if link.gap is None else link.gap
+    slope = link.contention * stream.beta[-1]
+    return link.node_bandwidth or (1.0 / slope if slope > 0 else 1e30)
+
+
+def _routes(fabric: Fabric, here: Ints, there: Ints) -> Routes:
+    """Links that messages cross: those between nodes, and a node's memory where its bandwidth is described."""
+    nodes = int(max(here.max(), there.max())) + 1
+    shape, link = fabric.topology, fabric.far
+    if shape is None:
+        shape = Topology("fat tree", (nodes,), _carried(link))
+    routes = shape.routes(here, there)
+    memory = fabric.near.node_bandwidth if fabric.intra is not None else None
+    if memory is None:
+        return routes
+    inside = np.flatnonzero(here == there)
+    return Routes(
+        np.concatenate([routes.message, inside]),
+        np.concatenate([routes.link, here[inside] + len(routes.capacity)]),
+        np.concatenate([routes.capacity, np.full(nodes, memory)]),
+    )
+
+
+def slower(fabric: Fabric, latency: float = 0.0, overhead: float = 0.0, bandwidth: float = 1.0) -> Fabric:
+    """The same network with so many seconds more latency and overhead between nodes, and `bandwidth` times as much.
+
+    Where no node has several ranks described apart, all messages are between nodes.
+    """
+
+    def changed(link: NetworkParameters | None) -> NetworkParameters | None:
+        if link is None:
+            return None
+
+        def more(function: Piecewise, seconds: float) -> Piecewise:
+            alpha = tuple(a + seconds for a in function.alpha)
+            return replace(function, alpha=alpha, beta=tuple(b / bandwidth for b in function.beta))
+
+        none = Piecewise((0,), (0.0,), (0.0,))
+        change: dict[str, object] = {"transfer": more(link.transfer, latency + 2 * overhead)}
+        if overhead:
+            change["send_overhead"] = _raised(link.send_overhead or none, overhead)
+            change["receive_overhead"] = _raised(link.receive_overhead or none, overhead)
+        if link.gap is not None:
+            change["gap"] = more(link.gap, 0.0)
+        if link.node_bandwidth is not None:
+            change["node_bandwidth"] = link.node_bandwidth * bandwidth
+        return replace(link, **change)  # type: ignore[arg-type]
+
+    shape = fabric.topology
+    shape = None if shape is None else replace(shape, link_bandwidth=shape.link_bandwidth * bandwidth)
+    if fabric.inter is None:
+        return replace(fabric, intra=changed(fabric.intra), topology=shape)
+    return replace(fabric, inter=changed(fabric.inter), topology=shape)
+
+
+def _raised(function: Piecewise, seconds: float) -> Piecewise:
+    return replace(function, alpha=tuple(a + seconds for a in function.alpha))

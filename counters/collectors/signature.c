@@ -1,0 +1,141 @@
+/*
+ * Preloaded: the sequence of a process's MPI calls, and the weight of what it computes between them.
+ *
+ * Natively, with RANKSIGHT_CALLS=FILE, each call leaves 16 bytes: its number, the low half of the address it returns to,
+ * and the processor seconds since the call before returned. Under valgrind, with RANKSIGHT_PLAN=FILE, the plan gives for
+ * each call its number and, in millionths, the weight of the stretch that the call ends; after the last of them, or a
+ * call that is another than planned, costs are written and the process runs on without being simulated. FILE.done or
+ * FILE.other is then created.
+ *
+ * A jump to the real function leaves registers and stack as they are, so no prototype is needed; natively the call
+ * returns to `returned` first. CALLS(X) comes from the list that reads the sequences again.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <pthread.h>
+#include <valgrind/callgrind.h>
+#include "calls.h"
+
+#ifndef __x86_64__
+#error "no jump is known for this processor"
+#endif
+
+typedef struct { uint32_t call, site; double seconds; } Record;
+typedef struct { uint64_t call, weight; } Planned;
+enum { NONE, ENDS = 0xffff, DEPTH = 16, ROOM = 4096, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S') };
+
+static Record records[ROOM];
+static int used, file = -1, depth;
+static const Planned *plan, *plan_end;
+static const char *plan_name;
+static uint64_t weight = 1000000; /* as the tool begins */
+static void *back[DEPTH];
+static double began;
+static pthread_t thread;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void flush(void) {
+    if (file >= 0 && write(file, records, used * sizeof *records) != (ssize_t)(used * sizeof *records)) file = -1;
+    used = 0;
+}
+
+static void record(uint32_t call, uintptr_t site) {
+    records[used++] = (Record){pthread_equal(pthread_self(), thread) ? call : NONE, (uint32_t)site, now() - began};
+    if (used == ROOM) flush();
+}
+
+static void weigh(uint64_t new) {
+    if (new == weight) return;
+    weight = new;
+    VALGRIND_DO_CLIENT_REQUEST_STMT(WEIGH, new, 0, 0, 0, 0);
+}
+
+static void finish(const char *how) {
+    char name[4096];
+    CALLGRIND_DUMP_STATS;
+    CALLGRIND_STOP_INSTRUMENTATION;
+    plan = NULL;
+    snprintf(name, sizeof name, "%s.%s", plan_name, how);
+    close(open(name, O_CREAT | O_WRONLY, 0644));
+}
+
+/* Named as the library's own functions are, so that its cost is not the application's. */
+__attribute__((visibility("hidden"), used)) void PMPI_Ranksight_call(uint64_t call, void **address) {
+    if (plan) {
+        if (plan->call != call) finish("other");
+        else if (++plan == plan_end) finish("done");
+        else weigh(plan->weight);
+    } else if (file >= 0) {
+        record((uint32_t)call, (uintptr_t)*address);
+        if (depth < DEPTH) {
+            extern char PMPI_Ranksight_return[];
+            back[depth++] = *address;
+            *address = PMPI_Ranksight_return;
+        }
+    }
+}
+
+__attribute__((visibility("hidden"), used)) void *PMPI_Ranksight_returned(void) {
+    began = now();
+    return back[--depth];
+}
+
+__asm__(".text\n.type PMPI_Ranksight_return, %function\nPMPI_Ranksight_return:\n\t"
+        "push %rax\n\tpush %rdx\n\tcall PMPI_Ranksight_returned\n\tmov %rax, %r11\n\tpop %rdx\n\tpop %rax\n\tjmp *%r11\n"
+        ".type PMPI_Ranksight_enter, %function\nPMPI_Ranksight_enter:\n\t"
+        "push %rdi\n\tpush %rsi\n\tpush %rdx\n\tpush %rcx\n\tpush %r8\n\tpush %r9\n\tpush %rax\n\tpush %r10\n\tsub $8, %rsp\n\t"
+        "mov %r11, %rdi\n\tlea 72(%rsp), %rsi\n\tcall PMPI_Ranksight_call\n\t"
+        "add $8, %rsp\n\tpop %r10\n\tpop %rax\n\tpop %r9\n\tpop %r8\n\tpop %rcx\n\tpop %rdx\n\tpop %rsi\n\tpop %rdi\n\t"
+        "jmp *(%r10)\n");
+
+#define SLOT(number, name, lower) __attribute__((visibility("hidden"))) void *c_##lower, *f_##lower;
+CALLS(SLOT)
+#define STUB(number, symbol, slot)                                                            \
+    __asm__(".text\n.globl " #symbol "\n.type " #symbol ", %function\n" #symbol ":\n\t"       \
+            "mov $" #number ", %r11\n\tlea " #slot "(%rip), %r10\n\tjmp PMPI_Ranksight_enter\n.size " #symbol ", . - " #symbol "\n");
+#define STUBS(number, name, lower) STUB(number, MPI_##name, c_##lower) STUB(number, mpi_##lower##_, f_##lower)
+CALLS(STUBS)
+#define FILL(number, name, lower) \
+    c_##lower = dlsym(RTLD_NEXT, "PMPI_" #name), f_##lower = dlsym(RTLD_NEXT, "pmpi_" #lower "_");
+
+__attribute__((constructor)) static void fill(void) { CALLS(FILL) }
+
+/* Called when MPI is initialised, and before it is finalised. */
+__attribute__((visibility("hidden"))) void ranksight_begins(void) {
+    const char *name = getenv("RANKSIGHT_CALLS");
+    thread = pthread_self();
+    if (name) file = open(name, O_CREAT | O_EXCL | O_WRONLY, 0644);
+    if ((plan_name = getenv("RANKSIGHT_PLAN")) != NULL) {
+        FILE *source = fopen(plan_name, "rb");
+        long size = source && fseek(source, 0, SEEK_END) == 0 ? ftell(source) : 0;
+        Planned *read = size > 0 ? malloc(size) : NULL;
+        if (read && fseek(source, 0, SEEK_SET) == 0 && fread(read, 1, size, source) == (size_t)size) {
+            plan = read;
+            plan_end = read + size / sizeof *read;
+            weigh(plan->weight);
+        }
+        if (source) fclose(source);
+    }
+    began = now();
+}
+
+__attribute__((visibility("hidden"))) void ranksight_ends(void) {
+    if (plan) finish("other");
+    if (file < 0) return;
+    record(ENDS, 0);
+    flush();
+    close(file);
+    file = -1;
+}

@@ -1,0 +1,138 @@
+"""The part of a run that stands for all of it: which stretches between MPI calls to simulate, and their weights.
+
+A stretch is what a process computes from one MPI call to the next. Stretches between the same two calls, by operation
+and address, that take about the same time natively are occurrences of one class. A simulation that ends after m calls
+has seen n of the N occurrences of a class. With the first one apart, since it finds the caches cold, the others weigh
+
+    w = (N - 1) / (n - 1),        the first 1
+
+so that sums over the simulated stretches stand for sums over all. A class is counted when its first occurrence and k
+more were seen, or all there are; m is where more simulation counts hardly more (:data:`GAIN`), and has to
+stand for :data:`ENOUGH` of the processor time.
+
+Work that grows, and work that is done once in many iterations, belong to classes of their own by their time, which
+are seen late. What was not seen counts as the class of the same calls that was seen most, as noise of the clock divides
+classes too; where the weighted native time then differs from the measured one, k doubles, and a program for which that
+does not help does not repeat. Source: Panadero et al., "P3S: a methodology to
+analyze and predict application scalability", 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Ints
+
+ENOUGH = 0.95
+"""Share of the time that the simulated part has to stand for: what ends a run may be left out, and is stated."""
+GAIN = 5.0
+"""Share of the time that may be simulated for each that counted classes gain by it."""
+WORTH = 0.5
+"""Share of the time that is simulated, from which the whole run is: it is exact and takes twice as long at most."""
+AGREE = 0.075
+"""Difference of the weighted time from the measured one that the clock and the cores' other work make."""
+COUNTED = 2
+_MOST = 128
+_SMALL = 0.005
+_SHORTEST = 5e-6
+"""Seconds below which stretches take the same time as far as the clock knows."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What of one process is simulated."""
+
+    weights: Array  # of the stretches that are simulated, from the first
+    stretches: int  # of the whole run
+    share: float  # of the whole run's processor time that they stand for: all between the same calls
+    simulated: float  # share of the processor time that is simulated
+    error: float  # of the weighted time of the simulated stretches, relative to that of all that they stand for
+
+
+def classes_of(calls: Ints, seconds: Array) -> tuple[Ints, Ints]:
+    """The class of each stretch, by its bounding calls and its time in powers of four; and each class's pair.
+
+    `calls`: what identifies the call that ends each stretch. `seconds`: processor time of each, natively. Times are
+    relative to the median of all stretches between the same calls; those that take :data:`_SMALL` of all time together
+    are no class of their own. Classes and pairs count from 0.
+    """
+    _, call = np.unique(calls, return_inverse=True)
+    before = np.concatenate(([call.max(initial=0) + 1], call[:-1]))
+    _, pair = np.unique(before * (call.max(initial=0) + 2) + call, return_inverse=True)
+    times = np.log2(np.maximum(seconds, _SHORTEST))
+    order = np.lexsort((times, pair))
+    often = np.bincount(pair)
+    middle = times[order][np.cumsum(often) - often + often // 2]
+    power = np.rint((times - middle[pair]) / 2).astype(np.int64)
+    _, part = np.unique(np.column_stack((pair, power)), axis=0, return_inverse=True)
+    part = part.reshape(-1)
+    small = np.bincount(part, seconds) < _SMALL * seconds.sum()
+    own = np.where(small[part] | (power == 0), -1 - pair, part)
+    _, first, classes = np.unique(own, return_index=True, return_inverse=True)
+    return classes, pair[first]
+
+
+def of_run(classes: Ints, pairs: Ints, seconds: Array, counted: int = 0) -> Signature | None:
+    """The signature of a process; None where no part of the run stands for the whole.
+
+    Parameters
+    ----------
+    classes : array of int
+        Class of each stretch, in order.
+    pairs : array of int
+        Of each class, its pair of calls.
+    seconds : array of float
+        Processor time of each, natively.
+    counted : int, optional
+        Occurrences to count after the first; by default as few as give back the time, and None where none do.
+    """
+    number = counted or COUNTED
+    while True:
+        found = _of_counted(classes, pairs, seconds, number)
+        good = found is not None and found.simulated <= WORTH and found.share >= ENOUGH
+        if counted or (good and found is not None and found.error <= AGREE):
+            return found
+        number *= 2
+        if not good or number > _MOST:
+            return None
+
+
+def _of_counted(classes: Ints, pairs: Ints, seconds: Array, counted: int) -> Signature | None:
+    total = float(seconds.sum())
+    if len(classes) == 0 or not total > 0:
+        return None
+    order = np.argsort(classes, kind="stable")
+    starts = np.flatnonzero(np.diff(classes[order], prepend=-1))
+    often = np.diff(np.append(starts, len(classes)))
+    complete = order[starts + np.minimum(often, counted + 1) - 1] + 1
+    rank = np.empty(len(classes), np.int64)  # number of each stretch among the occurrences of its class
+    rank[order] = np.arange(len(classes)) - np.repeat(starts, often)
+    time = np.bincount(classes, seconds, len(starts))
+    at = np.argsort(complete, kind="stable")
+    share = np.cumsum(time[at]) / total
+    spent = np.cumsum(seconds)[complete[at] - 1] / total
+    loss = np.where(spent <= WORTH, spent - GAIN * share, np.inf)
+    enough = int(np.argmin(loss))
+    if not np.isfinite(loss[enough]):
+        return None
+    end = int(complete[at[enough]])
+    seen = np.bincount(classes[:end], minlength=len(often))
+    often = _folded(often, seen, pairs)
+    later = (often - 1) / np.maximum(seen - 1, 1)
+    simulated, once = classes[:end], seen[classes[:end]] == 1
+    weights = np.where(rank[:end] == 0, np.where(once, often[simulated], 1.0), later[simulated])
+    stood = float(time[np.isin(pairs, pairs[seen > 0])].sum())
+    error = abs(float(weights @ seconds[:end]) / stood - 1.0)
+    return Signature(weights, len(classes), stood / total, float(spent[enough]), error)
+
+
+def _folded(often: Ints, seen: Ints, pairs: Ints) -> Ints:
+    """Occurrences of classes, those that were not seen added to the class of the same calls that was seen most."""
+    by_seen = np.argsort(seen, kind="stable")
+    most = np.zeros(int(pairs.max()) + 1, np.int64)
+    most[pairs[by_seen]] = by_seen
+    folded = np.where(seen > 0, often, 0)
+    np.add.at(folded, most[pairs], np.where(seen > 0, 0, often))
+    return folded

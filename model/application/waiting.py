@@ -1,0 +1,107 @@
+"""The time in which cores run, and that in which they wait, of programs that were counted as a whole.
+
+    T = T_running + T_waiting,    T_running = mean over ranks of (time - time_halted) = c / f
+
+Cycles, and the laws that are made of them, are of the running time alone. Cores that are halted wait: for the start and
+end of the processes, for files, asleep in messages, and for the system, which takes its share of any time. That grows
+with the ranks where the running time falls, and no law of the one holds for the other. So the running time is a kernel,
+and T_waiting, from the time of the slowest rank, is what the program takes outside of it
+(:mod:`ranksight.model.application.others`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ranksight.core.arrays import Array
+from ranksight.core.columns import Columns
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment, Run, View
+from ranksight.core.metrics import metric
+from ranksight.core.units import in_full
+from ranksight.model.priors import KERNELS_EXCESS, OTHERS_NEGLIGIBLE
+from ranksight.model.series.computation import RUNNING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HALTED = "time_halted"
+
+
+def parted(experiment: Experiment) -> Experiment:
+    """The experiment with the running time as a kernel, where its runs know of it and it is not all of their time.
+
+    No kernel must have been measured, and no message: these have the waiting in their times. Raises InputError where
+    cores were halted for longer than a run took.
+    """
+    runs = [run for run in experiment.runs if run.state == "complete"]
+    shares = [_share(experiment, run) for run in runs]
+    if not shares or not all(share is not None for share in shares):
+        return experiment
+    known = [share for share in shares if share is not None]
+    return Parted(experiment) if max(known) > OTHERS_NEGLIGIBLE else experiment
+
+
+def _share(experiment: Experiment, run: Run) -> float | None:
+    """Share of a run's time in which its cores wait; None where that is not known."""
+    if not {"time", HALTED} <= set(experiment.columns(run, "counters")) or experiment.columns(run, "messages"):
+        return None
+    table = experiment.arrays(run)
+    if table is None or set(table.kernels) != {WHOLE}:
+        return None
+    time, halted = table.values["time"], table.values[HALTED]
+    if not np.isfinite(time).all() or not np.isfinite(halted).all() or not (time > 0).all():
+        return None
+    longer = np.flatnonzero(halted > (1 + KERNELS_EXCESS) * time)
+    if len(longer):
+        at = longer[0]
+        place = ", ".join(f"{name}={in_full(value)}" for name, value in run.configuration.items())
+        raise InputError(
+            f"{HALTED} is {halted[at]:.4g} s on rank {table.rank[at]} at {place}, and the run took {time[at]:.4g} s",
+            "import it again without that column, or correct it",
+        )
+    running = _running(time, halted)
+    return 1 - running / float(time.max()) if running > 0 else None
+
+
+def _running(time: Array, halted: Array) -> float:
+    """Mean running time of the ranks."""
+    return float(np.maximum(time - halted, 0.0).mean())
+
+
+class Parted(View):
+    """An experiment of whole programs whose running time is a kernel; nothing on disk changes."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        super().__init__(experiment.path, experiment.application, experiment.parameters, experiment.runs)
+        self._experiment = experiment
+
+    def columns(self, run: Run, name: str) -> tuple[str, ...]:
+        """See :meth:`Experiment.columns`."""
+        return self._experiment.columns(run, name)
+
+    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
+        """See :meth:`Experiment.table`."""
+        if name != "counters":
+            return self._experiment.table(run, name, columns)
+        held = self.arrays(run)
+        table = None if held is None else held.table()
+        return table if table is None or columns is None else table[list(columns)]
+
+    def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
+        held = self._experiment.arrays(run)
+        if held is None or not {"time", HALTED} <= set(held.values):
+            return held
+        count, nothing = len(held), np.full(len(held), np.nan)
+        running = np.full(count, _running(held.values["time"], held.values[HALTED]))
+        values = {}
+        for name, column in held.values.items():
+            # What adds up over kernels is of those alone, and the waiting of the program.
+            of_whole = name in ("time", HALTED) or not metric(name).additive
+            of_kernel = nothing if name == HALTED else running if name == "time" else column
+            values[name] = np.concatenate([column if of_whole else nothing, of_kernel])
+        code = np.repeat(np.array([0, 1], dtype=np.intp), count)
+        return Columns((WHOLE, RUNNING), code, np.tile(held.rank, 2), values)

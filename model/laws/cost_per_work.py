@@ -1,0 +1,54 @@
+"""The cost of a unit of work: time as work times a rate that changes with work per rank and occupancy."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ranksight.model.kernel_time.composition import Caches
+from ranksight.model.kernel_time.counted import COUNTS, Counted
+from ranksight.model.kernel_time.learn_counted import learn_counted
+from ranksight.model.laws.asked import Asked
+from ranksight.model.laws.law import COST, LAWS, Law, LawTimes
+from ranksight.model.laws.view import View
+
+
+class CostPerWork(Law):
+    """Time is what a unit of work costs, times the work."""
+
+    prior: ClassVar[float] = 0.04
+    needs: ClassVar[str] = "a time at 3 configurations; counts, or a platform"
+    formula: ClassVar[str] = "T = w r(u) / f, w instructions, flops, or work per rank"
+    source: ClassVar[str] = "docs/resource-model.md"
+    kind: ClassVar[type[Counted]] = Counted
+    part: ClassVar[str] = "counted"
+    asks: ClassVar[tuple[str, ...]] = COUNTS
+    gives_way: ClassVar[bool] = True
+
+    def fit(self, view: View) -> Counted | None:
+        """Rates of all kernels. A cost per unit of work that nobody counted is a function of the parameters, which is
+        a law already."""
+        series, platform, machine = view.series, view.platform, view.machine
+        if view.domains is None and set(COUNTS).isdisjoint(series.metrics):
+            return None
+        latencies = None if machine is None else np.array(machine.latencies)
+        return learn_counted(
+            series,
+            latencies,
+            1.0 if machine is None else machine.frequency,
+            None if platform is None or latencies is None else Caches.of(platform, latencies),
+            view.domains,
+            64.0 if platform is None else float(platform.line),
+        )
+
+    def at(self, learned: Counted, asked: Asked) -> LawTimes | None:
+        """Times by the rates of all kinds of work."""
+        times = asked.counted
+        if times is None:
+            return None
+        kernels = learned.kernels
+        return LawTimes(kernels, times.total, np.isfinite(times.total.centre), ("",) * len(kernels))
+
+
+LAWS.register(COST)(CostPerWork())

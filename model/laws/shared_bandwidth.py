@@ -1,0 +1,71 @@
+"""The memory bandwidth that the ranks of a domain share (:mod:`ranksight.model.sharing.shared`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from ranksight.core.arrays import Mask
+from ranksight.model.laws.asked import Asked
+from ranksight.model.laws.law import BANDWIDTH, CACHE, LAWS, Law, LawTimes
+from ranksight.model.laws.together import BUSY
+from ranksight.model.laws.view import View
+from ranksight.model.series.sampling import means_of_samples
+from ranksight.model.sharing.demand import Demand, loads_of
+from ranksight.model.sharing.fit_sharing import fit_sharing
+from ranksight.model.sharing.shared import READ, Shared, Sharing
+
+UNDETERMINED = (
+    "times alone inside one memory domain that do not fall as 1 / ranks do not show what further domains bring: "
+    "measure fewer ranks as well, or count instructions"
+)
+
+
+class SharedBandwidth(Law):
+    """Ranks compute side by side until the interface of their memory domain is full."""
+
+    prior: ClassVar[float] = 0.4
+    needs: ClassVar[str] = "instructions, time or cycles, memory traffic, and a platform or the cores of a domain"
+    formula: ClassVar[str] = "T = contended(core, n bytes / bandwidth), n ranks in the fullest domain"
+    source: ClassVar[str] = "docs/bandwidth.md"
+    kind: ClassVar[type[Sharing]] = Sharing
+    part: ClassVar[str] = "sharing"
+    counts: ClassVar[bool] = True
+    shares: ClassVar[bool] = True
+
+    def fit(self, view: View) -> Sharing | None:
+        """What kernels need of memory, by their counted traffic, otherwise by the loads that memory served."""
+        domains, platform = view.domains, view.platform
+        if domains is None:
+            return None
+        over_ranks = means_of_samples(view.readings.experiment)
+        found = fit_sharing(view.readings, domains, view.units, None, over_ranks, **view.settings)
+        if found is None and platform is not None and domains.domain is not None:
+            lines = Demand.on_memory(platform)
+            found = fit_sharing(view.readings, domains, view.units, lines, over_ranks, **view.settings)
+        return found
+
+    def at(self, learned: Sharing, asked: Asked) -> LawTimes:
+        """Times of the kernels that no shared cache's law has."""
+        shared = learned.forecast(asked.points, asked.level, asked.work_points)
+        cached = asked.fits.by(CACHE)
+        others = np.isin(np.array(learned.kernels, dtype=object), () if cached is None else cached.kernels)
+        answers = shared.answers & ~others[:, None]
+        return replace(of_shared(learned, shared, answers), quantities={READ: shared.reads, BUSY: shared.busy})
+
+
+def of_shared(law: Sharing, shared: Shared, answers: Mask) -> LawTimes:
+    """Times by the bandwidth of memory, or of a cache, that ranks share."""
+    parts = {
+        "execution": shared.execution,
+        loads_of(law.resource): shared.transfer,
+        "contention": shared.contention,
+        "direct": shared.other,
+    }
+    unknown = shared.undetermined
+    return LawTimes(law.kernels, shared.time, answers, law.evidence, parts, undetermined=unknown, reason=UNDETERMINED)
+
+
+LAWS.register(BANDWIDTH)(SharedBandwidth())

@@ -1,0 +1,101 @@
+"""Weights of the laws of kernels' times, from what they predict of configurations that were held out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Mask
+from ranksight.core.experiment import WHOLE
+from ranksight.core.log import log
+from ranksight.model.fitting.varied import fit_varied
+from ranksight.model.laws.asked import Asked
+from ranksight.model.laws.law import registered
+from ranksight.model.laws.stacking import PRIOR, Weights, learn_weights, log_score
+from ranksight.model.laws.together import Laws
+from ranksight.model.laws.view import View, medians
+from ranksight.model.priors import HELD_OUT_DEEPEST, HELD_OUT_REST
+from ranksight.model.series.reducing import Series
+from ranksight.model.structure.functions import Functions
+
+MOST = 64
+"""Kernels that are held out, those of most time: the weights that so many share are known from them."""
+MOST_INSIDE = 2_000
+"""Kernels beyond which weights between the runs are not looked for."""
+
+
+def weights_of(view: View) -> Weights:
+    """Weights of the laws, from the largest values of one parameter held out in turn.
+
+    Where the user stated how times depend on the parameters, laws that give way do not compete.
+    """
+    stated = view.settings.get("iterations") is not None or view.settings.get("space", "default") != "default"
+    series = view.series
+    kernels = tuple(
+        kernel for kernel, name in series.keys if name == "time" and (kernel != WHOLE or set(series.kernels) == {WHOLE})
+    )
+    if len(kernels) > MOST:
+        spent = np.nansum(medians(series, "time", kernels), axis=1)
+        heaviest = set(np.argsort(-spent, kind="stable")[:MOST].tolist())
+        kernels = tuple(kernel for at, kernel in enumerate(kernels) if at in heaviest)
+    result = _learned(view, kernels)
+    for name, law in registered().items() if stated else ():
+        result = result.without(name) if law.gives_way else result
+    return result
+
+
+def _learned(view: View, kernels: tuple[str, ...]) -> Weights:
+    """Weights from scores, those of the farther held-out sets counting more."""
+    total: dict[str, list[Array]] = {}
+    for depth, keep in enumerate(_splits(view.series) if kernels else [], start=1):
+        for law, score in _scores(view, kernels, keep).items():
+            total.setdefault(law, []).append(depth * score)
+    if not total:
+        return PRIOR
+    count = max(len(scores) for scores in total.values())
+    scores = {
+        law: np.sum(scores, axis=0) if len(scores) == count else np.full(len(kernels), np.nan)
+        for law, scores in total.items()
+    }
+    result = learn_weights(kernels, scores)
+    shown = ", ".join(f"{law} {share:.2f}" for law, share in zip(result.laws, result.common, strict=True))
+    log("weights of the laws after %d held-out sets: %s", count, shown)
+    return result
+
+
+def _splits(series: Series) -> list[Mask]:
+    """Configurations to keep (n,), each time without more of the largest values of a parameter."""
+    names = list(series.parameters)
+    varied = [at for at in range(len(names)) if len(np.unique(series.points[:, at])) > HELD_OUT_REST]
+    if not varied:
+        return []
+    first = names.index("ranks") if "ranks" in names and names.index("ranks") in varied else varied[0]
+    levels = np.unique(series.points[:, first])
+    deepest = min(HELD_OUT_DEEPEST, len(levels) - HELD_OUT_REST)
+    return [series.points[:, first] < levels[-depth] for depth in range(1, deepest + 1)]
+
+
+def _scores(view: View, kernels: tuple[str, ...], keep: Mask) -> dict[str, Array]:
+    """Logarithmic score (K,) of each law that was fitted to the configurations `keep`."""
+    part = view.among(keep, kernels)
+    fits = part.fits()
+    asks = {"time", *(metric for law in registered().values() for metric in law.asks)}
+    wanted = np.isin(np.array(part.series.metrics, dtype=object), sorted(asks))
+    functions = Functions(fit_varied(part.series.select(wanted), **view.settings))
+    held_out = view.series.points[~keep]
+    predicted = functions.predict(held_out)
+    asked = Asked(view.series.parameters, held_out, functions.rows, predicted, predicted, held_out, fits)
+    return _each(Laws.of(asked), kernels, medians(view.series, "time", kernels)[:, ~keep])
+
+
+def inside_weights(asked: Asked, pace: float, series: Series) -> Weights | None:
+    """Weights of the laws between the runs: by how well each meets the measured times, at which it is `asked`. None
+    without a time."""
+    kernels = asked.timed
+    if not kernels:
+        return None
+    return learn_weights(kernels, _each(Laws.of(asked, pace), kernels, medians(series, "time", kernels)))
+
+
+def _each(laws: Laws, kernels: tuple[str, ...], truth: Array) -> dict[str, Array]:
+    """The score (K,) of every law, given the measured times `truth` (K, k)."""
+    return {name: log_score(law, kernels, truth) for name, law in laws.laws.items()}

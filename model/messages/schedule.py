@@ -1,0 +1,277 @@
+"""A predicted message table as the program that replay takes: the calls of a step, at any number of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.comm.costs.collective import OPERATIONS, block, operation_name
+from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
+from ranksight.comm.replay.program import Call, Channel, Program
+from ranksight.core.arrays import Array, Ints, Mask, ratio
+from ranksight.core.errors import InsufficientError
+from ranksight.model.messages.message_model import Messages
+from ranksight.model.messages.order import COMPLETING, Order, Place, Sent
+from ranksight.model.messages.table import MessageTable, Row
+
+BLOCKING = ("send", "ssend", "bsend", "rsend")
+EXCHANGES = ("sendrecv", "sendrecv_replace")
+MOST_STEPS = 100
+"""Steps that are replayed; longer programs repeat them."""
+SEED = 20261
+"""Of the draws that deal out what ranks compute where their pattern over ranks is not known."""
+EVEN = 1e-3
+"""Spread of ranks, and of steps, below which they are taken as even."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A program to replay, and what it stands for."""
+
+    program: Program
+    times: float  # so many times the program's steps are the whole
+    assumed: bool  # whether the order of calls is assumed, for want of an event trace
+
+
+@dataclass(frozen=True)
+class _Links:
+    """Messages of an operation's links at the number of ranks asked for."""
+
+    codes: Ints
+    count: Array
+    size: Array
+
+    def of(self, codes: Ints) -> tuple[Array, Array]:
+        """Messages of each link, and bytes of one; 0 of those that are not there."""
+        at = np.minimum(np.searchsorted(self.codes, codes), max(len(self.codes) - 1, 0))
+        there = self.codes[at] == codes if len(self.codes) else np.zeros(len(codes), dtype=bool)
+        return np.where(there, self.count[at], 0.0), np.where(there, self.size[at], 0.0)
+
+
+def schedule(messages: Messages, table: MessageTable, computing: Array) -> Schedule:
+    """The program of a message table.
+
+    Raises InsufficientError where no message of it is known.
+
+    Parameters
+    ----------
+    table : MessageTable
+        Predicted by `messages` at the ranks asked for.
+    computing : (P,)
+        Seconds that each rank computes in the whole program.
+    """
+    if not any(not row.reason for row in table.rows):
+        reason = next((row.reason for row in table.rows if row.reason), "it holds none")
+        raise InsufficientError(
+            f"no message of {table.ranks:,} ranks is known: {reason}", "trace more numbers of ranks"
+        )
+    order = messages.order
+    if order is None:
+        return _assumed(table, computing)
+    return _Builder(messages, order, table, computing).schedule()
+
+
+class _Builder:
+    """Puts the calls of a step together."""
+
+    def __init__(self, messages: Messages, order: Order, table: MessageTable, computing: Array) -> None:
+        self.messages, self.order, self.table, self.computing = messages, order, table, computing
+        self.names = [operation_name(place.operation) for place in order.places]
+        self.channels: list[Channel] = []
+        self.calls: dict[int, list[list[Call]]] = {n: [[], [], [], []] for n in range(len(order.places))}
+        self.steps: list[float] = []
+
+    def schedule(self) -> Schedule:
+        """The program."""
+        together: dict[tuple[object, ...], list[Sent]] = {}
+        places = self.order.places
+        for one in self.order.sent:
+            ends = one.send, one.receive, one.lag, places[one.send].of, places[one.receive].of
+            together.setdefault(ends, []).append(one)
+        for each in together.values():
+            self._channel(each)
+        for n, place in enumerate(self.order.places):
+            if self.names[n] in OPERATIONS:
+                self._collective(n, place)
+        whole = float(np.median(self.steps)) if self.steps else float(self.order.steps)
+        steps = int(np.clip(round(whole), 1, MOST_STEPS))
+        calls: list[Call] = []
+        works = _works(self.computing / max(whole, 1.0), steps, self.order.jitter)
+        for n, place in enumerate(self.order.places):
+            if place.work > 0:
+                mine = np.where(self._has(n, place), place.work, 0.0)
+                calls.append(Call("compute", place.kernel, seconds=works * mine))
+            calls += [call for part in self.calls[n] for call in part]
+        return Schedule(Program(self.table.ranks, tuple(calls), tuple(self.channels), steps), whole / steps, False)
+
+    def _has(self, n: int, place: Place) -> Mask:
+        if self.names[n] in OPERATIONS:
+            return np.ones(self.table.ranks, dtype=bool)
+        return self.order.members(place.of, self.table.ranks)
+
+    def _rows(self, kernel: str, operation: str, tags: tuple[int, ...] = ()) -> list[Row]:
+        text = " ".join(map(str, tags))
+        return [row for row in self.table.rows if row.key == (kernel, operation) and row.tags == text]
+
+    def _channel(self, together: list[Sent]) -> None:
+        """Messages that leave in the same call and are received in the same one."""
+        parts = [part for part in map(self._messages, together) if part is not None]
+        if not parts:
+            return
+        source, target, size = (np.concatenate([part[n] for part in parts]) for n in range(3))
+        self.channels.append(Channel(source, target, size, together[0].lag))
+        self._sends(together[0].send, len(self.channels) - 1)
+        self._receives(together[0].receive, len(self.channels) - 1)
+
+    def _messages(self, one: Sent) -> tuple[Ints, Ints, Array] | None:
+        """Sources, targets and bytes of the messages of a rule in a step; None where there are none."""
+        entry, ranks = self.messages.entries[one.entry], self.table.ranks
+        links = entry.explanations[0].rules[one.rule].links(ranks)
+        kept = np.ones(len(links.source), dtype=bool) if one.round < 0 else links.round == one.round
+        kinds = self.order.places[one.send].of, self.order.places[one.receive].of
+        sender, receiver = (self.order.members(kind, ranks) for kind in kinds)
+        kept &= sender[links.source] & receiver[links.target] & (links.source != links.target)
+        source, target = links.source[kept], links.target[kept]
+        count, size = _linked(self._rows(entry.kernel, entry.operation, entry.tags)).of(source * ranks + target)
+        there = count > 1e-9
+        if not there.any():
+            return None
+        each = max(one.count, 1)
+        self.steps.append(float(np.median(count[there])) / each / self._shared(one))
+        return np.repeat(source[there], each), np.repeat(target[there], each), np.repeat(size[there], each)
+
+    def _shared(self, one: Sent) -> int:
+        """Places of a step that send messages of the same rule between ranks of the same kinds."""
+        places = self.order.places
+        kinds = places[one.send].of, places[one.receive].of
+        rule = one.entry, one.rule, one.round
+        same = {
+            (other.send, other.receive)
+            for other in self.order.sent
+            if (other.entry, other.rule, other.round) == rule
+            and (places[other.send].of, places[other.receive].of) == kinds
+        }
+        return len(same)
+
+    def _call(self, what: str, n: int, channel: int) -> Call:
+        place = self.order.places[n]
+        return Call(what, place.kernel, place.operation, channel)  # type: ignore[arg-type]
+
+    def _sends(self, n: int, channel: int) -> None:
+        self.calls[n][1].append(self._call("send", n, channel))
+        if self.names[n] in (*BLOCKING, *EXCHANGES):
+            end = n
+        else:
+            kind = self.order.places[n].of
+            later = range(n + 1, len(self.names))
+            ends = [k for k in later if self.names[k] in COMPLETING and self.order.places[k].of == kind]
+            if not ends:
+                return
+            end = ends[0]
+        self.calls[end][3].append(self._call("complete", end, channel))
+
+    def _receives(self, n: int, channel: int) -> None:
+        post = n
+        if self.names[n] in COMPLETING:
+            kind = self.order.places[n].of
+            posts = [k for k in range(n) if self.names[k] == "irecv" and self.order.places[k].of == kind]
+            post = posts[-1] if posts else n
+        self.calls[post][0].append(self._call("post", post, channel))
+        self.calls[n][2].append(self._call("receive", n, channel))
+
+    def _collective(self, n: int, place: Place) -> None:
+        rows = [
+            row for row in self._rows(place.kernel, place.operation) if row.comm_size or len(self.order.places) == 1
+        ]
+        if not rows:
+            return
+        here = sum(
+            1 for other in self.order.places if (other.kernel, other.operation) == (place.kernel, place.operation)
+        )
+        call, count = _collective(rows, self.table.ranks)
+        self.steps.append(count / here)
+        self.calls[n][0].append(call)
+
+
+def _works(seconds: Array, steps: int, jitter: float) -> Array:
+    """Seconds of a step of each rank, (P,), or (steps, P) where steps differ."""
+    if jitter < EVEN:
+        return seconds
+    draws = np.random.default_rng(SEED).normal(0.0, jitter, (steps, len(seconds)))
+    return np.asarray(seconds * np.exp(draws - jitter**2 / 2))
+
+
+def _linked(rows: list[Row]) -> _Links:
+    """Messages of all size classes of an operation, by link."""
+    if not rows:
+        return _Links(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    codes = np.concatenate([row.links for row in rows])
+    each, back = np.unique(codes, return_inverse=True)
+    count, volume = (
+        np.bincount(back.reshape(-1), weights=np.concatenate(parts), minlength=len(each))
+        for parts in ([row.link_count for row in rows], [row.link_bytes for row in rows])
+    )
+    return _Links(each, np.asarray(count, dtype=float), ratio(volume, count, 0.0))
+
+
+def _collective(rows: list[Row], ranks: int) -> tuple[Call, float]:
+    """One call of a collective, with the mean size of its rows; and how often a rank calls it."""
+    size = rows[0].comm_size or ranks
+    name = operation_name(rows[0].operation)
+    count, volume = (float(sum(getattr(row, part).sum() for row in rows)) for part in ("count", "bytes"))
+    handed = volume / count if count > 0 else 0.0
+    # The root of a scatter hands over the blocks of all, the others theirs.
+    scatters = name in ("scatter", "scatterv")
+    bytes_ = handed * size / (2 * size - 1) if scatters else float(block(name, size, handed))
+    groups = np.arange(ranks) // size
+    return Call("collective", rows[0].kernel, rows[0].operation, groups=groups, size=bytes_), count / ranks
+
+
+def _assumed(table: MessageTable, computing: Array) -> Schedule:
+    """Kernel by kernel: messages sent and received together, then collectives."""
+    ranks, channels, calls, steps = table.ranks, list[Channel](), list[Call](), list[float]()
+    rows = [row for row in table.rows if not row.reason]
+    kernels = dict.fromkeys(row.kernel for row in rows)
+    for kernel in kernels:
+        of = [row for row in rows if row.kernel == kernel]
+        for key in dict.fromkeys(row.operation for row in of):
+            mine, name = [row for row in of if row.operation == key], operation_name(key)
+            if name in SENDS or name in NEIGHBOURS:
+                links = _linked(mine)
+                if not len(links.codes):
+                    continue
+                steps.append(float(np.median(links.count)))
+                source, target = links.codes // ranks, links.codes % ranks
+                apart = source != target
+                channels.append(Channel(source[apart], target[apart], links.size[apart]))
+                calls += [
+                    Call(what, kernel, key, len(channels) - 1)
+                    for what in ("post", "send", "receive", "complete")
+                ]
+            elif name in OPERATIONS:
+                call, count = _collective(mine, ranks)
+                steps.append(count)
+                calls.append(call)
+    if not calls:
+        raise InsufficientError("partners of no message are known", "trace runs with --collector pmpi-events")
+    whole = max(float(np.median(steps)), 1.0)
+    repeated = int(np.clip(round(whole), 1, MOST_STEPS))
+    first = Call("compute", calls[0].kernel, seconds=computing / whole)
+    return Schedule(Program(ranks, (first, *calls), tuple(channels), repeated), whole / repeated, True)
+
+
+def dealt_out(order: Order | None, ranks: int, mean: float) -> Array:
+    """Seconds that each rank computes, (P,), where their mean is `mean`: spread as the ranks of the traced run were.
+
+    On as many ranks the pattern is that of the run; on others ranks draw from its quantiles.
+    """
+    if order is None or np.std(order.uneven) < EVEN:
+        return np.full(ranks, mean)
+    if len(order.uneven) == ranks:
+        return np.asarray(mean * order.uneven)
+    spread = np.sort(order.uneven)
+    places = (np.arange(ranks) + 0.5) / ranks * len(spread) - 0.5
+    found = np.interp(places, np.arange(len(spread)), spread)
+    found = np.random.default_rng(SEED).permutation(found)
+    return np.asarray(mean * found / found.mean())

@@ -1,0 +1,1 @@
+"""Topologies of systems, each value from a published source."""

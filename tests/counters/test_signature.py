@@ -1,0 +1,148 @@
+"""The part of a run that stands for all of it, and its weights."""
+
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranksight.campaign.launching import Template
+from ranksight.campaign.measuring import execute
+from ranksight.counters import signature
+from ranksight.counters.collectors import sampling
+from ranksight.counters.collectors._counting import build
+from ranksight.counters.collectors.callgrind import Callgrind
+
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def of(calls, seconds, counted=0):
+    return signature.of_run(*signature.classes_of(np.array(calls), np.array(seconds)), np.array(seconds), counted)
+
+
+@given(st.lists(st.floats(1e-4, 1e-2), min_size=1, max_size=6), st.integers(60, 300))
+def test_weights_stand_for_every_occurrence_of_an_exact_loop(times, steps):
+    calls = [9, *(step for _ in range(steps) for step in range(len(times)))]
+    seconds = [1e-4, *(each for _ in range(steps) for each in times)]
+    found = of(calls, seconds)
+    assert found is not None
+    assert len(found.weights) < len(calls) / 2
+    assert found.weights.sum() == pytest.approx(len(calls))
+    assert found.weights @ np.array(seconds[: len(found.weights)]) == pytest.approx(sum(seconds), rel=0.02)
+    assert found.share == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("counted", [1, 5, 30])
+def test_as_many_occurrences_are_counted_as_asked_for(counted):
+    found = of([0, 1] * 200, [1e-3, 2e-3] * 200, counted)
+    assert (len(found.weights) - 1) // 2 in (counted, counted + 1)
+
+
+def test_cold_start_counts_once():
+    found = of([0] * 100, [1e-3] * 100)
+    assert found.weights[1] == 1.0
+    assert found.weights[2:].sum() == pytest.approx(98)
+
+
+@pytest.mark.parametrize("seconds", [1e-3 * np.arange(1, 401), 1e-3 * 1.02 ** np.arange(400)])
+def test_work_that_changes_does_not_repeat(seconds):
+    assert of([0] * 400, seconds) is None
+
+
+def test_what_is_done_once_in_many_iterations_is_seen():
+    seconds = np.where(np.arange(2000) % 50 == 49, 2e-2, 1e-3)
+    found = of([0] * 2000, seconds)
+    assert found.weights @ seconds[: len(found.weights)] == pytest.approx(seconds.sum(), rel=0.05)
+
+
+def test_a_heavy_phase_that_begins_late_is_reached():
+    seconds = np.r_[[1e-3] * 300, [2e-2] * 100]
+    found = of([0] * 400, seconds)
+    assert len(found.weights) > 300
+    assert found.weights @ seconds[: len(found.weights)] == pytest.approx(seconds.sum(), rel=0.05)
+
+
+def test_a_program_without_repetition_has_no_signature():
+    assert of(range(50), [1e-3] * 50) is None
+    assert of([], []) is None
+
+
+def test_a_share_below_nine_tenths_is_said(tmp_path):
+    one = of([0] * 100 + list(range(1, 60)), [1e-3] * 159, 2)
+    assert one.share < 0.9
+    sampling.write_record(tmp_path, sampling.Plans((one,)))
+    table, notes, warnings = sampling.read_record(tmp_path)
+    assert table["simulated"].tolist() == [len(one.weights)]
+    assert "63" in warnings[0]
+    assert "159 stretches" in notes[0]
+
+
+def test_damaged_sequences_are_no_plan(tmp_path):
+    launch = Template(("true",)).fill({"ranks": 1})
+    for content in (b"", b"x" * 17, bytes(32), np.array([(1, 1, np.nan), (0xFFFF, 0, 0)], sampling._RECORD).tobytes()):
+        (tmp_path / "calls.0").write_bytes(content)
+        assert not sampling.plan(launch, tmp_path, 0).signatures
+
+
+SOURCE = """
+#include <math.h>
+#include <mpi.h>
+#include <stdlib.h>
+#define KERNEL __attribute__((noinline))
+KERNEL double triad(double *a, double *b, long n) {
+    for (long i = 0; i < n; i++) a[i] += 3 * b[i];
+    return a[n / 2];
+}
+KERNEL double law(double x, long n) {
+    for (long i = 0; i < n; i++) x += exp(-1e-3 * i);
+    return x;
+}
+int main(int count, char **words) {
+    MPI_Init(&count, &words);
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    long n = 20000 * (1 + rank), steps = atol(words[1]);
+    double *a = calloc(n, 8), *b = calloc(n, 8), sum = 0, all = 0;
+    for (long k = 0; k < steps; k++) {
+        sum += triad(a, b, n);
+        MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        sum += law(all, count > 2 ? 40 * k : 2000);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Finalize();
+    return 0;
+}
+"""
+
+
+def measured(launch, folder, counted):
+    folder.mkdir()
+    collector = Callgrind().sampled(counted)
+    for number, step in enumerate(collector.steps(launch, folder)):
+        execute(type(step)(step.command, {**step.environment, **ROOT}, None, step.enough), folder / f"o{number}", 120)
+    return collector.collect(launch, folder)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+@pytest.mark.valgrind
+def test_part_of_a_run_stands_for_all(tmp_path):
+    if build(tmp_path) is None:
+        pytest.skip("no compiler")
+    (tmp_path / "p.c").write_text(SOURCE)
+    subprocess.run(["mpicc", "-O2", "-g", "-o", tmp_path / "p", tmp_path / "p.c", "-lm"], check=True)
+    words = ("mpirun", "--oversubscribe", "-n", "{ranks}", str(tmp_path / "p"), "150")
+    launch = Template(words).fill({"ranks": 2})
+    part, whole = (measured(launch, tmp_path / name, counted) for name, counted in (("part", 3), ("whole", None)))
+    table = part.tables[sampling.TABLE]
+    assert (table["simulated"] < 30).all()
+    assert (table["share"] > 0.95).all()
+    a, b = (reading.counters.set_index(["kernel", "rank"]) for reading in (part, whole))
+    for kernel in ("triad", "law", "exp [libm]"):
+        for rank in (0, 1):
+            assert a.loc[(kernel, rank), "visits"] == pytest.approx(b.loc[(kernel, rank), "visits"], rel=0.01)
+            for metric in ("instructions", "loads", "loads_l1"):
+                assert a.loc[(kernel, rank), metric] == pytest.approx(b.loc[(kernel, rank), metric], rel=0.01)
+    growing = measured(Template((*words, "x")).fill({"ranks": 1}), tmp_path / "growing", 0)
+    assert any(note.startswith("simulated in full") for note in growing.notes)

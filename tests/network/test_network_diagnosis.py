@@ -1,0 +1,236 @@
+"""From event traces to what latency costs: the order of calls, the program at other ranks, and the verb."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.analysis.diagnosis.network import diagnose_network
+from ranksight.cli.main import main
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.network import NetworkParameters, Piecewise
+from ranksight.comm.replay.machine import replay
+from ranksight.core.errors import InputError
+from ranksight.core.experiment import Experiment, Run
+from ranksight.model.assembly import assemble
+from ranksight.model.messages.fit_messages import fit_messages
+from ranksight.model.messages.schedule import dealt_out, schedule
+from ranksight.platforms import load
+
+LATENCY, G, SIZE, STEPS, WORK = 3e-6, 1e-9, 2000, 6, 4e-4
+FLAT = Fabric.flat(NetworkParameters.linear(LATENCY, G))
+
+
+def chain(rank: int, ranks: int) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Calls of a step, each with the transfers that it makes or completes: a line of ranks hands something on."""
+    calls = []
+    if rank > 0:
+        calls.append(("Recv", [("Recv", rank - 1)]))
+    if rank + 1 < ranks:
+        calls.append(("Send", [("Send", rank + 1)]))
+    return calls
+
+
+def begun_by_the_first(rank: int, ranks: int) -> list[tuple[str, list[tuple[str, int]]]]:
+    """A ring that rank 0 begins."""
+    calls = [("Recv", [("Recv", (rank - 1) % ranks)]), ("Send", [("Send", (rank + 1) % ranks)])]
+    return calls if rank else calls[::-1]
+
+
+def halo(rank: int, ranks: int) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Both neighbours of a ring, nonblocking, and a sum of all."""
+    near = [(rank - 1) % ranks, (rank + 1) % ranks]
+    sends = [("Isend", [("Isend", other)]) for other in near]
+    return [("Irecv", []), ("Irecv", []), *sends, ("Waitall", [("Irecv", other) for other in near]), ("Allreduce", [])]
+
+
+def traced(path: Path, pattern, ranks=(4, 8), work=lambda rank, ranks: WORK, waits=lambda rank: 0.0) -> Experiment:
+    """Event traces of a pattern, with as many microseconds in every call."""
+    made = Experiment.create(path, "toy", ["ranks"])
+    for p in ranks:
+        events, messages, peers = [], [], []
+        for rank in range(p):
+            now = 0.0
+            counts: dict[tuple[str, int], int] = {}
+            for _ in range(STEPS):
+                # Work comes before the first call that sends, or reduces.
+                done = False
+                for name, transfers in pattern(rank, p):
+                    if not done and name in ("Send", "Irecv", "Allreduce"):
+                        now, done = now + work(rank, p), True
+                    size = 8 if name == "Allreduce" else SIZE * sum(1 for op, _ in transfers if op == name)
+                    events.append((rank, 0, "step", name, p, now, now + 1e-6, size, None, None))
+                    now += 1e-6
+                    events += [(rank, 0, "step", op, p, now, now, SIZE, other, 0) for op, other in transfers]
+                    counts[name, size] = counts.get((name, size), 0) + 1
+                    for op, other in transfers:
+                        peers.append((op, rank, other, op))
+                now += 0.0 if done else work(rank, p)
+            for (name, size), count in counts.items():
+                if name != "Waitall":
+                    messages.append(("step", rank, name, p, size, count, count * size))
+        columns = ["rank", "thread", "kernel", "operation", "comm_size", "begin", "end", "bytes", "peer", "tag"]
+        table = pd.DataFrame(events, columns=columns).astype({"peer": "Int32", "tag": "Int32"})
+        held = pd.DataFrame(
+            messages, columns=["kernel", "rank", "operation", "comm_size", "size_class", "count", "bytes"]
+        )
+        held["size_class"] = np.where(held["bytes"] > 0, 2048, 0)
+        held.loc[held["operation"] == "Allreduce", "size_class"] = 8
+        held["seconds"], held["peers"] = held["count"] * 1e-6, 1
+        receives = held["operation"] == "Recv"
+        held.loc[receives, "seconds"] += held.loc[receives, "rank"].map(waits)
+        pairs = pd.DataFrame(peers, columns=["operation", "rank", "peer", "own"]).groupby(["operation", "rank", "peer"])
+        partners = pairs.size().rename("count").reset_index()
+        partners = partners.assign(kernel="step", comm_size=p, size_class=2048, bytes=partners["count"] * SIZE)
+        run = Run({"ranks": p}, collector="pmpi-events", provenance={"time": "measured"})
+        times = pd.DataFrame({"kernel": "step", "rank": range(p), "time": [STEPS * work(rank, p) for rank in range(p)]})
+        made.add(run, times, held, tables={"peers": partners, "events": table})
+    return made
+
+
+def at(made: Experiment, ranks: int):
+    messages = fit_messages(made)
+    assert messages is not None
+    assert messages.order is not None
+    table = messages.predict(np.array([float(ranks)]))
+    return messages.order, schedule(messages, table, dealt_out(messages.order, ranks, STEPS * WORK))
+
+
+def test_a_chain_is_a_wave_at_any_number_of_ranks(tmp_path):
+    order, made = at(traced(tmp_path / "e", chain), 20)
+    assert [place.operation for place in order.places] == ["Recv", "Send"]
+    assert made.program.steps == STEPS
+    found = replay(made.program, FLAT)
+    hop = LATENCY + SIZE * G
+    assert found.time == pytest.approx(19 * (WORK + hop) + STEPS * WORK, rel=1e-6)
+
+
+def test_a_ring_that_rank_0_begins_does_not_deadlock(tmp_path):
+    order, made = at(traced(tmp_path / "e", begun_by_the_first), 12)
+    assert {place.of for place in order.places} == {"all", "first"}
+    found = replay(made.program, FLAT)
+    # Every rank works between what it receives and what it sends.
+    assert found.time == pytest.approx(STEPS * 12 * (LATENCY + SIZE * G + WORK), rel=1e-6)
+
+
+def test_a_halo_with_a_sum_keeps_its_order_and_its_steps(tmp_path):
+    order, made = at(traced(tmp_path / "e", halo), 16)
+    assert [place.operation for place in order.places] == ["Irecv", "Isend", "Waitall", "Allreduce"]
+    assert [call.what for call in made.program.calls].count("collective") == 1
+    found = replay(made.program, FLAT, {"allreduce": "recursive_doubling"})
+    exchange = LATENCY + 2 * SIZE * G  # two messages share the adapter
+    assert found.time == pytest.approx(STEPS * (WORK + exchange + 4 * (LATENCY + 8 * G)), rel=1e-6)
+
+
+def test_without_an_event_trace_the_order_is_assumed(tmp_path):
+    made = traced(tmp_path / "e", halo)
+    plain = Experiment.create(tmp_path / "plain", "toy", ["ranks"])
+    for run in made.runs:
+        tables = {"peers": made.table(run, "peers")}
+        plain.add(
+            Run(run.configuration, collector="pmpi"),
+            made.table(run, "counters"),
+            made.table(run, "messages"),
+            tables=tables,
+        )
+    messages = fit_messages(plain)
+    assert messages is not None
+    assert messages.order is None
+    found = schedule(messages, messages.predict(np.array([16.0])), np.full(16, STEPS * WORK))
+    assert found.assumed
+    assert replay(found.program, FLAT).time > STEPS * WORK
+
+
+def uneven(rank: int, ranks: int) -> float:
+    return WORK * (1.0 + 0.2 * (rank / (ranks - 1) - 0.5))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("network")
+    busy = Piecewise((0,), (2e-6,), (0.0,))
+    link = NetworkParameters.linear(LATENCY + 4e-6, G, send_overhead=busy, receive_overhead=busy).to_dict()
+    shape = {"kind": "fat tree", "source": "here", "nodes_per_switch": 8, "nodes": 64, "link_bandwidth": 1e9}
+    platform = load("generic")
+    layout = platform.layout.__class__(
+        sockets=1, cores_per_socket=1, domains_per_socket=1, cores_per_domain=1, threads_per_core=1
+    )
+    caches = tuple(replace(cache, shared_by=1) for cache in platform.caches)
+    network = {"inter": link, "topology": shape, "algorithms": {"allreduce": "linear"}}
+    platform = replace(platform, layout=layout, caches=caches, network=network)
+    found, _ = assemble(traced(folder / "e", halo, (4, 8, 16), uneven), ["time"], platform=platform)
+    found.save(folder / "toy.model.json")
+    return found, folder / "toy.model.json"
+
+
+def test_latency_imbalance_and_algorithms_have_a_price(model):
+    found = diagnose_network(model[0], np.array([64.0]))
+    assert 0.99e-6 <= found.latency <= STEPS * 3.1e-6  # at most an exchange, and a sum there and back
+    # Time grows ever steeper with latency: no more is tolerated than its first slope says.
+    assert 0.5e-6 < found.tolerance <= 0.01 * found.time * 1e-6 / found.latency * 1.01
+    assert found.balanced < found.time
+    assert sum(found.waits.values()) > 0.03 * found.time
+    assert found.ends[0] <= found.time <= found.ends[1]
+    assert any(gain.change.startswith("allreduce by ") for gain in found.gains)
+    text = " ".join(found.sentences())
+    assert "1 us more latency costs" in text
+    assert "tolerance 1 %" in text
+
+
+def test_the_verb_prints_sentences_and_json(model, capsys):
+    assert main(["diagnose", str(model[1]), "--ranks", "32", "--network"]) == 0
+    assert "at 32 ranks" in capsys.readouterr().out.replace("\n", " ")
+    assert main(["diagnose", str(model[1]), "--ranks", "32", "--network", "--format", "json"]) == 0
+    (said,) = json.loads(capsys.readouterr().out)["network"]
+    assert said["order"] == "traced"
+    assert said["seconds_fastest"] <= said["seconds"] <= said["seconds_slowest"]
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [("0 0\n1 1\n0 2\n", "rank 0 is placed twice"), ("0 0\n1 1\n", "has 2 ranks")],
+)
+def test_a_placement_of_other_ranks_is_refused(model, tmp_path, capsys, places, words):
+    path = tmp_path / "places"
+    path.write_text(places)
+    assert main(["diagnose", str(model[1]), "--ranks", "32", "--network", "--places", str(path)]) == 1
+    assert words in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_held_out_runs_weigh_replay_against_prices(tmp_path):
+    """A wave takes longer the more ranks it passes; prices of a rank's own messages do not show that."""
+    made = traced(tmp_path / "e", chain, (4, 8, 16), waits=lambda rank: rank * (WORK + LATENCY + SIZE * G))
+    link = NetworkParameters.linear(LATENCY, G).to_dict()
+    model, _ = assemble(made, ["time"], platform=replace(load("generic"), network={"inter": link}))
+    law = model.equation.communication.replayed
+    assert law is not None
+    assert law.weight > 0.5
+    total = model.breakdown(np.array([[64.0]])).total
+    expected = 63 * (WORK + LATENCY + SIZE * G) + STEPS * WORK
+    assert total.value[0, 0] == pytest.approx(expected, rel=0.35)
+    assert total.lower[0, 0] < expected < total.upper[0, 0]
+
+
+def test_more_ranks_than_the_network_holds_are_refused(model):
+    with pytest.raises(InputError, match="holds 64 nodes"):
+        diagnose_network(model[0], np.array([128.0]))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("smpicc") is None, reason="SimGrid's smpicc is missing: apt install libsimgrid-dev")
+def test_a_simulated_all_to_all_on_a_tapered_tree(tmp_path):
+    """Predicted from traces of 8, 16 and 32 ranks, 15 % at 64."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from benchmarks.network import compare, prepare
+
+    prepare(tmp_path)
+    (row,) = compare(tmp_path, "fat tree", 4, "alltoall", (64,))
+    assert abs(row["replay %"]) < 15
+    assert abs(row["prices, no topology %"]) > abs(row["replay %"])

@@ -1,0 +1,211 @@
+"""Replay against closed forms: collectives, exchanges, waves, who waits for whom, and what latency costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranksight.comm.costs.cost import cost
+from ranksight.comm.costs.fabric import Fabric
+from ranksight.comm.network import NetworkParameters, Piecewise
+from ranksight.comm.replay.machine import replay
+from ranksight.comm.replay.path import critical_path
+from ranksight.comm.replay.program import Call, Channel, Program
+from ranksight.comm.replay.wires import slower
+from ranksight.comm.topology.shape import Topology
+from ranksight.core.errors import InputError
+
+LATENCY, G = 2e-6, 1e-9
+FLAT = Fabric.flat(NetworkParameters.linear(LATENCY, G))
+
+
+def all_of(ranks: int) -> np.ndarray:
+    return np.zeros(ranks, dtype=np.int64)
+
+
+def collective(operation: str, ranks: int, size: float, **others) -> Program:
+    return Program(ranks, (Call("collective", "k", operation, groups=all_of(ranks), size=size, **others),), ())
+
+
+def ring(ranks: int, size: float, *order: str, steps: int = 1) -> Program:
+    rank = np.arange(ranks)
+    calls = tuple(Call(what, "ring", f"MPI_{what}", channel=0) for what in order)
+    return Program(ranks, calls, (Channel(rank, (rank + 1) % ranks, np.full(ranks, size)),), steps)
+
+
+def line(ranks: int, work: float, size: float, steps: int) -> Program:
+    """Every rank receives from the one before, computes, and sends to the next."""
+    rank = np.arange(ranks - 1)
+    compute = Call("compute", "sweep", seconds=np.full(ranks, work))
+    calls = (Call("post", "sweep", channel=0), Call("receive", "sweep", channel=0), compute)
+    return Program(
+        ranks, (*calls, Call("send", "sweep", channel=0)), (Channel(rank, rank + 1, np.full(ranks - 1, size)),), steps
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "algorithm"),
+    [
+        ("allreduce", "recursive_doubling"),
+        ("allreduce", "ring"),
+        ("allreduce", "rabenseifner"),
+        ("allgather", "ring"),
+        ("allgather", "bruck"),
+        ("allgather", "recursive_doubling"),
+        ("alltoall", "pairwise"),
+        ("alltoall", "bruck"),
+        ("barrier", "dissemination"),
+        ("bcast", "binomial"),
+        ("reduce", "binomial"),
+        ("gather", "binomial"),
+        ("scatter", "binomial"),
+    ],
+)
+@pytest.mark.parametrize("size", [8.0, 1e5])
+def test_ranks_that_enter_together_take_what_the_equation_says(operation, algorithm, size):
+    chosen = {operation: algorithm}
+    seconds = replay(collective(operation, 32, size), FLAT, chosen).time
+    assert seconds == pytest.approx(float(cost(operation, 32, size, FLAT, chosen)))
+
+
+def test_an_algorithm_without_rounds_costs_what_its_equation_says():
+    chosen = {"bcast": "knomial"}
+    found = replay(collective("bcast", 20, 1e4, count=3), FLAT, chosen)
+    assert found.time == pytest.approx(3 * float(cost("bcast", 20, 1e4, FLAT, chosen)))
+    more = float(cost("bcast", 20, 1e4, slower(FLAT, latency=1e-6), chosen)) - float(
+        cost("bcast", 20, 1e4, FLAT, chosen)
+    )
+    assert critical_path(found).latencies == pytest.approx(3 * more / 1e-6, rel=1e-3)
+
+
+def test_a_late_rank_makes_all_others_wait():
+    ranks, late = 8, 1e-3
+    work = np.where(np.arange(ranks) == 5, late, 0.0)
+    program = collective("allreduce", ranks, 8)
+    program = replace(program, calls=(Call("compute", "solve", seconds=work), *program.calls))
+    found = replay(program, FLAT, {"allreduce": "recursive_doubling"})
+    own = 3 * (LATENCY + 8 * G)
+    assert found.time == pytest.approx(late + own)
+    wait = found.waits["k", "collective"]
+    assert wait[5] == 0
+    assert wait[[0, 1, 2]] == pytest.approx([late] * 3)
+    path = critical_path(found)
+    assert path.compute["solve"] == pytest.approx(late)
+    assert path.of_ranks[5] >= late
+
+
+def test_a_wave_goes_through_all_ranks_and_then_a_step_at_a_time():
+    ranks, work, size, steps = 12, 1e-4, 1e3, 20
+    found = replay(line(ranks, work, size, steps), FLAT)
+    hop = LATENCY + size * G
+    assert found.time == pytest.approx((ranks - 1) * (work + hop) + steps * work)
+    # The n-th rank waits for the first wave only; from then on all messages have come.
+    assert found.waits["sweep", "late sender"] == pytest.approx(
+        np.arange(ranks) * (work + hop) - hop * (np.arange(ranks) > 0), abs=1e-9
+    )
+    path = critical_path(found)
+    assert (path.latencies, path.changes) == (ranks - 1, ranks - 1)
+    assert path.time == pytest.approx(found.time)
+
+
+@pytest.mark.parametrize("program", [line(9, 1e-5, 3e4, 4), ring(8, 1e5, "post", "send", "receive", steps=5)])
+def test_the_path_gives_the_derivative_by_latency(program):
+    found, more = replay(program, FLAT), replay(program, slower(FLAT, latency=1e-9))
+    assert (more.time - found.time) / 1e-9 == pytest.approx(critical_path(found).latencies, rel=1e-4)
+
+
+def test_the_path_gives_the_derivatives_by_overhead_and_bandwidth():
+    overhead = Piecewise((0,), (3e-7,), (0.0,))
+    link = NetworkParameters.linear(LATENCY, G, send_overhead=overhead, receive_overhead=overhead)
+    program = ring(8, 1e5, "post", "send", "receive", steps=5)
+    found = replay(program, Fabric.flat(link))
+    path = critical_path(found)
+    assert found.time == pytest.approx(5 * (LATENCY + 1e5 * G))
+    assert path.overhead == pytest.approx(5 * 2 * 3e-7, rel=1e-5)
+    faster = replay(program, slower(Fabric.flat(link), bandwidth=2.0))
+    assert found.time - faster.time == pytest.approx(path.wire / 2, rel=1e-5)
+
+
+def test_sends_in_a_ring_pass_while_they_are_eager_and_deadlock_from_there_on():
+    order = ("send", "complete", "post", "receive")
+    eager = Fabric.flat(NetworkParameters.linear(LATENCY, G, eager_limit=1000))
+    assert replay(ring(5, 999, *order), eager).time == pytest.approx(LATENCY + 999 * G)
+    with pytest.raises(InputError, match=r"rank 0 waits for rank 1 in MPI_complete of ring.*up to rank 4"):
+        replay(ring(5, 1000, *order), eager)
+
+
+def test_a_receive_that_nobody_sends_for_names_who_has_ended():
+    empty = np.array([0])
+    program = Program(2, (Call("receive", "k", "MPI_Recv", channel=0),), (Channel(empty, empty + 1, np.ones(1)),))
+    with pytest.raises(InputError, match="rank 1 waits for rank 0 in MPI_Recv of k, which has made all of its calls"):
+        replay(program, FLAT)
+
+
+def test_a_long_message_waits_for_a_late_receiver():
+    late = 1e-3
+    link = Fabric.flat(NetworkParameters.linear(LATENCY, G, eager_limit=1000))
+    calls = (
+        Call("compute", "work", seconds=np.array([0.0, late])),
+        *(Call(what, "k", channel=0) for what in ("post", "send", "complete", "receive")),
+    )
+    found = replay(Program(2, calls, (Channel(np.array([0]), np.array([1]), np.array([1e4])),)), link)
+    assert found.end == pytest.approx([late + LATENCY + 1e-5] * 2)
+    assert found.waits["k", "late receiver"] == pytest.approx([late, 0.0])
+    assert critical_path(found).compute["work"] == pytest.approx(late)
+
+
+def test_messages_of_a_switch_share_its_way_up():
+    ranks, taper = 16, 4.0
+    shape = Topology("fat tree", (4, 16), 1 / G, ((taper, taper),))
+    fabric = Fabric(None, FLAT.far, 1, topology=shape)
+    rank = np.arange(ranks)
+    calls = tuple(Call(what, "k", channel=0) for what in ("post", "send", "receive"))
+    program = Program(ranks, calls, (Channel(rank, (rank + 4) % ranks, np.full(ranks, 1e6)),))
+    assert replay(program, fabric).time == pytest.approx(LATENCY + taper * 1e6 * G)
+    # Placed so that partners share a switch, they do not.
+    near = (rank % 4) * 4 + rank // 4
+    assert replay(program, fabric, places=near).time == pytest.approx(LATENCY + 1e6 * G)
+
+
+def test_a_wave_does_not_share_what_it_passes_one_after_the_other():
+    ranks = 16
+    shape = Topology("fat tree", (1, 16), 1 / G, ((8.0, 8.0),))
+    fabric = Fabric(None, FLAT.far, 1, topology=shape)
+    found = replay(line(ranks, 1e-3, 1e3, 1), fabric)
+    assert found.time == pytest.approx(ranks * 1e-3 + (ranks - 1) * (LATENCY + 8e3 * G), rel=1e-3)
+
+
+def test_communicators_of_part_of_the_ranks_do_not_wait_for_others():
+    groups = np.repeat([0, 1], 4)
+    work = np.where(groups == 1, 1e-3, 0.0)
+    calls = (Call("compute", "w", seconds=work), Call("collective", "k", "MPI_Barrier", groups=groups))
+    found = replay(Program(8, calls, ()), FLAT, {"barrier": "dissemination"})
+    assert found.end == pytest.approx(work + 2 * LATENCY)
+    assert found.waiting == pytest.approx(np.zeros(8))
+
+
+def test_root_of_a_broadcast_is_who_the_others_wait_for():
+    work = np.where(np.arange(8) == 3, 1e-3, 0.0)
+    calls = (
+        Call("compute", "w", seconds=work),
+        Call("collective", "k", "MPI_Bcast", groups=all_of(8), size=8, root=3),
+    )
+    path = critical_path(replay(Program(8, calls, ()), FLAT, {"bcast": "binomial"}))
+    assert path.compute["w"] == pytest.approx(1e-3)
+
+
+def test_what_a_step_sends_the_next_one_receives():
+    ranks, work, steps = 6, 1e-4, 10
+    rank = np.arange(ranks)
+    calls = (
+        Call("post", "k", channel=0),
+        Call("receive", "k", channel=0),
+        Call("compute", "k", seconds=np.full(ranks, work)),
+        Call("send", "k", channel=0),
+    )
+    program = Program(ranks, calls, (Channel(rank, (rank + 1) % ranks, np.full(ranks, 100.0), lag=1),), steps)
+    found = replay(program, FLAT)
+    assert found.time == pytest.approx(steps * work + (steps - 1) * (LATENCY + 100 * G))
+    assert critical_path(found).latencies == steps - 1
