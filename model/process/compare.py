@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,10 +39,10 @@ class Hypotheses:
     @classmethod
     def over(cls, score: Array, prior: Array, mean: Index, kind: Index, place: Index, scales: Array) -> Hypotheses:
         """The hypotheses of a grid: `score` (s, ...), the others broadcast to it; `scales` (..., 4) without series."""
-        shape = (len(score), -1)
+        shape = len(score), math.prod(score.shape[1:])
         prior = np.broadcast_to(prior, score.shape).reshape(shape)
         mean, kind, place = (np.broadcast_to(part, score.shape).reshape(shape) for part in (mean, kind, place))
-        of_form = np.broadcast_to(scales, (*score.shape, scales.shape[-1])).reshape(*prior.shape, -1)
+        of_form = np.broadcast_to(scales, (*score.shape, scales.shape[-1])).reshape(*shape, scales.shape[-1])
         return cls(score.reshape(shape), prior, mean, kind, place, of_form)
 
 
