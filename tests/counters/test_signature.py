@@ -107,7 +107,7 @@ int main(int count, char **words) {
     for (long k = 0; k < steps; k++) {
         sum += triad(a, b, n);
         MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-        sum += law(all, count > 2 ? 40 * k : 2000);
+        sum += law(all, count > 2 ? 1000 * k : 2000);
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Finalize();
