@@ -22,7 +22,7 @@ from ranksight.core.numerals import parse_number, settled_mark
 from ranksight.core.reading import Reading, validated
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.core.sampled import TABLE, sampling
-from ranksight.core.units import CYCLE, in_full
+from ranksight.core.units import CYCLE, LEAST, in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,17 +148,22 @@ def _shape(path: Path) -> str:
 def _timed(reading: Reading, path: Path) -> tuple[Reading | None, str]:
     """The reading without a time of the whole program that is none, None where it has nothing else, and why.
 
-    A program that ends takes time: 0 s, or less than a cycle, are the mark of a run that failed, or that nobody timed.
+    A program that ends takes time: 0 s, and what is next to it, are the mark of a run that failed, or that nobody
+    timed. Less than a cycle of a processor is kept with a note: its unit may be another.
     """
     table = reading.counters
     if table is None or table.empty:
         return reading, ""
     rows = table["kernel"] == WHOLE
     rows = rows if rows.any() else ~rows
-    zero = [name for name in ("time", "wall_time") if name in table and (table.loc[rows, name] < CYCLE).all()]
-    if not zero:
-        return reading, ""
+    zero = [name for name in ("time", "wall_time") if name in table and (table.loc[rows, name] < LEAST).all()]
     where = ", ".join(f"{name} = {in_full(value)}" for name, value in reading.configuration.items())
+    if not zero:
+        most = float(table.loc[rows, "time"].max()) if "time" in table else CYCLE
+        if not most < CYCLE:
+            return reading, ""
+        note = f"{path.name}: the whole program takes {most:g} s at {where}, less than a cycle: is it in another unit?"
+        return replace(reading, notes=(*reading.notes, note)), ""
     most = float(table.loc[rows, zero[0]].max())
     what = f"{path.name}: the whole program takes {most:g} s at {where}: the run failed, or was not timed"
     others = [name for name in table.columns if name not in (*COUNTER_KEYS, *zero)]

@@ -16,6 +16,8 @@ SHORTEST = 1e-15
 """Seconds below which a time is none."""
 CYCLE = 1e-12
 """Seconds that no program takes less than: a cycle of a processor is longer."""
+LEAST = 1e-300
+"""Seconds below which nothing is predicted: digits of such numbers are lost, and functions of them fall to zero."""
 
 
 def format_si(value: float, unit: str = "", digits: int = 3) -> str:
@@ -67,6 +69,11 @@ def format_alike(values: Iterable[float], unit: str) -> tuple[str, list[str]]:
         return f"{value / scale:,.{digits}f}"
 
     return f"{prefix}{unit}", [text(x) for x in numbers]
+
+
+def format_program(seconds: float) -> str:
+    """Write the time of a whole program: as :func:`format_si` does, but never 0 where it is not."""
+    return f"{seconds:.3g} s" if 0 < seconds < SHORTEST else format_si(seconds, "s")
 
 
 def format_factor(value: float, digits: int = 3) -> str:

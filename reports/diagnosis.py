@@ -14,7 +14,7 @@ from ranksight.analysis.diagnosis.diagnosing import Diagnosis
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
-from ranksight.core.units import counted, format_factor, format_si, in_full, in_words
+from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words
 from ranksight.model.application.communication import MEANINGS
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
@@ -94,7 +94,7 @@ def _program(found: Diagnosis, at: int) -> list[Block]:
     parts = ", ".join(f"{NAMES[name]} {share[at]:.0%}" for name, share in spent if share[at] >= 0.005)
     if program is None or not np.isfinite(program.value[0, at]):
         return [Text(f"{where}: insufficient data for the program's time", style="bold"), Text(f"spent on {parts}", 2)]
-    time, low, high = (format_si(float(end[0, at]), "s") for end in (program.value, program.lower, program.upper))
+    time, low, high = (format_program(float(end[0, at])) for end in (program.value, program.lower, program.upper))
     head = f"{where}: {time}, {found.level:.0%} interval {low} to {high}"
     if reason := str(program.reason[0, at]) if program.status[0, at] else "":
         head = f"{where}: {time}, insufficient: {reason}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranksight.core.metrics import metric
 from ranksight.core.mpi import communicates
-from ranksight.core.units import assigned, format_factor, in_full, in_words
+from ranksight.core.units import assigned, format_factor, format_program, in_full, in_words
 from ranksight.model.application.communication import MEANINGS
 from ranksight.reports import equation_terms
 from ranksight.reports.palette import NAMES
@@ -161,11 +161,12 @@ def _named(answer: Answer) -> str:
 def _row(answer: Answer) -> list[str | Cell]:
     unit = metric(answer.metric)
     known = answer.value == answer.value
-    interval = f"{unit.format(answer.lower)} .. {unit.format(answer.upper)}" if known else ""
+    written = format_program if answer.kernel is None and answer.metric == "time" else unit.format
+    interval = f"{written(answer.lower)} .. {written(answer.upper)}" if known else ""
     if answer.upper > BOUND * abs(answer.value):
-        interval = f"{unit.format(answer.lower)} .. no bound"
+        interval = f"{written(answer.lower)} .. no bound"
     style = "bold" if answer.kernel is None else ""
-    value = unit.format(answer.value) if known else "-"
+    value = written(answer.value) if known else "-"
     return [Cell(_named(answer), style), Cell(value, style), interval, Cell("" if answer.ok else "?", "yellow")]
 
 

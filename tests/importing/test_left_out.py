@@ -219,3 +219,24 @@ def test_a_counter_that_shows_more_than_32_bits_did_not_wrap(
     words = ["--parameter", "ranks", "--metric", "cycles", "--metric", "instructions", "-o", str(tmp_path / "e")]
     assert main(["import", "csv", str(tmp_path / "t.csv"), *words]) == 0
     assert "2^32" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(8e-310, False), (8e-15, True), (3e-9, True)])
+def test_times_that_no_program_takes_are_never_answered_as_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seconds: float, kept: bool
+) -> None:
+    rows = "".join(f"{ranks},{seconds / ranks!r}\n" for ranks in (1, 2, 4, 8))
+    (tmp_path / "t.csv").write_text(f"ranks,time\n{rows}")
+    words = ["--parameter", "ranks", "--metric", "time", "-o", str(tmp_path / "e")]
+    assert main(["import", "csv", str(tmp_path / "t.csv"), *words]) == (0 if kept else 1)
+    said = capsys.readouterr().err
+    assert ("less than a cycle" in said) is (seconds == 8e-15)
+    if kept:
+        model = str(tmp_path / "m.json")
+        assert main(["fit", str(tmp_path / "e"), "-o", model, "--quiet"]) == 0
+        assert main(["predict", model, "--ranks", "16"]) == 0
+        assert main(["diagnose", model, "--ranks", "16"]) in (0, 4)
+        shown = capsys.readouterr().out
+        value = f"{seconds / 16:.3g} s" if seconds < 1e-12 else "188 ps"
+        assert shown.count(value) >= 2
+        assert "ranks 16: 0 s" not in shown
