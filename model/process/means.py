@@ -55,6 +55,12 @@ def divided(terms: Array, members: Index) -> Mask:
     return np.asarray(((members >= 0) & (terms[:, 0, 0] < 0)[members]).any(axis=1))
 
 
+def of_free_power(terms: Array, members: Index) -> Mask:
+    """Which means (h,) may have another exponent than listed: one term that falls. Caches and iterations make any; what
+    grows alone grows as an algorithm does."""
+    return np.asarray(((members >= 0).sum(axis=1) == 1) & divided(terms, members))
+
+
 @lru_cache(maxsize=1)
 def in_domains() -> tuple[Array, Index]:
     """Terms (t, 2, 3) of x ranks, y of which share a memory domain, and means (2 h, 3): those f(x) of

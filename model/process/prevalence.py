@@ -18,7 +18,7 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.covariance import PARTS
-from ranksight.model.process.means import along_one, divided, in_domains, text_of
+from ranksight.model.process.means import along_one, divided, in_domains, of_free_power, text_of
 from ranksight.model.process.solve import KINDS
 
 POWER = PARTS.index("power")
@@ -84,7 +84,7 @@ class Prevalence:
         """Logarithm of the weight (h, g) of the means that occur under each covariance: only the exponent of a single
         term may be another than listed."""
         free = self.scales[:, POWER] > 0
-        alone = (self.members[self.occurring] >= 0).sum(axis=1) == 1
+        alone = of_free_power(self.terms, self.members[self.occurring])
         listed = self.covariances - special.logsumexp(self.covariances[~free])
         each = np.where(alone[:, None], self.covariances, np.where(free, -np.inf, listed))
         return np.asarray(self.means[self.occurring][:, None] + each)
