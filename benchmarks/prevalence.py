@@ -27,7 +27,7 @@ from benchmarks.table import markdown
 from benchmarks.tasks import Task, batches, stack
 from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.fit import data_of, fit_process
-from ranksight.model.process.means import along_one, divided, text_of
+from ranksight.model.process.means import along_one, divided, of_free_power, text_of
 from ranksight.model.process.posterior import coordinates
 from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
 from ranksight.model.process.solve import KINDS, evidence, smoothed
@@ -111,9 +111,9 @@ def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
             odd = mine.odd(np.full(len(part), kind), np.full(len(part), place))
             each = evidence(odd if kind == 0 else smoothed(odd, SMOOTHING), at, members, SCALES)
             found[part, ..., kind] = np.logaddexp(found[part, ..., kind], each - np.log((kinds == kind).sum()))
-    several = (members >= 0).sum(axis=1) > 1
+    listed = ~of_free_power(terms, members)
     found[..., SCALES[:, -1] < SCATTERED, 1:] = -np.inf
-    found[:, several] = found[:, several][:, :, LISTED]
+    found[:, listed] = found[:, listed][:, :, LISTED]
     return found.reshape(len(times), len(members), -1).astype(np.float32)
 
 
