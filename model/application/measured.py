@@ -82,7 +82,7 @@ def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
         if ranks < 2 or table is None or shares_cores(run, counters):
             continue
         seconds, _ = _by_kind(run, table)
-        moving = table[[costs_time(str(name)) for name in table["operation"]]]
+        moving = table[np.array([costs_time(str(name)) for name in table["operation"]], dtype=bool)]
         sums = (
             moving.assign(kind=moving["operation"].astype(str).map(kind_of)).groupby("kind")[["count", "bytes"]].sum()
         )

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.core.experiment import WHOLE, Experiment, Run
+from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE, Experiment, Run
+from ranksight.model.application.measured import calls
 from ranksight.model.application.runs import Runs
 from ranksight.model.assembly import fit
 from ranksight.model.series.reducing import Series
@@ -75,3 +76,12 @@ def test_the_program_at_a_measured_configuration_is_what_it_took(tmp_path: Path)
     np.testing.assert_allclose(total.value[0], medians, rtol=0.01)
     assert (total.lower[0] < medians).all()
     assert (total.upper[0] > medians).all()
+
+
+def test_runs_without_a_message_in_their_table_have_no_calls(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "e", "quiet", ["ranks"])
+    for ranks in (2, 4):
+        counters = pd.DataFrame({"kernel": WHOLE, "rank": range(ranks), "time": 1.0})
+        none = {name: np.zeros(0) for name in MESSAGE_COLUMNS} | {name: np.zeros(0, dtype=str) for name in ("kernel", "operation")}
+        made.add(Run({"ranks": float(ranks)}), counters, pd.DataFrame(none))
+    assert calls(made) == {}
