@@ -108,7 +108,6 @@ def _program(found: Diagnosis, at: int) -> list[Block]:
 def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> list[Block]:
     """The kernels' verdicts at one configuration."""
     shown = _heavy(part).head(most)
-    marked = bool((shown["status"] != "ok").any())
     rows = []
     for row in shown.to_dict("records"):
         level = f" ({row['level']})" if row["verdict"] in ("cache-bound", "latency-bound") and row["level"] else ""
@@ -116,11 +115,10 @@ def _configuration(part: pd.DataFrame, most: int, curves: Mapping[str, str]) -> 
         says = helps if row["verdict"] != "undecided" else _short(row)
         verdict = Cell(row["verdict"] + level, STYLES.get(row["verdict"], ""))
         share = f"{row['share']:.0%}"
-        mark = [Cell("" if row["status"] == "ok" else "?", "yellow")] if marked else []
+        mark = "" if row["status"] == "ok" else " ?"
         trend = curves.get(row["kernel"], "")
-        rows.append([row["kernel"], format_si(row["time"], "s"), *mark, share, trend, verdict, says])
-    marks = [":word"] if marked else []
-    others = ["wall time/1", *marks, "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
+        rows.append([row["kernel"], format_si(row["time"], "s") + mark, share, trend, verdict, says])
+    others = ["wall time/1", "share", "trend:word/3", "verdict:word", "what helps most:text/2"]
     said: list[Block] = [Table([Column("kernel", "name", least=13), *others], rows, 2)]
     silent = shown.loc[shown["reason"] == REASONS[IMPUTED], "kernel"].tolist()
     if silent:

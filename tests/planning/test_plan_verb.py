@@ -223,7 +223,7 @@ def test_ranks_that_shared_cores_cost_no_more_than_they_had(tmp_path: Path, caps
     made = Experiment.create(tmp_path / "small.exp", "small", ["ranks"])
     for ranks in (1, 2, 4, 8):
         for repetition in range(2):
-            table = pd.DataFrame([("op", -1, 1.0 + 0.01 * repetition)], columns=["kernel", "rank", "time"])
+            table = pd.DataFrame([("op", -1, 1.0 + 0.04 * repetition)], columns=["kernel", "rank", "time"])
             environment, long = {"cores": "2"}, 3600.0 * max(1.0, ranks / 2)
             run = Run({"ranks": ranks}, repetition, "synthetic", wall_time=long, environment=environment)
             made.add(run, table)
