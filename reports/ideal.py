@@ -13,8 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from ranksight.analysis.planning.cost import HOUR, Cost
+from ranksight.analysis.planning.cost import Cost
 from ranksight.core.arrays import Array
+from ranksight.core.units import HOUR
 from ranksight.model.uncertainty.forecast import OK
 from ranksight.reports.sweep import RANKS, Sweep
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ranksight.analysis.planning.choice import BUDGET, NOTHING, RUNS, WORTHLESS, Choice, PlannedRun
-from ranksight.analysis.planning.cost import HOUR, Cost
+from ranksight.analysis.planning.cost import Cost
 from ranksight.analysis.planning.designs import GAIN
 from ranksight.core.metrics import Metric, metric
-from ranksight.core.units import counted, finite, format_factor, in_full, in_words, whole
+from ranksight.core.units import HOUR, counted, finite, format_factor, in_full, in_words, whole
 from ranksight.model.uncertainty.forecast import OK, WIDE, WIDEST, Forecast
 from ranksight.reports.terminal import Block, Column, Table, Text
 

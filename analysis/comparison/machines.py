@@ -12,14 +12,12 @@ from ranksight.analysis.diagnosis.ceilings import Ceilings
 from ranksight.analysis.diagnosis.diagnosing import diagnose
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, RanksightError
-from ranksight.core.units import finite
+from ranksight.core.units import HOUR, finite
 from ranksight.model.fitted_model import Model
 from ranksight.model.machine import machines as other
 from ranksight.model.machine.transfer import measured_platform
 from ranksight.model.uncertainty import forecast
 from ranksight.platforms import Platform, load
-
-HOUR = 3600.0
 
 
 def on(model: Model, platform: Platform | str, *, instructions: float | None = None) -> Model:

@@ -22,13 +22,13 @@ from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
+from ranksight.core.units import HOUR
 from ranksight.model.fitted_model import Model
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
 
 TIMES = ("wall_time", "time", "cpu_time", "compute_cpu_time", "compute_time", "time_inclusive")
 """Metrics for the duration of a run, the best first."""
-HOUR = 3600.0
 FEWEST = 3
 """Configurations whose wall time is known that a function of it is fitted to."""
 LEVEL = 0.9

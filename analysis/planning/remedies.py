@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranksight.analysis.planning.cost import HOUR, Cost
+from ranksight.analysis.planning.cost import Cost
 from ranksight.analysis.planning.designs import GAIN
 from ranksight.analysis.planning.goal import MOST_LOST, Goal
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.core.metrics import metric
 from ranksight.core.sampled import sampling_of
-from ranksight.core.units import in_full
+from ranksight.core.units import HOUR, in_full
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import FEW_SAMPLES, IMPUTED, TAIL
 

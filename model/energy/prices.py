@@ -10,10 +10,11 @@ import numpy as np
 
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
+from ranksight.core.units import HOUR
 
 CORE_HOUR, NODE_HOUR, KWH = "core-hour", "node-hour", "kWh"
-HOUR, JOULES = 3600.0, 3.6e6
-"""Seconds of an hour, and joules of a kilowatt-hour."""
+JOULES = 1000 * HOUR
+"""Joules of a kilowatt-hour."""
 _UNITS: Mapping[str, tuple[str, float]] = {
     "core-hour": (CORE_HOUR, 1.0),
     "core-h": (CORE_HOUR, 1.0),

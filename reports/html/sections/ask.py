@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.analysis.planning.cost import HOUR
 from ranksight.analysis.planning.spending import charged
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
-from ranksight.core.units import finite, in_full
+from ranksight.core.units import HOUR, finite, in_full
 from ranksight.model.questions import whole_ranks
 from ranksight.reports.grid import Answers, Grid, answers_at
 from ranksight.reports.html.context import Context
