@@ -100,8 +100,7 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
         found[DELAY] = Spent.of(joules * time, np.hypot(each.of_power, 2 * of_time), level)
         notes = tuple(filter(None, (*energy.notes, energy.remark(points, model.parameters))))
     if prices is not None:
-        machine = prices.machine(time, cores(points, model.parameters), _nodes(model, points))
-        electricity = joules / JOULES * prices.kwh
+        machine, electricity = _bill(model, points, time, joules, prices)
         total = machine + electricity
         spread = ratio(machine * of_time + electricity * of_energy, total, np.nan)
         found[COST] = Spent.of(total, spread, level)
@@ -112,13 +111,20 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
 def charged(model: Model, points: Array, seconds: Array, prices: Prices | None) -> dict[str, Array]:
     """Energy and money (k,) of runs of so many `seconds` (k,) at `points` (k, m), by their units, where known."""
     found: dict[str, Array] = {}
-    electricity = np.zeros(len(points))
+    joules = np.zeros(len(points))
     if model.metered and model.energy is not None:
-        electricity = found["kWh"] = combined(parts(model.energy, model, points)).joules / JOULES
+        joules = combined(parts(model.energy, model, points)).joules
+        found["kWh"] = joules / JOULES
     if prices is not None:
-        machine = prices.machine(seconds, cores(points, model.parameters), _nodes(model, points))
-        found[prices.currency] = machine + electricity * prices.kwh
+        machine, electricity = _bill(model, points, seconds, joules, prices)
+        found[prices.currency] = machine + electricity
     return found
+
+
+def _bill(model: Model, points: Array, seconds: Array, joules: Array, prices: Prices) -> tuple[Array, Array]:
+    """Money (k,) for the machine and for electricity of runs at `points` (k, m)."""
+    machine = prices.machine(seconds, cores(points, model.parameters), _nodes(model, points))
+    return machine, joules / JOULES * prices.kwh
 
 
 def _nodes(model: Model, points: Array) -> Array:
