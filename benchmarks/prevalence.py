@@ -28,7 +28,6 @@ from benchmarks.tasks import Task, batches, stack
 from ranksight.model.process.compare import SMOOTHING
 from ranksight.model.process.fit import data_of, fit_process
 from ranksight.model.process.means import along_one, divided, of_free_power, text_of
-from ranksight.model.process.posterior import coordinates
 from ranksight.model.process.prevalence import FILE, POWER, SCATTERED, Prevalence, unlearned, written
 from ranksight.model.process.solve import KINDS, evidence, smoothed
 from ranksight.model.search.terms import values
@@ -156,14 +155,14 @@ def learn(found: dict[str, tuple[Array, Array, Array]], without: Collection[str]
 def filling(tasks: Sequence[Task], table: Prevalence, without: str = "") -> Prevalence:
     """The table with how often ranks of a known memory domain act on each other, from whole curves within a node."""
     found = replace(table, filling=unlearned(table.scales).filling)
-    within, scores = found.in_domains, []
+    scores = []
     for _, batch in batches([task for task in tasks if task.split in NODES and task.split != without]):
         first = batch[0]
         x = np.concatenate([first.points, first.targets])[:, 0]
         times = np.stack([[*np.nanmean(stack([task])[0], axis=1), *task.measured] for task in batch])[..., None]
         data = data_of(x, locate(times, points=x[:, None]))
-        at = values(within.terms, coordinates(x, Domains.inferred(DOMAIN)))
-        scores.append(evidence(data, at, within.members[within.occurring], table.scales))
+        _, members, at = found.over(x, Domains.inferred(DOMAIN))
+        scores.append(evidence(data, at, members, table.scales))
     every, falls = np.concatenate(scores), divided(table.terms, table.members[table.occurring])
     for _ in range(ROUNDS):
         joint = every + found.in_domains.joint

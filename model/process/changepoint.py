@@ -16,10 +16,8 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.model import priors
-from ranksight.model.process.posterior import coordinates
 from ranksight.model.process.prevalence import Prevalence
 from ranksight.model.process.solve import Data, evidence
-from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 
 EACH_SIDE = 3
@@ -36,10 +34,7 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, domains: Domains 
     places = range(EACH_SIDE, count - EACH_SIDE + 1)
     if count < FEWEST:
         return found
-    if domains is not None:
-        prevalence = prevalence.in_domains
-    members = prevalence.members[prevalence.occurring]
-    at = values(prevalence.terms, coordinates(x, domains))
+    prevalence, members, at = prevalence.over(x, domains)
 
     def total(side: slice) -> Array:
         part = Data(data.u[side] - data.u[side][:1], data.logs[:, side], data.noise[:, side], data.centre[:, side])

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.compare import SMOOTHING, compared
-from ranksight.model.process.posterior import Process, coordinates
+from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import Prevalence, learned
 from ranksight.model.process.solve import Data, columns, refined, smoothed
-from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.location import Location
 
@@ -48,12 +47,8 @@ def fit_process(
     the table's when not given. `domains`: memory domains that `x` ranks share. Series of one experiment do not update
     the prevalence: they are too similar to count as many.
     """
-    prevalence = learned() if prevalence is None else prevalence
-    if domains is not None:
-        prevalence = prevalence.in_domains
-    members = prevalence.members[prevalence.occurring]
+    prevalence, members, at = (learned() if prevalence is None else prevalence).over(x, domains)
     data = data_of(x, location)
-    at = values(prevalence.terms, coordinates(x, domains))
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
     found = [_kept(data.part(batch), at, members, prevalence) for batch in batches]
     width = max(each[4].shape[1] for each in found)

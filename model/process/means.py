@@ -14,6 +14,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.search.terms import ONE, Factor, write_term
+from ranksight.model.series.domains import Domains
 from ranksight.model.spaces.default import GROWING, STEEP
 
 
@@ -76,6 +77,11 @@ def in_domains() -> tuple[Array, Index]:
     full[:, 0, 0] = -1
     moved = np.where(divided(terms, members)[:, None], members + 2 * count, members + count)
     return np.concatenate([own, shared, full]), np.concatenate([members, np.where(members < 0, -1, moved)])
+
+
+def coordinates(x: Array, domains: Domains | None) -> Array:
+    """What terms are functions of, at `x` (k,): it alone, (k, 1), or ranks and those that share a domain, (k, 2)."""
+    return x[:, None] if domains is None else np.stack([x, domains.active(x)], axis=1)
 
 
 def text_of(terms: Array, members: Index) -> str:

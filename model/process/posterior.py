@@ -9,6 +9,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import PARTS, smooth, unseen, variance
+from ranksight.model.process.means import coordinates
 from ranksight.model.process.solve import KINDS, Data, Solved, columns, inverse, refined
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
@@ -22,11 +23,6 @@ BATCH = 20_000
 """Hypotheses x asked values at once."""
 
 
-def coordinates(x: Array, domains: Domains | None) -> Array:
-    """What terms are functions of, at `x` (k,): it alone, (k, 1), or ranks and those that share a domain, (k, 2)."""
-    return x[:, None] if domains is None else np.stack([x, domains.active(x)], axis=1)
-
-
 @dataclass(frozen=True)
 class Process(Stored):
     """Hypotheses of p series along one coordinate: the mean and the covariance of each, and its weight."""
@@ -38,7 +34,7 @@ class Process(Stored):
     noise: Array  # (p, n): their variances, without scatter between jobs; infinite, stored as NaN, where there is none
     centre: Array  # (p, n): where hypotheses were compared (:func:`ranksight.model.process.solve.smoothed`)
     scatter: Array  # (p,): variance of one repetition's logarithm
-    terms: Array  # (t, m, 3): of :func:`coordinates`
+    terms: Array  # (t, m, 3): of :func:`ranksight.model.process.means.coordinates`
     members: Index  # (p, c, q): terms of each mean; -1 pads
     scales: Array  # (p, c, 4): of the parts of its covariance (:data:`ranksight.model.process.covariance.PARTS`)
     kind: Index  # (p, c): what one run is (:data:`ranksight.model.process.solve.KINDS`)

@@ -18,8 +18,10 @@ import numpy as np
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.model.process.covariance import PARTS
-from ranksight.model.process.means import along_one, divided, in_domains, of_free_power, text_of
+from ranksight.model.process.means import along_one, coordinates, divided, in_domains, of_free_power, text_of
 from ranksight.model.process.solve import KINDS
+from ranksight.model.search.terms import values
+from ranksight.model.series.domains import Domains
 
 POWER = PARTS.index("power")
 FILE = "prevalence.toml"
@@ -69,6 +71,11 @@ class Prevalence:
         terms, members = in_domains()
         means = np.concatenate([self.means + np.log1p(-np.exp(self.filling))[falls], self.means + self.filling[falls]])
         return replace(self, terms=terms, members=members, means=means)
+
+    def over(self, x: Array, domains: Domains | None) -> tuple[Prevalence, Index, Array]:
+        """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,)."""
+        table = self if domains is None else self.in_domains
+        return table, table.members[table.occurring], values(table.terms, coordinates(x, domains))
 
     def odd(self, u: Array) -> tuple[Index, Index, Array]:
         """Kind, place and log weight, each (k,), of what one run at `u` (n, 1) may be; the first is none."""
