@@ -335,7 +335,7 @@ def _completed(
     scale, run_to_run = _scale(model, sampled)
     if application.resources is not None:
         resources = replace(application.resources, scale=scale, run_to_run=run_to_run)
-        application = replace(application, laws=application.laws.having("resources", resources))
+        application = application.with_laws(resources=resources)
     inside = _inside(application, functions, sampled.series)
     if inside is not None:
         weights = application.weights

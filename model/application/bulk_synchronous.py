@@ -105,8 +105,7 @@ class Application(Stored):
 
     def with_laws(self, **learned: Any) -> Application:
         """The same where laws learned something else, by the parts they keep it under; None drops a part."""
-        parts = {name: part for name, part in {**self.laws.learned, **learned}.items() if part is not None}
-        return replace(self, laws=replace(self.laws, learned=parts))
+        return replace(self, laws=self.laws.having(**learned))
 
     @property
     def pace(self) -> float:

@@ -28,9 +28,10 @@ class Fits(Stored):
         """What the law `name` learned; None where it learned nothing, or is not installed."""
         return self.learned.get(part_of(name, LAWS[name])) if name in LAWS else None
 
-    def having(self, part: str, learned: Any) -> Fits:
-        """The same with another content of one part."""
-        return Fits({**self.learned, part: learned}, self.missing)
+    def having(self, **learned: Any) -> Fits:
+        """The same with another content of some parts; None drops one."""
+        parts = {**self.learned, **learned}
+        return Fits({part: each for part, each in parts.items() if each is not None}, self.missing)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Fits:
         """The same with ranks placed in another way, of the laws that know of places."""

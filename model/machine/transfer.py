@@ -114,10 +114,11 @@ def _moved(model: Model, here: Platform, there: Platform, instructions: float | 
     node = None if equation.node is None else Node.of(there, there.cores, nowhere, model.parameters)
     sharing = None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value)
     counted = None if equation.counted is None else _counted(equation.counted, there, second, cycles, clock, factors)
-    # What the other laws learned is of the machine measured.
-    laws = Fits({"exchange": equation.laws.get("exchange")} if equation.laws.get("exchange") else {})
+    exchange = equation.laws.get("exchange")
     return replace(
-        replace(equation, laws=laws).with_laws(resources=resources, sharing=sharing, counted=counted),
+        equation,
+        # What the other laws learned is of the machine measured.
+        laws=Fits().having(exchange=exchange, resources=resources, sharing=sharing, counted=counted),
         cache=None,
         network=network,
         node=node,
