@@ -6,14 +6,11 @@ import contextlib
 import gzip
 import importlib.util
 import io
-import json
 import marshal
 import os
 import shutil
-import struct
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -191,35 +188,22 @@ def make(folder: Path, data: Path | None = None, tracer: bool = True) -> None:
     (folder / "reader-cprofile").mkdir()
     (folder / "reader-cprofile" / "heat.prof").write_bytes(marshal.dumps(PROFILE))
     (folder / "reader-extrap-experiment").mkdir()
-    _saved(folder / "reader-extrap-experiment" / "study.extra-p")
     _archives(folder)
     if tracer and shutil.which("mpicc") and shutil.which("mpirun"):
         _traces(folder / "reader-pmpi" / "traces")
     _made(folder)
 
 
-def _saved(path: Path) -> None:
-    """What Extra-P 4 saves of three points, with all their values."""
+def _archives(folder: Path) -> None:
+    sys.path.insert(0, str(TESTS / "helpers"))
+    from archives import CubeWriter, Database, save_extrap
+
     entries = [
         {"coordinate": [p], "median": p, "mean": p, "minimum": p, "maximum": p, "std": 0.0, "repetitions": 2,
          "values": [0, at]}
         for at, p in enumerate((2, 4, 8))
     ]  # fmt: skip
-    stream, places = io.BytesIO(), []
-    stream.write(b"Extra-P VALUES\0\0")
-    for p in (2, 4, 8):
-        places.append(stream.tell())
-        np.lib.format.write_array(stream, np.array([p, p + 0.5]))
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("values/0.vals", stream.getvalue())
-        archive.writestr("values/0.indx", b"Extra-P INDEX\0\0\0" + struct.pack("<4Q", 3, *places))
-        content = {"Extra-P": "4.2.5", "parameters": ["p"], "measurements": {"main": {"time": entries}}}
-        archive.writestr("experiment.json", json.dumps(content))
-
-
-def _archives(folder: Path) -> None:
-    sys.path.insert(0, str(TESTS / "helpers"))
-    from archives import CubeWriter, Database
+    save_extrap(folder / "reader-extrap-experiment" / "study.extra-p", entries)
 
     if importlib.util.find_spec("pycubexr") is not None:
         metrics = {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import struct
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
+from archives import save_extrap
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -143,16 +141,7 @@ def saved(path: Path, kept: bool) -> None:
          "repetitions": 2, "values": [0, at] if kept else None}
         for at, p in enumerate((2, 4, 8))
     ]  # fmt: skip
-    stream, places = io.BytesIO(), []
-    stream.write(b"Extra-P VALUES\0\0")
-    for p in (2, 4, 8):
-        places.append(stream.tell())
-        np.lib.format.write_array(stream, np.array([p, p + 0.5]))
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("values/0.vals", stream.getvalue())
-        archive.writestr("values/0.indx", b"Extra-P INDEX\0\0\0" + struct.pack("<4Q", 3, *places))
-        content = {"Extra-P": "4.2.5", "parameters": ["p"], "measurements": {"main": {"time": entries}}}
-        archive.writestr("experiment.json", json.dumps(content))
+    save_extrap(path, entries)
 
 
 def test_experiments_that_extrap_saved(tmp_path: Path) -> None:
