@@ -164,7 +164,7 @@ def largest_blocks(model: Model, ranks: int, size: Mapping[str, float]) -> list[
     found = diagnose(model, _points(model, [ranks], size))
     table = found.verdicts()
     known = dict(zip(found.evidence.kernels, found.evidence.ok[:, -1].tolist(), strict=True))
-    kept = table[[known[kernel] for kernel in table["kernel"]]]
+    kept = table[np.array([known[kernel] for kernel in table["kernel"]], dtype=bool)]
     head = f"Largest kernels at {ranks} ranks, size {', '.join(f'{value:g}' for value in size.values())}"
     rows = []
     for row in kept.head(5).to_dict("records"):
