@@ -86,9 +86,7 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
     points = np.repeat(targets[:1], len(counts), axis=0)
     points[:, at] = counts
     said = model.programs(points, ["time"], level)["time"]
-    tail = float(special.ndtri((1 + level) / 2))
-    with np.errstate(all="ignore"):
-        of_time = np.log(said.upper[0] / said.lower[0]) / (2 * tail)
+    of_time = said.spread[0]
     time = np.where(said.status[0] == 0, said.value[0], np.nan)
     found = {TIME: Spent(time, said.lower[0], said.upper[0])}
     joules, of_energy = np.zeros(len(counts)), np.zeros(len(counts))

@@ -52,7 +52,7 @@ def parts(energy: Energy, model: Model, points: Array, times: Array | None = Non
     """Joules and watts of each component at `points` (k, m), of runs whose `times` (k,) are known or predicted."""
     assert energy.profile is not None
     known = [name for name in NEEDED if name in model.fitted.metrics]
-    said = {name: (each.value[0], _spread(each)) for name, each in model.programs(points, known).items()}
+    said = {name: (each.value[0], each.spread[0]) for name, each in model.programs(points, known).items()}
     count = cores(points, model.parameters)
     most = energy.nodes(model.training, model.parameters).max()
     growth = energy.nodes(points, model.parameters) / most
@@ -131,13 +131,6 @@ def _ranks(model: Model, points: Array) -> Array:
     if "ranks" not in model.parameters:
         return np.ones(len(points))
     return np.asarray(points[:, list(model.parameters).index("ranks")], dtype=np.float64)
-
-
-def _spread(forecast: Forecast) -> Array:
-    """Standard deviation (k,) of the logarithm of a forecast."""
-    tail = float(special.ndtri((1 + forecast.level) / 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(forecast.upper[0] / np.maximum(forecast.lower[0], 1e-300)) / (2 * tail))
 
 
 def forecasts(

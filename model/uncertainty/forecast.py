@@ -89,6 +89,13 @@ class Forecast:
         fine, empty = np.full(value.shape, OK), np.full(value.shape, "", dtype=object)
         return cls(value, lower, upper, fine, empty, np.full(value.shape, form), level)
 
+    @property
+    def spread(self) -> Array:
+        """Standard deviation (s, k) of the logarithm, by the width of the interval."""
+        tail = float(special.ndtri((1 + self.level) / 2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.log(self.upper / np.maximum(self.lower, 1e-300)) / (2 * tail))
+
 
 def form_of(*parts: tuple[Array, Array]) -> Array:
     """Share of the form in the variance of a sum of independent errors; 0 where there is none.
