@@ -23,7 +23,6 @@ from ranksight.model.application.communication import Communication, Exchanged, 
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
-from ranksight.model.uncertainty.forecast import Forecast
 
 FEWEST = 2
 """Numbers of ranks that a run is predicted from."""
@@ -108,8 +107,4 @@ def mixed(law: Replay, exchanged: Exchanged, said: Array) -> Exchanged:
         (times.value, times.lower), (times.upper, times.value)))  # fmt: skip
     value = times.value * shift
     lower, upper = value * np.exp(-np.hypot(down, half)), value * np.exp(np.hypot(up, half))
-    return replace(exchanged, times=_ended(times, value, lower, upper))
-
-
-def _ended(times: Forecast, value: Array, lower: Array, upper: Array) -> Forecast:
-    return replace(times, value=value, lower=lower, upper=upper)
+    return replace(exchanged, times=replace(times, value=value, lower=lower, upper=upper))
