@@ -1,7 +1,7 @@
 """Times of whole programs at more ranks than were run: SPEChpc over nodes of Sapphire Rapids, and inside of nodes.
 
 Every program of a split is trained on its smaller rank counts and asked for the larger ones, with what was counted or
-with times alone, with the description of the node or without. Simple functions of the rank count are beside it:
+with times alone, with the description of the node or without. Simple functions of the rank count are compared:
 `a x^b + c` with the interval that its residuals give (Student's t, at least 1 % of noise), a power law through the last
 two runs, ideal scaling, and the last value.
 """

@@ -2,7 +2,7 @@
 
 Six small programs (``network.c``) run on described platforms, one rank a node, collectives by SMPI's selector ``ompi``.
 A prediction gets what a user has: event traces at 8, 16 and 32 ranks, ping-pongs between two nodes of a switch and
-between distant ones, and the topology as it is published. Beside it are the predictions without topology and replay.
+between distant ones, and the topology as it is published. It is compared with predictions without topology and replay.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ def assemble(
         sampled = replace(sampled, series=unmetered(sampled.series))
     series = sampled.series
     stated = _stated(experiment, series, volumes)
-    # What is counted tells how ranks of a domain act on each other; times alone leave it to their shape.
+    # Counts show how ranks of a domain act on each other; times alone leave it to their shape.
     shared = domains if {"cycles", "instructions", "bytes_mem"}.isdisjoint(series.metrics) else None
     model = model_of(series, experiment.application, domains=shared, **settings)
     insufficient = int((model.fitted.status != 0).sum())

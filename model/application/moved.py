@@ -58,8 +58,8 @@ class Moved(Stored):
     kernels: tuple[str, ...]
     core: float  # logarithm of core seconds of the same work, there over here
     ratio_spread: float  # standard deviation of the logarithm of a ratio of machines, without a run there
-    shift: Array  # (K, 4): by what runs there differ from what is assumed, logarithms but for the last
-    spread: Array  # (K, 4): standard deviations of what is assumed, or of what runs there left of it
+    shift: Array  # (K, 4): difference of runs there from the assumptions, logarithms but for the last
+    spread: Array  # (K, 4): standard deviations of the assumptions, or what runs there leave of them
     nodes: tuple[int, int]  # cores of a node here and there
     here: Domains  # ranks on the domains of both, whose bandwidths are described
     there: Domains
