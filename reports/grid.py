@@ -44,6 +44,7 @@ class Answers:
 
     points: Array  # (k, m)
     time: Array  # (k,): seconds of the whole program
+    spread: Array  # (k,): standard deviation of their logarithm
     low: Array  # (k,): ends of the interval; NaN where the data are insufficient
     high: Array
     reason: tuple[str, ...]
@@ -84,6 +85,7 @@ def answers_at(model: Model, points: Array, level: float) -> Answers:
     return Answers(
         points,
         total.value[0],
+        total.spread[0],
         np.where(ok, total.lower[0], np.nan),
         np.where(ok, total.upper[0], np.nan),
         tuple("" if fine else str(text) or "insufficient data" for fine, text in zip(ok, total.reason[0], strict=True)),
@@ -172,6 +174,7 @@ def _joined(blocks: Sequence[Answers]) -> Answers:
     return Answers(
         both("points"),
         both("time"),
+        both("spread"),
         both("low"),
         both("high"),
         tuple(reason for block in blocks for reason in block.reason),
@@ -184,6 +187,7 @@ def _taken(a: Answers, rows: Index) -> Answers:
     return Answers(
         a.points[rows],
         a.time[rows],
+        a.spread[rows],
         a.low[rows],
         a.high[rows],
         tuple(a.reason[row] for row in rows.tolist()),
