@@ -18,7 +18,7 @@ from ranksight.analysis.diagnosis.evidence import gather
 from ranksight.core.arrays import Array, Index
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK
-from ranksight.reports.sweep import RANKS, Sweep, following
+from ranksight.reports.sweep import RANKS, Sweep, following, holding
 
 MOST_AXES = 2
 WORK = 60_000
@@ -222,7 +222,10 @@ def _start(sweep: Sweep, name: str) -> Array:
         seen = np.unique(column)
         seen = seen[np.unique(np.linspace(0, len(seen) - 1, OTHERS).astype(int))]
         between = np.concatenate([seen, [target, end]])
-    return np.unique(np.round(between) if _whole(sweep, name) else between)
+    values = np.unique(np.round(between) if _whole(sweep, name) else between)
+    points = np.repeat(sweep.points[-1:], len(values), axis=0)
+    points[:, sweep.model.parameters.index(name)] = values
+    return np.asarray(values[holding(sweep.model, points)])
 
 
 def _whole(sweep: Sweep, name: str) -> bool:

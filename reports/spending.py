@@ -13,21 +13,18 @@ from ranksight.core.units import finite, format_alike, format_factor, in_full, i
 from ranksight.reports.plans import percent
 from ranksight.reports.terminal import Block, Column, Table, Text
 
-NAMES = {TIME: "time", ENERGY: "energy", DELAY: "energy x time", COST: "cost"}
-"""Quantities as people read them."""
+NAMES = {TIME: "time", ENERGY: "energy", DELAY: "EDP", COST: "cost"}
+"""Quantities as people read them; EDP is the energy-delay product."""
 MOST_DIGITS = 8  # after the point of an amount of money
 
 
 def amounts(name: str, values: Array, currency: str) -> tuple[str, list[str]]:
     """The unit of a quantity's values, and the values in it."""
-    known = np.isfinite(values)
     if name == COST:
-        least = float(values[known].min(initial=1.0))
+        least = float(values[np.isfinite(values)].min(initial=1.0))
         digits = int(np.clip(1 - np.floor(np.log10(least)), 2, MOST_DIGITS)) if least > 0 else 2
-        unit, texts = currency, [f"{x:,.{digits}f}" for x in values.tolist()]
-    else:
-        unit, texts = format_alike(values.tolist(), "J s" if name == DELAY else metric(name).unit)
-    return unit, [text if fine else "not predicted" for text, fine in zip(texts, known, strict=True)]
+        return currency, [f"{x:,.{digits}f}" if np.isfinite(x) else "–" for x in values.tolist()]
+    return format_alike(values.tolist(), "J s" if name == DELAY else metric(name).unit)
 
 
 def cells(found: Spending) -> tuple[list[str], list[list[str]]]:

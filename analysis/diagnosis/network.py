@@ -143,15 +143,26 @@ def _seconds(value: float) -> str:
 
 
 def diagnose_network(model: Model, point: Array, places: Ints | None = None) -> NetworkDiagnosis:
-    """Replay the program at `point` (m,).
+    """What the network costs the program at `point` (m,).
 
-    Raises InputError where the model has no network or no traced messages, the placement is of other ranks, the network
-    cannot hold the ranks, or the replay deadlocks; InsufficientError where no message is known.
+    Raises what :func:`prepared` raises, InputError where the placement is of other ranks or the replay deadlocks.
 
     Parameters
     ----------
     places : (P,) int, optional
         The node of each rank (:func:`ranksight.comm.topology.places.read_places`).
+    """
+    return prepared(model, point, places).diagnosis()
+
+
+def prepared(
+    model: Model, point: Array, places: Ints | None = None, computing: float | None = None
+) -> ReplayedNetwork:
+    """The program at `point` (m,), ready to be replayed.
+
+    Raises InputError where the model has no network or no traced messages, the placement is of other ranks, or the
+    network cannot hold the ranks; InsufficientError where no message is known. `computing`: seconds that a rank
+    computes in the mean, where they were predicted already.
     """
     equation = model.equation
     communication, network = equation.communication, equation.network
@@ -163,30 +174,38 @@ def diagnose_network(model: Model, point: Array, places: Ints | None = None) -> 
     table = communication.messages.predict(point)
     if places is not None and len(places) != table.ranks:
         raise InputError(f"the placement has {len(places):,} ranks, {table.ranks:,} are asked for", "place each once")
-    mean = float(model.breakdown(point).computing[0])
+    mean = float(model.breakdown(point).computing[0]) if computing is None else computing
     if not mean >= 0:
         raise InsufficientError("the time of computation is not predicted here", "measure the kernels' times")
     computing = dealt_out(communication.messages.order, table.ranks, mean)
     made = schedule(communication.messages, table, computing)
-    return _Network(network, made, places).diagnosis(dict(table.configuration), communication.messages.order is None)
+    return ReplayedNetwork(network, made, dict(table.configuration), places)
 
 
-class _Network:
+class ReplayedNetwork:
     """Replays one program under changes."""
 
-    def __init__(self, network: Network, made: Schedule, places: Ints | None) -> None:
-        self.network, self.made = network, made
+    def __init__(
+        self, network: Network, made: Schedule, configuration: Mapping[str, float], places: Ints | None
+    ) -> None:
+        self.network, self.made, self.configuration = network, made, configuration
         self.fabric = network.fabric()
         ranks = made.program.ranks
         self.places = places_of(self.fabric, ranks, places)
         self.given = places is not None
+
+    @property
+    def cells(self) -> int:
+        """Calls of all ranks in all steps, which the time of a replay goes with."""
+        program = self.made.program
+        return program.ranks * program.steps * len(program.calls)
 
     def run(self, fabric: Fabric | None = None, **others: Any) -> Replayed:
         """Replay with changes."""
         using = {"choice": self.network.choice(), "places": self.places, "program": self.made.program, **others}
         return replay(using["program"], fabric or self.fabric, using["choice"], using["places"])
 
-    def diagnosis(self, configuration: Mapping[str, float], assumed: bool) -> NetworkDiagnosis:
+    def diagnosis(self) -> NetworkDiagnosis:
         """All of it."""
         found, times = self.run(), self.made.times
         path = critical_path(found)
@@ -198,7 +217,7 @@ class _Network:
             ends = self.run(self.fabric.at("fast")).time, self.run(self.fabric.at("slow")).time
         longest = int(np.argmax(found.waiting))
         return NetworkDiagnosis(
-            configuration=configuration,
+            configuration=self.configuration,
             ranks=self.made.program.ranks,
             time=found.time * times,
             ends=(min(*ends, found.time) * times, max(*ends, found.time) * times),
@@ -216,7 +235,7 @@ class _Network:
             balanced=self._balanced(found) * times,
             gains=self._gains(found),
             topology="" if self.fabric.topology is None else self.fabric.topology.text,
-            assumed=assumed,
+            assumed=self.made.assumed,
         )
 
     def _tolerance(self, found: Replayed, path: Path) -> float:
@@ -247,7 +266,7 @@ class _Network:
     def _gains(self, found: Replayed) -> tuple[Gain, ...]:
         """Algorithms of collectives and distributions of ranks that would gain most."""
         program, gains = found.program, list[Gain]()
-        if program.ranks * len(program.calls) * program.steps > MOST_TRIED:
+        if self.cells > MOST_TRIED:
             return ()
         named = {operation_name(call.operation) for call in program.calls if call.what == "collective"}
         # What many messages of one rank cost is not known without its overhead or gap.

@@ -44,6 +44,7 @@ def build(context: Context) -> dict[str, Any] | None:
         sweep.values.tolist(),
         rows,
         sweep.places(),
+        narrow=True,
     )
     return {
         "figures": [figure],
