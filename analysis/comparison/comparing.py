@@ -100,7 +100,6 @@ class Comparison:
             found += [(kernel, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
         return sorted(found, key=lambda each: -each[2])
 
-
     def gated(self, metrics: Sequence[str] = ()) -> tuple[str, ...]:
         """Metrics that a threshold is for: `metrics`, or the time and all counts that follow from the program alone.
 

@@ -80,4 +80,3 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
         normal = np.where(use, start, 0.0) + mean * rest, np.maximum(deviation * rest, 1e-9)
         parts.append((np.where(use, chance, 0.0), *normal))
     return Change(*(np.stack(each) for each in zip(*parts, strict=True)))
-

@@ -46,8 +46,15 @@ IN_FUNCTIONS = {
 """Imports within functions, by file; those of `cli` are not listed, as a verb loads what it needs when it runs."""
 ROUND = {
     # Names that the package offers; loaded when they are asked for.
-    "": {"core.experiment", "counters.frames", "model.assembly", "model.fitted_model", "reports.exporting",
-         "reports.validation", "reports.widget"},
+    "": {
+        "core.experiment",
+        "counters.frames",
+        "model.assembly",
+        "model.fitted_model",
+        "reports.exporting",
+        "reports.validation",
+        "reports.widget",
+    },
     "model.series.sampling": {"model.series.reducing"},
     # What a law is given and asked knows the laws.
     "model.laws.law": {"model.laws.asked", "model.laws.view"},

@@ -82,7 +82,17 @@ def page(text: str) -> Page:
 
 def test_every_section_is_there_and_the_navigation_leads_to_it(page: Page) -> None:
     sections = [attributes["id"] for attributes in page.all("section")]
-    expected = ["front", "ask", "breakdown", "efficiency", "ranking", "kernels", "pages", "communication", "unpredicted"]
+    expected = [
+        "front",
+        "ask",
+        "breakdown",
+        "efficiency",
+        "ranking",
+        "kernels",
+        "pages",
+        "communication",
+        "unpredicted",
+    ]
     assert sections == [*expected, "evidence"]
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
