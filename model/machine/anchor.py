@@ -20,16 +20,19 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, Moved
 from ranksight.model.application.runs import Runs
+from ranksight.model.application.waiting import parted
 from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
 from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.resource.spread import Spread
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Series, series_from_experiment
+from ranksight.core.metrics import Reduction
 from ranksight.model.structure.functions import rows_of
 from ranksight.platforms import Platform
 from ranksight.platforms.writing import dumps
@@ -58,16 +61,36 @@ def with_runs(model: Model, series: Series, platform: Platform) -> Model:
     runs = Runs.of(series)
     if runs is None:
         raise InputError(f"the runs on {platform.name} have no metric 'time'", "import times")
+    moved = moved_to(model, platform)  # raises here, where the runs are known
     timed = {kernel for kernel, name in model.fitted.keys if name == "time"}
-    kept = np.array([kernel in timed for kernel in runs.kernels], dtype=bool)
-    if not (kept[:, None] & np.isfinite(runs.logs)).any():
+    parts = timed - {WHOLE} or timed
+    runs = _divided(moved, runs) if set(runs.kernels) == {WHOLE} and WHOLE not in parts else runs
+    common = np.array([kernel in parts for kernel in runs.kernels], dtype=bool)
+    if not (common[:, None] & np.isfinite(runs.logs)).any():
         raise InputError(f"the runs on {platform.name} have no kernel of the model", "give runs of the same program")
-    kernels = tuple(kernel for kernel, yes in zip(runs.kernels, kept.tolist(), strict=True) if yes)
-    runs = replace(runs, kernels=kernels, logs=runs.logs[kept], errors=runs.errors[kept], scatter=runs.scatter[kept])
+    kernels = tuple(kernel for kernel, yes in zip(runs.kernels, common.tolist(), strict=True) if yes)
+    logs, errors, scatter = (table[common] for table in (runs.logs, runs.errors, runs.scatter))
+    runs = replace(runs, kernels=kernels, logs=logs, errors=errors, scatter=scatter)
     entry = {"platform": dumps(platform), "runs": runs.to_dict()}
-    found = replace(model, extras={**model.extras, ANCHORS: {**model.extras.get(ANCHORS, {}), platform.name: entry}})
-    moved_to(found, platform)  # raises here, where the runs are known
-    return found
+    return replace(model, extras={**model.extras, ANCHORS: {**model.extras.get(ANCHORS, {}), platform.name: entry}})
+
+
+def times_there(
+    model: Model, experiment: Experiment, over_ranks: Reduction | Mapping[str, Reduction] | None = None
+) -> Series:
+    """The times of an experiment on another machine, of the same kernels as the model's."""
+    return series_from_experiment(parted(model.view(experiment)), ("time",), over_ranks)
+
+
+def _divided(moved: Model, runs: Runs) -> Runs:
+    """Times of the kernels from those of the program alone: all of them miss what is predicted by one factor."""
+    kernels = tuple(kernel for kernel, name in moved.fitted.keys if name == "time" and kernel != WHOLE)
+    rows = np.array([moved.functions.rows[kernel, "time"] for kernel in kernels], dtype=np.intp)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = np.log(rows_of(moved.forecast(runs.points), rows).value)
+        program = np.log(moved.programs(runs.points, ["time"])["time"].value)
+    errors, scatter = (np.repeat(table, len(kernels), axis=0) for table in (runs.errors, runs.scatter))
+    return replace(runs, kernels=kernels, logs=parts + runs.logs - program, errors=errors, scatter=scatter)
 
 
 def anchored_by(moved: Model, stored: Mapping[str, Any]) -> Model:
