@@ -163,7 +163,7 @@ def _simple(name: str, errors: Sequence[float]) -> list[object]:
 def _pairs(settings: Settings, folder: Path) -> str:
     """Strong scaling over nodes: the curve on one machine and one node count on the other."""
     source = settings.data / "scaling" / "archer"
-    curves = _curves(source)
+    curves = curves(source)
     pairs = [(a, b) for a, b in itertools.permutations(curves, 2) if a[0] == b[0] and a[1] != b[1]]
     pairs = [(a, b) for a, b in pairs if len(curves[a]) >= 3 and len(set(curves[a]) & set(curves[b])) >= 3]
     order = np.random.default_rng(1).permutation(len(pairs))[: PAIRS // (6 if settings.quick else 1)]
@@ -198,7 +198,7 @@ def _pairs(settings: Settings, folder: Path) -> str:
     )
 
 
-def _curves(source: Path) -> dict[tuple[str, ...], dict[float, float]]:
+def curves(source: Path) -> dict[tuple[str, ...], dict[float, float]]:
     """Seconds by nodes, of each application, machine and configuration."""
     found = {}
     for entry in json.loads((source / "index.json").read_text(encoding="utf-8")):

@@ -27,6 +27,7 @@ BENCHMARKS = (
     "measured_series",
     "resource_model",
     "machine",
+    "ratios",
     "shrinkage",
     "synthetic_nodes",
     "beyond_nodes",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
-from ranksight.model.application.assumed import LATENCY, NETWORK, Assumed
+from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.node import NODES
 from ranksight.model.application.runs import Runs
 from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
@@ -36,17 +36,13 @@ from ranksight.model.series.domains import Domains
 from ranksight.model.structure.functions import choose, rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.platforms.assumptions import spread
 
 CORE, MEMORY, RATIO, BOUND = range(4)
 """Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, of laws that do not know which, and the part m
 of those that waits for memory."""
 MIXED = 1 / np.sqrt(12)
 """Standard deviation of a uniform part."""
-APART = 0.25
-"""Standard deviation of the logarithm of a ratio of two machines, for each e-fold of a parameter from where it was
-measured: what they spend on computation, memory and messages shifts with the scale. Published strong scaling of
-GROMACS and OpenSBLI on 14 machines: 0.20 to 0.28 by program."""
-
 ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
 
 
@@ -74,12 +70,12 @@ class Moved(Stored):
         rows = places(self.kernels, tuple(timed))
         said = said if self.runs is None else self.runs.met(said, points, timed)
         own = rows_of(said, index)
-        centre, spread = self.alone(rows, points, names)
+        centre, deviation = self.alone(rows, points, names)
         z = float(special.ndtri((1 + said.level) / 2))
         value = own.value * np.exp(centre)
         with np.errstate(invalid="ignore", divide="ignore"):
             down, up = np.log(own.value / own.lower), np.log(own.upper / own.value)
-            lower, upper = value * np.exp(-np.hypot(down, z * spread)), value * np.exp(np.hypot(up, z * spread))
+            lower, upper = value * np.exp(-np.hypot(down, z * deviation)), value * np.exp(np.hypot(up, z * deviation))
             status, reason = forecast.judged_by_width(upper / lower, own.status, own.reason.astype(object))
         moved = replace(own, value=value, lower=lower, upper=upper, status=status, reason=reason)
         return choose(said, moved, index, np.ones(value.shape, dtype=bool))
@@ -91,9 +87,9 @@ class Moved(Stored):
         waits = np.clip(0.5 + self.shift[rows, BOUND, None], 0.0, 1.0)
         squares = np.square(self.spread[rows][..., None])
         # Away from a run there no more is known than without one, and no less.
-        own = np.minimum(squares[:, RATIO] + (APART * self._far(points)) ** 2, self.ratio_spread**2)
-        spread = np.sqrt(own + squares[:, BOUND] * (memory - core) ** 2)
-        return core + waits * (memory - core) + self.shift[rows, RATIO, None], spread
+        own = np.minimum(squares[:, RATIO] + (spread("scale") * self._far(points)) ** 2, self.ratio_spread**2)
+        deviation = np.sqrt(own + squares[:, BOUND] * (memory - core) ** 2)
+        return core + waits * (memory - core) + self.shift[rows, RATIO, None], deviation
 
     def _far(self, points: Array) -> Array:
         """E-folds (k,) from the nearest configuration that was measured there."""
@@ -125,10 +121,10 @@ class Moved(Stored):
             if law.parts:
                 laws.laws[name] = replace(law, time=law.time.wider(np.nan_to_num(self._by_parts(law.parts, rows))))
             elif name == COST:
-                centre, spread = self.alone(rows, points, names)
-                laws.laws[name] = replace(law, time=law.time.moved(centre).wider(spread))
+                centre, deviation = self.alone(rows, points, names)
+                laws.laws[name] = replace(law, time=law.time.moved(centre).wider(deviation))
             elif name == MESSAGES:
-                laws.laws[name] = replace(law, time=law.time.wider(np.full(law.time.centre.shape, NETWORK)))
+                laws.laws[name] = replace(law, time=law.time.wider(np.full(law.time.centre.shape, spread("network"))))
         counting = tuple(name for name, law in laws.laws.items() if law.parts and name != FUNCTION)
         laws.leave(counting, np.ones(len(points), dtype=bool))
 
@@ -140,7 +136,7 @@ class Moved(Stored):
         work = sum((held.get(name, 0.0) for name in ("execution", "direct")), np.zeros(total.shape))
         traffic = held.get("contention", np.zeros(total.shape))
         waits = total - work - traffic
-        squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + LATENCY**2)
+        squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + spread("latency") ** 2)
         return np.asarray(np.sqrt(squares) / total)
 
     def wider(self, times: Forecast, deviation: float) -> Forecast:

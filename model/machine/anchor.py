@@ -21,6 +21,7 @@ import numpy as np
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import Reduction
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, Moved
@@ -32,7 +33,6 @@ from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.resource.spread import Spread
 from ranksight.model.series.reducing import Series, series_from_experiment
-from ranksight.core.metrics import Reduction
 from ranksight.model.structure.functions import rows_of
 from ranksight.platforms import Platform
 from ranksight.platforms.writing import dumps

@@ -16,9 +16,6 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.application.assumed import (
-    NETWORK,
-    OTHERWISE,
-    OUTSIDE,
     Assumed,
     bandwidth,
     core_factors,
@@ -39,6 +36,7 @@ from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing
 from ranksight.platforms import Platform
+from ranksight.platforms.assumptions import spread
 from ranksight.platforms.files import parse
 
 STORED = "platform"
@@ -88,16 +86,16 @@ def _moved(model: Model, here: Platform, there: Platform, instructions: float | 
     first = Domains.of(here, placement) if shared is None or shared.domain is None else shared
     second = Domains.of(there, placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
-    either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, OTHERWISE))
-    spread = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
+    either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
+    spreads = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
     network, notes = _network(equation, there)
     moved = Moved(
         name=there.name,
         kernels=timed,
         core=core,
         ratio_spread=either,
-        shift=np.zeros(spread.shape),
-        spread=spread,
+        shift=np.zeros(spreads.shape),
+        spread=spreads,
         nodes=(here.cores, there.cores),
         assumed=(*factors, share, *notes),
         here=first,
@@ -149,12 +147,14 @@ def _network(equation: Application, there: Platform) -> tuple[Network | None, tu
     notes = []
     network = equation.network
     if equation.others is not None:
-        notes.append(Assumed("T_others", 1.0, OUTSIDE, "time outside of kernels and messages is that of the runs"))
+        notes.append(
+            Assumed("T_others", 1.0, spread("outside"), "time outside of kernels and messages is that of the runs")
+        )
     if equation.communication is None and equation.laws.get("exchange") is None:
         return network, tuple(notes)
     if there.network and equation.communication is not None:
         return Network(dict(there.network), there.cores if "inter" in there.network else 1 << 30), tuple(notes)
-    notes.append(Assumed("time of messages", 1.0, NETWORK, f"no [network] in {there.name}: that of the runs"))
+    notes.append(Assumed("time of messages", 1.0, spread("network"), f"no [network] in {there.name}: that of the runs"))
     return network, tuple(notes)
 
 

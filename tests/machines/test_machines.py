@@ -19,7 +19,8 @@ from ranksight.model.machine.anchor import with_runs
 from ranksight.model.machine.machines import on
 from ranksight.model.series.reducing import series_from_experiment
 from ranksight.platforms import Clock, Platform, load, save
-from ranksight.platforms.cores import ACROSS, STEP, instructions_per_cycle
+from ranksight.platforms.assumptions import BASES, assumptions, spread
+from ranksight.platforms.cores import instructions_per_cycle
 
 HERE = load("icelake-8360y")
 RANKS = (1, 2, 3, 4, 6, 9, 12, 18, 36, 72)
@@ -82,14 +83,14 @@ def _whole(model: Model, ranks: int) -> tuple[float, float, float]:
 def test_a_factor_of_two_cores_is_the_product_of_the_generations_between() -> None:
     step = instructions_per_cycle(HERE, load("sapphirerapids-8470"))
     assert step.value == pytest.approx(1.19)
-    assert step.spread == pytest.approx(STEP)
+    assert step.spread == pytest.approx(spread("generation"))
     back = instructions_per_cycle(load("sapphirerapids-8470"), HERE)
     assert back.value * step.value == pytest.approx(1)
     two = instructions_per_cycle(load("cascadelake-6248"), load("sapphirerapids-8470"))
     assert two.value == pytest.approx(1.19 * 1.20)
-    assert two.spread == pytest.approx(STEP * np.sqrt(2))
-    assert instructions_per_cycle(load("skylake-6148"), load("rome-7742")).spread == pytest.approx(ACROSS)
-    assert instructions_per_cycle(HERE, load("generic")).spread > 2 * STEP
+    assert two.spread == pytest.approx(spread("generation") * np.sqrt(2))
+    assert instructions_per_cycle(load("skylake-6148"), load("rome-7742")).spread == pytest.approx(spread("lines"))
+    assert instructions_per_cycle(HERE, load("generic")).spread > 2 * spread("generation")
 
 
 def test_a_kernel_that_computes_takes_as_much_longer_as_the_clock_is_slower(computing: Model) -> None:
@@ -283,3 +284,10 @@ def test_a_real_program_is_predicted_on_a_processor_that_it_never_ran_on(shared:
     assert value == pytest.approx(394.1, rel=0.1)  # seconds of tealeaf-FritzRank104
     assert lower < 394.1 < upper
     assert upper / lower < 2
+
+
+def test_every_assumption_says_what_it_rests_on() -> None:
+    table = assumptions()
+    assert all(0 < each.value < 1 and each.basis in BASES for each in table.values())
+    assert all(each.what and each.source for each in table.values())
+    assert all("python -m benchmarks" in each.source for each in table.values() if each.basis == "learned")
