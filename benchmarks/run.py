@@ -60,6 +60,7 @@ BENCHMARKS = (
     "real_programs",
     "real_messages",
     "energy",
+    "energy_priors",
     "mutants",
     "safety",
 )
