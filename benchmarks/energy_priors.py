@@ -7,7 +7,8 @@ runs on more cores, at N e-folds more of them. Three things drift:
     rates:     ln of instructions or bytes a second of a core   ~ s sqrt(N)   (RATE_DRIFT)
     starting:  ln of halted seconds over those of fewer nodes   = p ln(nodes) (STARTING)
 
-s is such that nine of ten changes lie within 1.645 s, p a mean and deviation. The priors are those of all programs; a program is judged by the others.
+s is such that nine of ten changes lie within 1.645 s, p a mean and deviation. The priors are those of all programs; a
+program is judged by the others.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import with_runs
+from ranksight.model.machine.anchor import times_there, with_runs
 from ranksight.model.machine.machines import on
+from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.reducing import series_from_experiment
 from ranksight.platforms import Clock, Platform, load, save
 from ranksight.platforms.assumptions import BASES, assumptions, spread
@@ -284,6 +285,30 @@ def test_a_real_program_is_predicted_on_a_processor_that_it_never_ran_on(shared:
     assert value == pytest.approx(394.1, rel=0.1)  # seconds of tealeaf-FritzRank104
     assert lower < 394.1 < upper
     assert upper / lower < 2
+
+
+def _halting(path: Path, ranks: tuple[int, ...], factor: float = 1.0) -> Experiment:
+    """A program of :func:`_computing` whose cores are halted for a second and a quarter of one for each rank."""
+    found = Experiment.create(path, path.name, ["ranks"])
+    for p in ranks:
+        running, halted = factor * _computing(p), 1.0 + p / 4
+        row = {"kernel": WHOLE, "time": running + halted, "time_halted": halted, "cycles": running * HERTZ}
+        counts = {"instructions": WORK / p, "bytes_mem_read": 1e9 / p, "bytes_mem_written": 1e6 / p}
+        found.add(Run({"ranks": p}, 0, "test"), pd.DataFrame([{**row, **counts, "rank": rank} for rank in range(p)]))
+    return found
+
+
+@pytest.mark.parametrize("counted", [True, False], ids=["halted time counted there", "times alone there"])
+def test_runs_there_correct_the_running_time_of_a_program_that_also_waits(counted: bool, tmp_path: Path) -> None:
+    there, factor = load("sapphirerapids-8470"), 1.3
+    model = rs.fit(_halting(tmp_path / "here.exp", RANKS), platform=HERE)
+    assert RUNNING in model.functions.fitted.kernels
+    runs = _halting(tmp_path / "there.exp", (1, 4, 13), factor)
+    series = times_there(model, runs) if counted else series_from_experiment(runs, ["time"])
+    value, lower, upper = _whole(on(with_runs(model, series, there), there), 104)
+    true = factor * _computing(104) + 27
+    assert value == pytest.approx(true, rel=0.05)
+    assert lower < true < upper
 
 
 def test_every_assumption_says_what_it_rests_on() -> None:
