@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -316,3 +317,13 @@ def test_every_assumption_says_what_it_rests_on() -> None:
     assert all(0 < each.value < 1 and each.basis in BASES for each in table.values())
     assert all(each.what and each.source for each in table.values())
     assert all("python -m benchmarks" in each.source for each in table.values() if each.basis == "learned")
+
+
+def test_machines_are_compared_at_the_level_of_predictions(
+    computing: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    computing.save(tmp_path / "m.json")
+    assert main(["compare", str(tmp_path / "m.json"), "--on", "grace", "--ranks", "72", "--format", "json"]) == 0
+    (offer,) = json.loads(capsys.readouterr().out)["machines"]
+    assert offer["level"] == 0.9
+    assert offer["interval"] == pytest.approx(_whole(on(computing, "grace"), 72)[1:])
