@@ -97,7 +97,7 @@ def _changes(program: str, files: Mapping[int, Reading], platform: str, most: in
             for ranks, rows in by_run.items():
                 if ranks > most:
                     said = law.joules(amounts_of(windows.rows(rows), component)).sum()
-                    gap = np.log(windows.joules[rows].sum() / said) - float(law.apart(np.array([ranks]))[0])
+                    gap = np.log(windows.joules[rows].sum() / said) - float(law.residual_at(np.array([ranks]))[0])
                     yield f"power, {component}", float(gap / np.sqrt(np.log(ranks / most)))
         assert windows is not None
         last = max(ranks for ranks in by_run if ranks <= most)
