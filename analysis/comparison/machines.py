@@ -46,6 +46,7 @@ class Offer:
     seconds: float
     lower: float
     upper: float
+    level: float  # probability of the interval
     status: str
     reason: str
     nodes: int
@@ -64,6 +65,7 @@ class Offer:
             "configuration": dict(self.configuration),
             "value": ends[0],
             "interval": ends[1:],
+            "level": self.level,
             "status": self.status,
             "reason": self.reason,
             "nodes": self.nodes,
@@ -152,6 +154,7 @@ def _offers_of(
                 seconds,
                 float(total.lower[0, at]),
                 float(total.upper[0, at]),
+                level,
                 "ok" if status == forecast.OK else "insufficient",
                 str(total.reason[0, at]),
                 nodes,
