@@ -134,7 +134,7 @@ class PlainColumns(Stored):
             and s * int(self.forms.max(initial=1)) * width**2 <= limits.MODEL_NUMBERS
             and (self.iterations is None or self.iterations in self.parameters)
             and (self.lasting is None or self.lasting.of_series(s, m))
-            and all(_within(each.rows, 0, s - 1) and 0 <= each.axis < m for each in self.processes)
+            and all(_within(each.rows, 0, s - 1) and _within(each.axes, 0, m - 1) for each in self.processes)
         )
 
     def unpacked(self) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
 
 def _some(held: Mapping[str, Any], mine: Index, rows: Index) -> dict[str, Any]:
     """The plain data of a process, of its series `mine` alone, which are some of the series `rows`."""
-    whole = ("axis", "x", "terms")
+    whole = ("axes", "points", "terms", "domains")
     found = {name: column if name in whole else column[mine] for name, column in held.items()}
     return {**found, "rows": np.searchsorted(rows, held["rows"][mine])}
 

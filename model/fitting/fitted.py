@@ -86,7 +86,7 @@ class Fitted(Keyed):
     """The parameter that everything is a line in: set-up, and as much again with every iteration."""
     lasting: Lasting | None = None  # departures from the functions, and how far they go on
     processes: tuple[Process, ...] = ()
-    """What answers for series along one parameter; the functions above are what is printed of them."""
+    """What answers for times; the functions above are what is printed of them."""
     unaffected: Mask | None = None  # (s, m)
     """Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`); None
     where nothing was stated."""
@@ -124,8 +124,8 @@ class Fitted(Keyed):
         before = None if lasting is None else values(self.terms, lasting.points)
         for process in self.processes:
             rows = process.rows
-            x = points[:, process.axis]
-            parts = process.components(np.where(x > 0, x, 1.0))
+            asked = points[:, process.axes]
+            parts = process.components(np.where(asked > 0, asked, 1.0))
             value[rows], low[rows], high[rows], form[rows], alone[rows] = mixture_forecast(
                 parts, (fall[rows], rise[rows]), self.positive[rows], level
             )

@@ -177,5 +177,5 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         below=below,
         breaks=breaks,
         lasting=lasting,
-        processes=tuple(replace(process, axis=varied[process.axis]) for process in fitted.processes),
+        processes=tuple(replace(process, axes=np.array(varied)[process.axes]) for process in fitted.processes),
     )

@@ -16,7 +16,7 @@ from importlib import resources
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.process.covariance import PARTS
 from ranksight.model.process.means import along_one, coordinates, divided, in_domains, of_free_power, text_of
 from ranksight.model.process.solve import KINDS
@@ -75,7 +75,7 @@ class Prevalence:
     def over(self, x: Array, domains: Domains | None) -> tuple[Prevalence, Index, Array]:
         """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,)."""
         table = self if domains is None else self.in_domains
-        return table, table.members[table.occurring], values(table.terms, coordinates(x, domains))
+        return table, table.members[table.occurring], values(table.terms, coordinates(x[:, None], domains))
 
     def odd(self, u: Array) -> tuple[Index, Index, Array]:
         """Kind, place and log weight, each (k,), of what one run at `u` (n, 1) may be; the first is none."""
@@ -90,11 +90,15 @@ class Prevalence:
     def joint(self) -> Array:
         """Logarithm of the weight (h, g) of the means that occur under each covariance: only the exponent of a single
         term may be another than listed."""
-        free = self.scales[:, POWER] > 0
         alone = of_free_power(self.terms, self.members[self.occurring])
+        return np.asarray(self.means[self.occurring][:, None] + self.under(alone))
+
+    def under(self, alone: Mask) -> Array:
+        """Logarithm of the weight (..., g) of the covariances of means, some of which may have other exponents than
+        listed, (...)."""
+        free = self.scales[:, POWER] > 0
         listed = self.covariances - special.logsumexp(self.covariances[~free])
-        each = np.where(alone[:, None], self.covariances, np.where(free, -np.inf, listed))
-        return np.asarray(self.means[self.occurring][:, None] + each)
+        return np.where(alone[..., None], self.covariances, np.where(free, -np.inf, listed))
 
     @property
     def occurring(self) -> Index:

@@ -39,6 +39,11 @@ SHIFT, SPREAD = np.array([0.0, 0.3, 0.0]), np.array([0.0, 0.2, 0.7])
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
+def efolds(points: Array, held: Array) -> Array:
+    """Coordinates (k, d) of `points` (k, d) in e-folds from the smallest values among `held` (n, d)."""
+    return np.log(points / held.min(axis=0))
+
+
 @dataclass(frozen=True)
 class Data:
     """Logarithms of s series at n configurations, as the process sees them."""
@@ -140,9 +145,10 @@ def _sweep(joint: Array, count: int) -> Array:
 
 def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
     """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series, over terms `values`
-    (t, n) under `covariances` (g, 4); -1 pads members; minus infinity where a mean has more terms than a series has
-    values."""
-    share, _ = columns(np.vstack([values, np.zeros(len(data.u))]), data)
+    (t, n), or (s, t, n), under `covariances` (g, 4); -1 pads members; minus infinity where a mean has more terms than a
+    series has values."""
+    nothing = np.zeros((*values.shape[:-2], 1, values.shape[-1]))
+    share, _ = columns(np.concatenate([values, nothing], axis=-2), data)
     inverted, log_determinant = inverse(data, covariances[None])
     present = (~data.absent).sum(axis=1)
     goal = data.target
