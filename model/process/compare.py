@@ -65,13 +65,13 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
     prior = odds[:, None, None] + coarse.joint
     # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
     prior = np.where((kind[:, None, None] > 0) & (coarse.scales[:, -1] < SCATTERED), -np.inf, prior)
-    found = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
-    total = special.logsumexp(np.moveaxis(found, 2, 1).reshape(count, len(members), -1), axis=2)
+    scores = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
+    total = special.logsumexp(np.moveaxis(scores, 2, 1).reshape(count, len(members), -1), axis=2)
     best = np.argpartition(-total, min(MEANS, len(members)) - 1, axis=1)[:, :MEANS]
     parts = (
         under_all(data, at, members[best], odds[0] + prevalence.joint[best], prevalence, best),
         Hypotheses.over(
-            found[:, 1:],
+            scores[:, 1:],
             prior[1:],
             np.arange(len(members))[:, None],
             kind[1:, None, None],

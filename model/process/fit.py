@@ -77,9 +77,9 @@ def _over_several(points: Array, data: Data, prevalence: Prevalence) -> Kept:
     """What is kept of series over several coordinates; members by the numbers of the terms."""
     numbers, members, every = compared_over_several(points, data, prevalence)
     at = values(numbered(numbers.reshape(-1), points.shape[1]), points).reshape(*numbers.shape, -1)
-    used, *rest = _kept(data, at, members, every)
+    used, scales, kind, place, weight, coefficients = _kept(data, at, members, every)
     flat = np.take_along_axis(numbers, np.maximum(used, 0).reshape(len(used), -1), axis=1).reshape(used.shape)
-    return np.where(used < 0, -1, flat), *rest
+    return np.where(used < 0, -1, flat), scales, kind, place, weight, coefficients
 
 
 def _occurring(members: Index) -> tuple[Index, Index]:
@@ -104,8 +104,8 @@ def _kept(data: Data, at: Array, members: Index, every: Hypotheses) -> Kept:
     series = np.repeat(np.arange(len(used)), shape[1])
     flat = data.part(series).odd(some.kind.reshape(-1), some.place.reshape(-1))
     terms = used.reshape(-1, used.shape[-1])
-    held = at[np.maximum(terms, 0)] if at.ndim == 2 else at[series[:, None], np.maximum(terms, 0)]
-    share, _ = columns(np.where(terms[..., None] < 0, 0.0, held), flat)
+    chosen_at = at[np.maximum(terms, 0)] if at.ndim == 2 else at[series[:, None], np.maximum(terms, 0)]
+    share, _ = columns(np.where(terms[..., None] < 0, 0.0, chosen_at), flat)
     solved = refined(flat, share, some.scales.reshape(len(terms), -1))
     log_weight = solved.evidence.reshape(shape) + some.prior
     log_weight = np.where(np.isfinite(some.score) & np.isfinite(log_weight), log_weight, -np.inf)
@@ -115,12 +115,12 @@ def _kept(data: Data, at: Array, members: Index, every: Hypotheses) -> Kept:
     weight = np.where(weight >= np.minimum(LIGHTEST, weight[:, :1]), weight, 0.0)
     best, weight = (each[:, : max(1, int((weight > 0).sum(axis=1).max()))] for each in (best, weight))
     coefficients = solved.coefficients.reshape(*shape, -1)
-    kept = some.take(best)
+    heaviest = some.take(best)
     return (
         np.take_along_axis(used, best[..., None], axis=1),
-        kept.scales,
-        kept.kind,
-        kept.place,
+        heaviest.scales,
+        heaviest.kind,
+        heaviest.place,
         weight / weight.sum(axis=1, keepdims=True),
         np.take_along_axis(coefficients, best[..., None], axis=1),
     )

@@ -53,7 +53,8 @@ def along_one() -> tuple[Array, Index]:
 
 def divided(terms: Array, members: Index) -> Mask:
     """Which means `members` (..., q) fall along a coordinate: it divides their work."""
-    return np.asarray(((members >= 0) & (terms[..., 0] < 0).any(axis=1)[members]).any(axis=-1))
+    falls = np.asarray((terms[..., 0] < 0).any(axis=1))
+    return np.asarray(((members >= 0) & falls[members]).any(axis=-1))
 
 
 def of_free_power(terms: Array, members: Index) -> Mask:
@@ -71,12 +72,12 @@ def in_domains() -> tuple[Array, Index]:
     """
     terms, members = along_one()
     count = len(terms)
-    own, shared, full = (np.zeros((count, 2, 3)) for _ in range(3))
-    own[:, 0] = shared[:, 1] = full[:, 1] = terms[:, 0]
+    whole, shared, full = (np.zeros((count, 2, 3)) for _ in range(3))
+    whole[:, 0] = shared[:, 1] = full[:, 1] = terms[:, 0]
     full[:, 1, 0] += 1
     full[:, 0, 0] = -1
     moved = np.where(divided(terms, members)[:, None], members + 2 * count, members + count)
-    return np.concatenate([own, shared, full]), np.concatenate([members, np.where(members < 0, -1, moved)])
+    return np.concatenate([whole, shared, full]), np.concatenate([members, np.where(members < 0, -1, moved)])
 
 
 def coordinates(points: Array, domains: Domains | None) -> Array:

@@ -90,15 +90,15 @@ class Prevalence:
     def joint(self) -> Array:
         """Logarithm of the weight (h, g) of the means that occur under each covariance: only the exponent of a single
         term may be another than listed."""
-        alone = of_free_power(self.terms, self.members[self.occurring])
-        return np.asarray(self.means[self.occurring][:, None] + self.under(alone))
+        single = of_free_power(self.terms, self.members[self.occurring])
+        return np.asarray(self.means[self.occurring][:, None] + self.under(single))
 
-    def under(self, alone: Mask) -> Array:
+    def under(self, single: Mask) -> Array:
         """Logarithm of the weight (..., g) of the covariances of means, some of which may have other exponents than
         listed, (...)."""
         free = self.scales[:, POWER] > 0
         listed = self.covariances - special.logsumexp(self.covariances[~free])
-        return np.where(alone[..., None], self.covariances, np.where(free, -np.inf, listed))
+        return np.where(single[..., None], self.covariances, np.where(free, -np.inf, listed))
 
     @property
     def occurring(self) -> Index:
@@ -114,14 +114,14 @@ class Prevalence:
     def updated(self, evidence: Array, worth: float, rounds: int) -> Prevalence:
         """The prevalence among series with `evidence` (s, h, g), where this one counts for `worth` series."""
         first = np.exp(self.means), np.exp(self.covariances)
-        found = self
+        table = self
         for _ in range(rounds):
-            share = found.of(evidence)
+            share = table.of(evidence)
             count = worth + share.sum()
             means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
             covariances = np.log((worth * first[1] + share.sum(axis=(0, 1))) / count)
-            found = replace(found, means=means, covariances=covariances)
-        return found
+            table = replace(table, means=means, covariances=covariances)
+        return table
 
 
 def unlearned(scales: Array) -> Prevalence:

@@ -117,19 +117,19 @@ class Products:
         for axis in range(shape[-1]):
             steep = some((power[..., axis] > STEEP) & used) & some(falls[..., axis])
             odds += np.where(steep, priors.DIVIDED_ASIDE, 0.0)
-        return odds
+        return np.asarray(odds)
 
     def of_free_power(self, members: Index) -> Mask:
         """Which means (s, h) may have other exponents than listed: one term that falls."""
         falls = (self.terms[..., 0] < 0).any(axis=2)
         single = (members >= 0).sum(axis=-1) == 1
-        return single & np.take_along_axis(falls, members[..., 0], axis=1)
+        return np.asarray(single & np.take_along_axis(falls, members[..., 0], axis=1))
 
 
 def numbered(numbers: Index, coordinates: int) -> Array:
     """The terms (t, m, 3) of `numbers` (t,)."""
     radix = len(FACTORS)
-    return np.array(FACTORS)[(numbers[:, None] // radix ** np.arange(coordinates)) % radix]
+    return np.asarray(np.array(FACTORS)[(numbers[:, None] // radix ** np.arange(coordinates)) % radix])
 
 
 def _likely(factor: Factor) -> float:
@@ -166,12 +166,14 @@ def products(points: Array, data: Data) -> Products:
         at = values(np.array(FACTORS)[:, None], points[:, axis, None])
         score = np.zeros((count, len(FACTORS)))
         for rows in lines(points, axis):
-            kept = present[:, rows]
-            one = np.where(kept, np.exp(data.centre[:, rows].mean(axis=1, keepdims=True) - data.centre[:, rows]), 0.0)
+            measured = present[:, rows]
+            one = np.where(
+                measured, np.exp(data.centre[:, rows].mean(axis=1, keepdims=True) - data.centre[:, rows]), 0.0
+            )
             unit = np.where(np.isfinite(at[:, rows]), at[:, rows], 0.0)
             factor = (unit / np.maximum(unit.max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
-            goal = np.where(kept, data.target[:, rows], 0.0)
-            score += np.where(kept.sum(axis=1)[:, None] >= 3, _misfit(one, factor, goal), 0.0)
+            goal = np.where(measured, data.target[:, rows], 0.0)
+            score += np.where(measured.sum(axis=1)[:, None] >= 3, _misfit(one, factor, goal), 0.0)
         offered = _offered(m)
         score[:, offered] = np.inf
         best = np.argsort(score, axis=1, kind="stable")[:, : CHOSEN[m]]
@@ -186,9 +188,9 @@ def _misfit(one: Array, factor: Array, goal: Array) -> Array:
     norm = np.maximum((one**2).sum(axis=1, keepdims=True), 1e-300)
     rest = goal - one * ((one * goal).sum(axis=1, keepdims=True) / norm)
     share = np.einsum("sfn,sn->sf", factor, one) / norm
-    apart = factor - share[..., None] * one[:, None]
-    size = np.maximum((apart**2).sum(axis=2), 1e-300)
-    pull = np.einsum("sfn,sn->sf", apart, rest)
+    orthogonal = factor - share[..., None] * one[:, None]
+    size = np.maximum((orthogonal**2).sum(axis=2), 1e-300)
+    pull = np.einsum("sfn,sn->sf", orthogonal, rest)
     return np.asarray((rest**2).sum(axis=1, keepdims=True) - pull**2 / size)
 
 
@@ -226,7 +228,7 @@ def _slowest(data: Data, at: Array, members: Index, places: Index, prevalence: P
     each = np.repeat(np.arange(count), many)
     varied = data.part(each).odd(np.ones(len(each), dtype=np.intp), np.tile(places, count))
     score = evidence(varied, at[each], members[each, :FEW], coarse.scales) + coarse.covariances
-    return places[special.logsumexp(score.reshape(count, many, -1), axis=2).argmax(axis=1)]
+    return np.asarray(places[special.logsumexp(score.reshape(count, many, -1), axis=2).argmax(axis=1)])
 
 
 FEW = 6
@@ -241,31 +243,31 @@ def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> t
     inverted, log_determinant = inverse(data, coarse.scales[None])
     turned = share[:, None] @ inverted
     right = (turned @ data.target[:, None, :, None])[..., 0]
-    alone = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
+    diagonal = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
     nothing = coarse.covariances - 0.5 * log_determinant
     nothing = nothing - 0.5 * np.einsum("sn,sgnk,sk->sg", data.target, inverted, data.target)
-    found: list[Index] = []
+    levels: list[Index] = []
     scores: list[Array] = []
     members = np.full((len(share), 1, 0), -1, dtype=np.intp)
     most = int((~data.absent).sum(axis=1).max(initial=1))
     for size in range(1, min(TERMS, most) + 1):
-        raised = _raised(members, share, turned, right, alone, nothing)
+        raised = _raised(members, share, turned, right, diagonal, nothing)
         # The prior of one more term, without what depends on all of them.
         tried = _best(raised + several.likely[:, None], members)
         score = special.logsumexp(evidence(data, at, tried, coarse.scales) + coarse.covariances, axis=2)
         score = np.where(_repeated(tried), -np.inf, score + several.prior(tried))
         best = np.argsort(-score, axis=1)[:, :GROWN]
         members = np.take_along_axis(tried, best[..., None], axis=1)
-        found.append(np.pad(tried, ((0, 0), (0, 0), (0, TERMS - size)), constant_values=-1))
+        levels.append(np.pad(tried, ((0, 0), (0, 0), (0, TERMS - size)), constant_values=-1))
         scores.append(score)
-    every, score = np.concatenate(found, axis=1), np.concatenate(scores, axis=1)
+    every, score = np.concatenate(levels, axis=1), np.concatenate(scores, axis=1)
     best = np.argsort(-score, axis=1)[:, :MEANS]
     chosen = np.take_along_axis(every, best[..., None], axis=1)
     possible = np.isfinite(np.take_along_axis(score, best, axis=1))
     return chosen, np.where(possible, several.prior(chosen), -np.inf)
 
 
-def _raised(members: Index, share: Array, turned: Array, right: Array, alone: Array, nothing: Array) -> Array:
+def _raised(members: Index, share: Array, turned: Array, right: Array, diagonal: Array, nothing: Array) -> Array:
     """Logarithm of the evidence (s, b, t) of sums `members` (s, b, q) with each term added, the largest over
     covariances under which nothing has that of `nothing` (s, g); that a coefficient is not negative counts for each by
     itself."""
@@ -273,27 +275,27 @@ def _raised(members: Index, share: Array, turned: Array, right: Array, alone: Ar
     raised = np.empty((series, bases, share.shape[1]))
     for place in range(bases):
         which = members[:, place]
-        held = np.take_along_axis(share, which[..., None], axis=1)
-        product = turned @ np.swapaxes(held, 1, 2)[:, None]  # (s, g, t, q)
-        own = np.take_along_axis(product, which[:, None, :, None], axis=2) + np.eye(size)
-        inverted, pull = np.linalg.inv(own), np.take_along_axis(right, which[:, None], axis=2)
+        base = np.take_along_axis(share, which[..., None], axis=1)
+        product = turned @ np.swapaxes(base, 1, 2)[:, None]  # (s, g, t, q)
+        normal = np.take_along_axis(product, which[:, None, :, None], axis=2) + np.eye(size)
+        inverted, pull = np.linalg.inv(normal), np.take_along_axis(right, which[:, None], axis=2)
         turned_in = product @ inverted
         mean = np.einsum("sgqp,sgp->sgq", inverted, pull)
-        less = np.maximum(alone - (product * turned_in).sum(axis=-1), 1.0)
+        less = np.maximum(diagonal - (product * turned_in).sum(axis=-1), 1.0)
         added = (right - (product @ mean[..., None])[..., 0]) / less
         score = 0.5 * added**2 * less - 0.5 * np.log(less) + _positive(added * np.sqrt(less))
         for at in range(size):
             others = mean[..., at, None] - turned_in[..., at] * added
             variance = inverted[..., at, at, None] + turned_in[..., at] ** 2 / less
             score += _positive(others / np.sqrt(variance))
-        before = 0.5 * (pull * mean).sum(axis=-1) - 0.5 * np.linalg.slogdet(own)[1]
+        before = 0.5 * (pull * mean).sum(axis=-1) - 0.5 * np.linalg.slogdet(normal)[1]
         raised[:, place] = (score + (before + nothing)[..., None]).max(axis=1)
     return raised
 
 
 def _positive(ahead: Array) -> Array:
     """Logarithm of twice the probability that a coefficient so many deviations above zero is not negative."""
-    return np.log(2.0) + np.asarray(special.log_ndtr(np.clip(ahead, -30, 30)))
+    return np.asarray(np.log(2.0) + special.log_ndtr(np.clip(ahead, -30, 30)))
 
 
 def _best(raised: Array, members: Index) -> Index:

@@ -50,9 +50,7 @@ def shown(process: Process) -> Shown:
     place = np.empty(len(terms), dtype=np.intp)
     place[order] = np.arange(len(terms))
     batches = np.array_split(np.arange(len(process)), max(1, -(-len(process) // BATCH)))
-    nearest = [
-        _nearest(medians[batch], at, members[batch] if several else members[None], place) for batch in batches
-    ]
+    nearest = [_nearest(medians[batch], at, members[batch] if several else members[None], place) for batch in batches]
     listed = Shown(terms, *(np.concatenate(each) for each in zip(*nearest, strict=True)))
     return listed if several else _with_powers(np.log(points[:, 0]), medians, listed)
 
@@ -65,24 +63,24 @@ def _points(process: Process) -> Array:
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, count)
 
 
-def _with_powers(logs: Array, medians: Array, found: Shown) -> Shown:
+def _with_powers(logs: Array, medians: Array, listed: Shown) -> Shown:
     """The same with powers of three digits where no listed sum is close and one power is nearer."""
-    apart = logs - logs.mean()
-    exponent = np.round(medians @ apart / (apart @ apart), 3)
+    centred = logs - logs.mean()
+    exponent = np.round(medians @ centred / (centred @ centred), 3)
     rest = medians - exponent[:, None] * logs
     level = (rest.max(axis=1) + rest.min(axis=1)) / 2
     difference = np.expm1(rest.max(axis=1) - level)
-    rows = np.flatnonzero((found.difference > CLOSE) & (difference < found.difference))
+    rows = np.flatnonzero((listed.difference > CLOSE) & (difference < listed.difference))
     if not len(rows):
-        return found
-    own, which = np.unique(exponent[rows], return_inverse=True)
-    added = np.zeros((len(own), 1, 3))
-    added[:, 0, 0] = own
-    members, coefficients = found.members.copy(), found.coefficients.copy()
+        return listed
+    powers, which = np.unique(exponent[rows], return_inverse=True)
+    added = np.zeros((len(powers), 1, 3))
+    added[:, 0, 0] = powers
+    members, coefficients = listed.members.copy(), listed.coefficients.copy()
     members[rows], coefficients[rows] = -1, 0.0
-    members[rows, 0], coefficients[rows, 0] = len(found.terms) + which, np.exp(level[rows])
-    nearer = np.where(np.isin(np.arange(len(medians)), rows), difference, found.difference)
-    return Shown(np.concatenate([found.terms, added]), members, coefficients, nearer)
+    members[rows, 0], coefficients[rows, 0] = len(listed.terms) + which, np.exp(level[rows])
+    nearer = np.where(np.isin(np.arange(len(medians)), rows), difference, listed.difference)
+    return Shown(np.concatenate([listed.terms, added]), members, coefficients, nearer)
 
 
 def _nearest(medians: Array, at: Array, members: Index, place: Index) -> tuple[Index, Array, Array]:
@@ -105,8 +103,8 @@ def _nearest(medians: Array, at: Array, members: Index, place: Index) -> tuple[I
         matrix = matrix * (1 + RIDGE * np.eye(size))
         each = np.linalg.solve(matrix, right[rows[:, None], used][..., None])[..., 0]
         function = np.einsum("fq,fqk->fk", each, share[rows[:, None], used])
-        apart = np.abs(np.log(np.maximum(function, 1e-9))).max(axis=1)
-        difference[rows, forms] = np.where((each >= 0).all(axis=1), apart, np.inf)
+        largest = np.abs(np.log(np.maximum(function, 1e-9))).max(axis=1)
+        difference[rows, forms] = np.where((each >= 0).all(axis=1), largest, np.inf)
         coefficients[rows, forms, :size] = each
     # The fewest terms that are close, else the closest.
     least = difference.min(axis=1, keepdims=True)
@@ -120,6 +118,6 @@ def _nearest(medians: Array, at: Array, members: Index, place: Index) -> tuple[I
     used = members[rows, best]
     order = np.argsort(np.where(used >= 0, place[used], len(place)), axis=1, kind="stable")
     used = np.take_along_axis(used, order, axis=1)
-    found = np.take_along_axis(coefficients[rows, best], order, axis=1)
-    scaled = found / np.where(used >= 0, np.take_along_axis(unit, np.maximum(used, 0), axis=1), 1.0)
+    ordered = np.take_along_axis(coefficients[rows, best], order, axis=1)
+    scaled = ordered / np.where(used >= 0, np.take_along_axis(unit, np.maximum(used, 0), axis=1), 1.0)
     return used, np.where(used >= 0, scaled, 0.0), np.expm1(difference[rows, best])

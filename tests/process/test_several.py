@@ -109,7 +109,9 @@ def test_numbers_of_terms_lead_back() -> None:
 def test_work_that_is_divided_grows_with_the_size() -> None:
     factors = {each: at for at, each in enumerate(several.FACTORS)}
     one, fall, cube = several.ONE, (-1.0, 0.0, 0.0), (3.0, 0.0, 0.0)
-    terms = several.Products(np.array([[[factors[a], factors[b]] for a, b in ((fall, one), (one, cube), (fall, cube))]]))
+    terms = several.Products(
+        np.array([[[factors[a], factors[b]] for a, b in ((fall, one), (one, cube), (fall, cube))]])
+    )
     apart, together = terms.prior(np.array([[[0, 1, -1], [2, -1, -1]]]))[0]
     alone = terms.prior(np.array([[[0, -1, -1]]]))[0, 0]
     assert apart < alone
