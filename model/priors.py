@@ -26,6 +26,19 @@ they leave, of one parameter or of several; pairs of products, completed or not,
 scatter, which are as many again; a decay faster than the division of work, which needs caches that take in
 more with every rank; a term of a process grid of several dimensions, and of one of its sides; and any function of the
 work per rank. Chosen by ``python -m benchmarks choices``."""
+FACTORS: Mapping[str, float] = {
+    "none": 30.0,
+    "whole": 1.0,
+    "half or third": 1 / 3,
+    "other": 1 / 10,
+    "logarithm": 1 / 3,
+}
+"""How often a factor stands along one of several coordinates of a term, to a constant: none; whole powers and one
+logarithm; halves and thirds, the sides and faces of what a size counts; other powers; less by the last where a power
+has a logarithm beside it, or the logarithm a power of its own. Judgement: most terms depend on few parameters."""
+DIVIDED_ASIDE = -3.0
+"""Logarithm of the odds, 1, of a term that falls along one coordinate and does not depend on another, along which
+another term grows: what is divided is work, and work grows with the size. Judgement."""
 EXCHANGED_FORMS = 4.0
 """Logarithm of the odds, 1, by which forms with a part that falls and one that grows with the ranks are likelier for
 the times of a program's messages than for others: surfaces of divided domains become smaller, and trees of collectives
