@@ -27,11 +27,11 @@ ACTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _probability(name: str, default: float) -> Type:
+def _probability(name: str, default: float | None) -> Type:
     def probability(text: str) -> float:
         level = float(text)
         if not 0 < level < 1:
-            remedy = f"give a number between 0 and 1, such as {default:g}"
+            remedy = f"give a number between 0 and 1, such as {default or 0.9:g}"
             raise UsageError(f"{name} {level:g} is not a probability", remedy)
         return level
 

@@ -105,16 +105,14 @@ def _anchored(model: Model, elsewhere: list[tuple[Path, str]], args: argparse.Na
     if not elsewhere:
         return model
     from ranksight.core.experiment import read
-    from ranksight.model.machine.anchor import with_runs
+    from ranksight.model.machine.anchor import times_there, with_runs
     from ranksight.model.machine.mixed import runs_on
-    from ranksight.model.series.reducing import series_from_experiment
     from ranksight.platforms import load
 
     for path, name in elsewhere:
         platform, experiment = load(name), read(path)
         experiment = runs_on(experiment, platform) if path == args.experiment else experiment
-        series = series_from_experiment(model.view(experiment), ("time",), _over_ranks(args.ranks_reduce))
-        model = with_runs(model, series, platform)
+        model = with_runs(model, times_there(model, experiment, _over_ranks(args.ranks_reduce)), platform)
     return model
 
 
