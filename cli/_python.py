@@ -57,7 +57,7 @@ def import_(
     named: dict[str, Any] = {"parameter": parameters, "metric": metrics, "quiet": True, **options}
     folder = None if output is not None else Path(tempfile.mkdtemp(prefix="ranksight-"))
     place = Path(output) if folder is None else folder / "experiment"  # type: ignore[arg-type]
-    words = [*([format] if format else []), *map(os.fspath, paths)]
+    words = [*([format] if format else []), *(os.fspath(path) for path in paths)]
     words += [word for name, value in named.items() for word in _words(f"--{name.replace('_', '-')}", value)]
     try:
         if folder is not None and "application" not in options and len(paths) > 0:

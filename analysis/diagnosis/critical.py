@@ -52,7 +52,7 @@ def path_shares(model: Model, points: Array, computing: Array) -> PathShares | N
     several = points[:, at] > 1
     for point, mean in zip(points[several], computing[several].tolist(), strict=True):
         try:
-            network = prepared(model, point, computing=mean)
+            network = prepared(model, point, mean=mean)
             if (cells := network.cells) > MOST_CELLS:
                 left_out[float(point[at])] = f"{cells:,} calls are too many to replay in a report"
                 continue

@@ -157,12 +157,12 @@ def diagnose_network(model: Model, point: Array, places: Ints | None = None) -> 
     return prepared(model, point, places).diagnosis()
 
 
-def prepared(model: Model, point: Array, places: Ints | None = None, computing: float | None = None) -> ReplayedNetwork:
+def prepared(model: Model, point: Array, places: Ints | None = None, mean: float | None = None) -> ReplayedNetwork:
     """The program at `point` (m,), ready to be replayed.
 
     Raises InputError where the model has no network or no traced messages, the placement is of other ranks, or the
-    network cannot hold the ranks; InsufficientError where no message is known. `computing`: seconds that a rank
-    computes in the mean, where they were predicted already.
+    network cannot hold the ranks; InsufficientError where no message is known. `mean`: seconds that a rank computes,
+    where they were predicted already.
     """
     equation = model.equation
     communication, network = equation.communication, equation.network
@@ -174,7 +174,8 @@ def prepared(model: Model, point: Array, places: Ints | None = None, computing: 
     table = communication.messages.predict(point)
     if places is not None and len(places) != table.ranks:
         raise InputError(f"the placement has {len(places):,} ranks, {table.ranks:,} are asked for", "place each once")
-    mean = float(model.breakdown(point).computing[0]) if computing is None else computing
+    if mean is None:
+        mean = float(model.breakdown(point).computing[0])
     if not mean >= 0:
         raise InsufficientError("the time of computation is not predicted here", "measure the kernels' times")
     computing = dealt_out(communication.messages.order, table.ranks, mean)
