@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksight.cli._values import WRITE, values
+from ranksight.cli.main import PROJECT_FILE as FILE
 from ranksight.core.errors import InputError, UsageError, nearest
 from ranksight.core.units import in_full
 
 if TYPE_CHECKING:
     from ranksight.cli._parser import Parser
 
-FILE = "ranksight.toml"
 REMEDY = "'ranksight init --force' writes a new one"
 TEXTS = ("command", "experiment", "platform", "expectations", "baseline")
 LISTS = ("collectors", "kernels", "history", "price")
