@@ -187,7 +187,7 @@ def run(chosen: argparse.Namespace) -> int:
         chosen.collector = ["pmpi-events", "callgrind-intervals"]
     collectors = choose_collectors(chosen.collector, aside)
     collectors = adapt(collectors, platform, kernels, named=bool(chosen.collector), say=aside)
-    collectors = sampled(collectors, chosen.sample, kernels)
+    collectors = sampled(collectors, chosen.sample, kernels, chosen.sample_ranks == "auto")
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir, chosen.repetition)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template, chosen.workdir)
     check_alike(experiment, collectors, kernels)
