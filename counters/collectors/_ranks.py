@@ -12,6 +12,7 @@ from ranksight.campaign.launching import Launch, rank_expression
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
 from ranksight.core.units import some_of
+from ranksight.counters import merging
 
 
 def before_program(launch: Launch, folder: Path, command: str, ranks: Sequence[int] | None = None) -> tuple[str, ...]:
@@ -108,8 +109,10 @@ def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:
     provenance: dict[str, str] = {}
     notes: dict[str, None] = {}
     sources: list[str] = []
+    sums: list[pd.DataFrame] = []
     for reading in passes:
         assert reading.counters is not None
+        sums.append(reading.counters.drop(columns="rank").groupby("kernel", observed=True).sum())
         table = reading.counters.set_index(["kernel", "rank"])
         counters = table if counters is None else counters.combine_first(table)
         provenance = {**reading.provenance, **provenance}
@@ -117,10 +120,12 @@ def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:
         sources.extend(reading.source)
     if counters is None:
         return None
+    between, more = merging.merged(sums)
     return Reading(
         configuration=dict(launch.configuration),
         counters=counters.reset_index(),
         provenance=provenance,
-        notes=tuple(notes),
+        tables={} if between is None else {merging.TABLE: between},
+        notes=(*notes, *more),
         source=tuple(sources),
     )
