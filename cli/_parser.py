@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
 """Letters of the options that every verb has under the same name."""
+PROJECT_FILE = "ranksight.toml"
+"""What completes lines in its folder (:mod:`ranksight.cli._project`)."""
 UNKNOWN = "unrecognized arguments: "  # how argparse begins to name what it does not know
 WIDEST = 100  # columns of help at most
 

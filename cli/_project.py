@@ -14,8 +14,8 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranksight.cli._parser import PROJECT_FILE as FILE
 from ranksight.cli._values import WRITE, values
-from ranksight.cli.main import PROJECT_FILE as FILE
 from ranksight.core.errors import InputError, UsageError, nearest
 from ranksight.core.units import in_full
 

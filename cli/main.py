@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from ranksight import __version__
-from ranksight.cli._parser import Parser
+from ranksight.cli._parser import PROJECT_FILE, Parser
 from ranksight.core.errors import RanksightError, UsageError, meant
 
 VERBS: dict[str, str] = {
@@ -44,7 +44,6 @@ VERBS: dict[str, str] = {
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
 
-PROJECT_FILE = "ranksight.toml"
 RESUMED = frozenset({"measure"})  # verbs that go on where they were interrupted
 
 
