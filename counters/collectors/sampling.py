@@ -153,7 +153,7 @@ def record_of_ranks(
     table = pd.DataFrame({"class": stands.classes, "counted_by": stands.counted_by}, dtype=np.int32)
     table.insert(0, "rank", np.arange(len(table), dtype=np.int32))
     if not stands.checks:
-        return table, ("all ranks were simulated: no class of ranks has more than two members",), ()
+        return table, ("all ranks were simulated: no three ranks make the same calls in the same time",), ()
     errors = [(_difference(tables[first], tables[second]), first, second) for first, second in stands.checks]
     error, first, second = max(errors)
     simulated, waiting = len(stands.simulated), len(table) - len(stands.simulated)
