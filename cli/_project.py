@@ -14,7 +14,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ranksight.cli._parser import PROJECT_FILE as FILE
+from ranksight.cli._parser import PROJECT_FILE
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, nearest
 from ranksight.core.units import in_full
@@ -22,6 +22,7 @@ from ranksight.core.units import in_full
 if TYPE_CHECKING:
     from ranksight.cli._parser import Parser
 
+FILE = PROJECT_FILE
 REMEDY = "'ranksight init --force' writes a new one"
 TEXTS = ("command", "experiment", "platform", "expectations", "baseline")
 LISTS = ("collectors", "kernels", "history", "price")

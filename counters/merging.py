@@ -50,7 +50,7 @@ def merged(passes: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame | None, tuple[s
     heavy = (mean > 0) & (mean >= HEAVY * mean.sum(axis=0))
     if not heavy.any():
         return table, ()
-    row, column = np.unravel_index(int(np.where(heavy, deviation, -1.0).argmax()), deviation.shape)
+    row, column = divmod(int(np.where(heavy, deviation, -1.0).argmax()), len(common))
     largest = float(deviation[row, column])
     note = (
         f"events were counted in {len(passes)} passes; what all of them count differs between passes by "

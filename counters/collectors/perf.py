@@ -84,7 +84,7 @@ class Perf(Refinable, HardwareEvents):
                 table, one, _ = in_parts(table, files, self.refine, self.spans)
                 parents.append(one)
             names = table["event"].map(_written)
-            sums = table["period"].groupby([table["kernel"].astype(str), names]).sum().unstack(fill_value=0.0)
+            sums = table["period"].groupby([table["kernel"].astype(str), names]).sum().unstack(fill_value=0)
             written = {fold(event.alias or event.name): event.name for event in events}
             passes.append(sums.rename(columns=written))
             for event in events:

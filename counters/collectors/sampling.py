@@ -185,12 +185,12 @@ def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tup
     if not record["ranks"]:
         return None, (f"simulated in full: {record['reason']}",), ()
     table = pd.DataFrame(record["ranks"]).rename(columns={"simulated": "simulated_share", "weights": "simulated"})
-    stands = record["stands"]
-    simulated = range(len(table)) if stands is None else read_stands(folder).simulated
+    stands = read_stands(folder)
+    simulated = range(len(table)) if stands is None else stands.simulated
     table.insert(0, "rank", np.array(simulated, dtype=np.int32))
     share, error = float(table["share"].min()), float(table["error"].max())
     counted = f"{table['simulated'].sum():,} of {table['stretches'].sum():,} stretches between MPI calls were simulated"
-    stands = f"and stand for {share:.1%} of the processor time"
-    notes = (f"{counted} {stands}; their weights give back the native time within {error:.1%}",)
+    represented = f"and stand for {share:.1%} of the processor time"
+    notes = (f"{counted} {represented}; their weights give back the native time within {error:.1%}",)
     few = (f"the simulated part stands for {share:.0%} of the program: give --sample off to simulate all",)
     return table, notes, few if share < SAID else ()
