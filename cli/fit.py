@@ -20,10 +20,7 @@ from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
-from ranksight.core.files import check_output, with_name
 from ranksight.core.units import counted, parse_frequency
-from ranksight.core.valuerules import next_value
-from ranksight.reports.terminal import Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
@@ -36,6 +33,7 @@ TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
 
 def run(args: argparse.Namespace) -> int:
     """Fit, store, print; 4 when the data of every series are insufficient."""
+    from ranksight.core.files import check_output, with_name
     from ranksight.model.modelfile import ours
     from ranksight.model.spaces import SPACES
 
@@ -238,6 +236,9 @@ def _print(
         known = ([None if (value := row.get(name)) != value else value for name in columns] for row in rows)
         _separated.write(columns, known)
         return
+    from ranksight.core.valuerules import next_value
+    from ranksight.reports.terminal import Text, next_step, show
+
     show(*blocks(model, checked))
     # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
     varied = [len(np.unique(column)) > 2 for column in model.training.T]
