@@ -1,5 +1,5 @@
 /* Charges the simulator for what the bundled program's kernels compute, and reports the simulated time of each kernel on
- * each rank at the end: "@kernel,rank,seconds". Included before everything else by benchmarks/simulator.py. */
+ * each rank at the end: "@kernel,rank,seconds". Included before everything else of the program. */
 #include <mpi.h>
 #include <stdio.h>
 
