@@ -1,9 +1,9 @@
-"""Predict a program on many ranks, hold the prediction against runs there, and name what limits it.
+"""Predict a program on many ranks, hold the prediction against runs there, and name what limits the program.
 
   ranksight demo                 # less than a minute; nothing is run
   ranksight demo --quick         # without the mended version of the program and the report
 
-A 3-D heat solver ran on 1 to 8 ranks of a cluster that is simulated with SimGrid's SMPI (platform 'simulated'). Its
+A 3-D heat solver ran on 1 to 16 ranks of a cluster that is simulated with SimGrid's SMPI (platform 'simulated'). Its
 counts are those of Open MPI runs, its times are simulated. The model predicts the wall time of 64 to 256 ranks, with
 communication, and each prediction is printed with the time measured there. The solver has a planted fault, which the
 diagnosis names; the version without it was measured as well. Experiments, models and the report stay in the folder.
@@ -47,12 +47,12 @@ def run(chosen: argparse.Namespace) -> int:
 
     faulty = proof(folder)
     mended = None if chosen.quick else proof(folder / MENDED)
-    machine = f"SimGrid's SMPI, platform '{platform.name}', {platform.model}"
+    machine = f"SimGrid's SMPI, {platform.model}, platform '{platform.name}'"
     show(*screen(faulty, mended, TARGET, machine))
     made = folder / MODEL
     if not chosen.quick:
         made = _report(faulty.model, platform, folder)
-    show(Text(f"{time.monotonic() - begin:.0f} s; everything is in {folder}, see {made}"))
+    show(Text(f"{time.monotonic() - begin:.0f} s; everything is in {folder}: {made.name}"))
     show(next_step(shell_line("ranksight", "diagnose", folder / MODEL, *options(TARGET))))
     return 0
 

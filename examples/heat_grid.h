@@ -18,6 +18,7 @@
 /* Operations of a kernel: a simulator of machines charges them instead of running a clock (simulated/charged.h). */
 #ifndef WORK
 #define WORK(operations) ((void)0)
+#define WORK_OF(kernel, operations) ((void)0)
 #endif
 
 enum { FACES = 6 };

@@ -6,14 +6,16 @@
 The heat solver is run twice at every configuration. Open MPI runs it on this machine, where callgrind counts
 instructions and loads and the tracer counts messages. SimGrid's SMPI runs it on the cluster
 ``platforms/machines/simulated.xml``, where kernels are charged for their operations and messages for the network: its
-seconds are the times. Both runs have to send the same messages. The configurations in ``check`` have too many ranks
-for this machine, and have times alone. ``--pack`` writes the archive that comes with the package, and the platform
+seconds are the times. Both runs have to send the same messages. Configurations of more ranks than
+:data:`TRAINED` are too many for this machine: 16 ranks are traced on the cluster, and those in ``check`` have times
+alone. ``--pack`` writes the archive that comes with the package, and the platform
 file ``simulated.toml`` holds the network as ping-pongs on the cluster measured it. About half an hour on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import tempfile
@@ -43,7 +45,9 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {".": ("--bug",), measured.MENDED: ()}
 """The two versions of the program, folder and options: the first searches a list of all ranks in every exchange."""
 OPTIONS = ("--iterations", "10", "--steps", "50", "--lookup-table", "64Ki", "--check", "1e300")
 TRAINED = {"ranks": (1.0, 2.0, 4.0, 8.0), "size": (16.0, 20.0, 24.0)}
-CHECKED = ((64, 16), (128, 16), (256, 16), (64, 24), (128, 24))
+TRACED = (16.0,)
+"""Ranks that only the simulated cluster runs for the training, at every size: a grid of processes with four in a row."""
+CHECKED = ((64, 16), (64, 24), (128, 16), (256, 16))
 MACHINE = "simulated"
 CORES = 4
 """Of a node of the machine; ranks fill one node after another."""
@@ -99,6 +103,15 @@ def timed(counted: pd.DataFrame, traced: TraceTables) -> pd.DataFrame:
     return both.assign(seconds=both["seconds_simulated"])[list(counted.columns)]
 
 
+def add_messages(experiment: Experiment, run: Run, messages: pd.DataFrame, traced: TraceTables) -> None:
+    """Store the messages of a run; stretches between calls and what became of each rank are of the simulated run."""
+    provenance = dict.fromkeys(("messages", "bytes_sent"), "measured")
+    sums = traced.counters[["kernel", "rank", "messages", "bytes_sent"]]
+    tables = {"peers": traced.peers, "phases": traced.phases, "ranks": traced.ranks}
+    kept = replace(run, wall_time=None, provenance=provenance, notes=(), meanings={})
+    experiment.add(kept, sums, messages, tables=tables)
+
+
 def record(folder: Path, options: tuple[str, ...]) -> None:
     """Run one version at all configurations; `folder` gets ``experiment`` and ``check``."""
     for name in ("counts", "experiment", "check"):
@@ -119,15 +132,14 @@ def record(folder: Path, options: tuple[str, ...]) -> None:
             experiment.add(run, counts.table(run, "counters"))
             continue
         kernels, traced = simulated(folder, options, run.configuration)
-        sums, messages, peers = (counts.table(run, name) for name in ("counters", "messages", "peers"))
-        assert sums is not None
+        messages = counts.table(run, "messages")
         assert messages is not None
-        assert peers is not None
-        provenance = dict.fromkeys(("messages", "bytes_sent"), "measured")
-        whole = replace(run, wall_time=None, provenance=provenance, notes=(), meanings={})
-        # Stretches between calls and what became of each rank are times: those of the simulated run.
-        tables = {"peers": peers, "phases": traced.phases, "ranks": traced.ranks}
-        experiment.add(whole, sums[["kernel", "rank", "messages", "bytes_sent"]], timed(messages, traced), tables=tables)
+        add_messages(experiment, run, timed(messages, traced), traced)
+        add_times(experiment, run.configuration, kernels, traced)
+    for ranks, size in itertools.product(TRACED, TRAINED["size"]):
+        run = Run({"ranks": ranks, "size": size}, collector="pmpi")
+        kernels, traced = simulated(folder, options, run.configuration)
+        add_messages(experiment, run, traced.messages, traced)
         add_times(experiment, run.configuration, kernels, traced)
     check = Experiment.create(folder / "check", "heat", counts.parameters)
     for ranks, size in CHECKED:

@@ -62,9 +62,9 @@ def screen(faulty: Proof, mended: Proof | None, target: Mapping[str, float], mac
         What the times were measured on.
     """
     row, trained = faulty.at(target), faulty.model.training[:, faulty.model.parameters.index("ranks")]
-    few, most, asked = trained.min(), trained.max(), target["ranks"]
+    most, asked = trained.max(), target["ranks"]
     said: list[Block] = [
-        Text(f"How long does a heat solver take on {asked:g} ranks? It was run on {few:g} to {most:g}.", style="bold"),
+        Text(f"How long does a heat solver take on {asked:g} ranks, by runs on {most:g} and fewer?", style="bold"),
         Text(f"Times are simulated: {machine}."),
         "",
         Text(f"Answer at {_place(target)}: {_seconds(row['predicted'])}, 90% interval {_interval(row)}", style="bold"),
@@ -90,23 +90,24 @@ def _compared(proof: Proof) -> list[Block]:
 def _limit(faulty: Proof, mended: Proof | None, target: Mapping[str, float]) -> list[Block]:
     """What limits the program at the target, what to do, and what that gave."""
     model = faulty.model
-    found = model.diagnose(**target)
-    growing = found.scaling()
-    growing = growing[growing["named"]].sort_values("share", ascending=False)
+    advice = model.diagnose(**target).advice()
+    growing = advice[advice["kind"] == "growth"]
     if growing.empty:
         return [f"Limit: no kernel grows faster than log(ranks) up to {target['ranks']:g} ranks."]
-    worst = growing.iloc[0]
-    kernel, counted = worst["kernel"], model.functions.rows.get((worst["kernel"], "instructions"))
-    formula = f": {model.functions.formula(counted)} instructions per rank" if counted is not None else ""
-    said: list[Block] = [Text(f"Limit: {kernel} takes {worst['share']:.0%} of the time{formula}")]
-    said.append(Text(f"Do: take the growth with the ranks out of {kernel}; diagnose lists what else would help."))
+    worst = growing.iloc[0]  # saves most
+    kernel, counted = str(worst["kernel"]), model.functions.rows.get((str(worst["kernel"]), "instructions"))
+    formula = f" ({model.functions.formula(counted)} instructions per rank)" if counted is not None else ""
+    said: list[Block] = [
+        Text(f"Limit: {kernel} {worst['text']}.", style="bold"),
+        Text(f"Do: make the work of {kernel} independent of the ranks{formula}: saves {worst['saves']:.0%}."),
+    ]
     if mended is not None:
         row, before = mended.at(target), faulty.at(target)["measured"]
         said.append(
             Text(
-                f"Mended so that it searches once, measured again at {_place(target)}: {_seconds(row['measured'])} "
+                f"Mended and measured again at {target['ranks']:g} ranks: {_seconds(row['measured'])} "
                 f"({row['measured'] / before - 1:+.0%}); predicted {_seconds(row['predicted'])}, {_interval(row)}; "
-                f"{int(mended.table['inside'].sum())} of {len(mended.table)} inside."
+                f"{int(mended.table['inside'].sum())} of {len(mended.table)} times inside."
             )
         )
     return said

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #define WORK(operations) charge(__func__, (operations))
+#define WORK_OF(kernel, operations) charge(kernel, (operations))
 
 static struct {
     const char *kernel;
