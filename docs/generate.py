@@ -93,21 +93,22 @@ def manual() -> str:
     return "\n".join(lines) + "\n"
 
 
-SHOWN = {"README.md": 40, "docs/tour.md": 16, "docs/report.md": 8}
+SHOWN = {"README.md": 40, "docs/tour.md": 40, "docs/report.md": 8}
 """Documents that show what commands on the folder of the demo print, and how many lines of each output."""
-PRINTED = re.compile(r"^(?:    )?ranksight ((?:demo$|[^\n]* ranksight-demo/)[^\n]*)\n(?:```\n)?(?:[^`]*?)\n```\n(.*?)^```", re.M | re.S)
-"""A command in a document, and the output that the document shows of it."""
+COMMAND = r"^(?:    )?ranksight (demo|[^\n]* ranksight-demo/[^\n]*)\n"
+PRINTED = re.compile(COMMAND + r"(?:```\n)?\n```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+"""A command in a document, and the output that follows it."""
 
 
 def printed(document: str) -> str:
     """A document with what its commands print now, in a folder that holds the demo's; long outputs end with [...]."""
 
     def replaced(match: re.Match[str]) -> str:
-        told = io.StringIO()
+        text = io.StringIO()
         words = shlex.split(match[1])
-        with contextlib.redirect_stdout(told):
+        with contextlib.redirect_stdout(text):
             main([*words, *(["--force"] if words[0] in ("demo", "report") else [])])
-        lines = [line.rstrip() for line in told.getvalue().strip("\n").splitlines()]
+        lines = [line.rstrip() for line in text.getvalue().strip("\n").splitlines()]
         most = SHOWN[document]
         shown = [*lines[:most], "[...]"] if len(lines) > most else lines
         return match[0][: match.start(2) - match.start()] + "\n".join(shown) + "\n```"

@@ -46,7 +46,7 @@ VERSIONS: Mapping[str, tuple[str, ...]] = {".": ("--bug",), measured.MENDED: ()}
 OPTIONS = ("--iterations", "10", "--steps", "50", "--lookup-table", "64Ki", "--check", "1e300")
 TRAINED = {"ranks": (1.0, 2.0, 4.0, 8.0), "size": (16.0, 20.0, 24.0)}
 TRACED = (16.0,)
-"""Ranks that only the simulated cluster runs for the training, at every size: a grid of processes with four in a row."""
+"""Ranks of the training that the simulated cluster alone runs: a grid of processes with four in a row."""
 CHECKED = ((64, 16), (64, 24), (128, 16), (256, 16))
 MACHINE = "simulated"
 CORES = 4

@@ -114,7 +114,7 @@ def test_what_documents_show_is_what_the_demo_prints(
         shown += len(generate.PRINTED.findall(written))
         lacking = lines_not_printed(written, now)
         assert len(lacking) <= 1, f"{document}: {remedy}: {lacking}"  # how long it took may differ by more
-    assert shown >= 5
+    assert shown >= 4
     folder = tmp_path / "ranksight-demo"
     assert (folder / "heat.html").stat().st_size > 10_000
     first = (DOCUMENTS / "README.md").read_text().partition("ranksight demo\n```\n")[2]
