@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ def run(chosen: argparse.Namespace) -> int:
     from ranksight.reports.demonstration import prove, screen
     from ranksight.reports.terminal import Text, next_step, show
 
-    begin, folder = time.monotonic(), _folder(chosen)
+    folder = _folder(chosen)
     unpack(folder)
     platform = load("simulated")
 
@@ -52,7 +51,7 @@ def run(chosen: argparse.Namespace) -> int:
     made = folder / MODEL
     if not chosen.quick:
         made = _report(faulty.model, platform, folder)
-    show(Text(f"{time.monotonic() - begin:.0f} s; everything is in {folder}: {made.name}"))
+    show(Text(f"Experiments, models and report are in {folder}: {made.name}"))
     show(next_step(shell_line("ranksight", "diagnose", folder / MODEL, *options(TARGET))))
     return 0
 
