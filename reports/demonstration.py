@@ -68,7 +68,7 @@ def screen(faulty: Proof, mended: Proof | None, target: Mapping[str, float], mac
         Text(f"Times are simulated: {machine}."),
         "",
         Text(f"Answer at {_place(target)}: {_seconds(row['predicted'])}, 90% interval {_interval(row)}", style="bold"),
-        Text("Proof, wall time with communication, measured after the prediction:"),
+        Text("Proof, wall time with communication, of runs that were not used for the fit:"),
         *_compared(faulty),
     ]
     return [*said, *_limit(faulty, mended, target)]
