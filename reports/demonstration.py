@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -121,5 +122,5 @@ def _seconds(value: float) -> str:
     return format_si(float(value), "s")
 
 
-def _interval(row: Mapping[str, float] | pd.Series) -> str:
+def _interval(row: Mapping[Any, Any] | pd.Series) -> str:
     return f"{_seconds(row['lower'])} .. {_seconds(row['upper'])}"
