@@ -10,9 +10,7 @@ fitted to messages simulated on the same cluster, so that what differs is the eq
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import replace
@@ -23,8 +21,7 @@ import pandas as pd
 
 from ranksight.comm.costs.collective import collective
 from ranksight.comm.costs.fabric import Fabric
-from ranksight.comm.loggp import fit_loggp
-from ranksight.comm.network import NetworkParameters
+from ranksight.examples.simulated.cluster import Simulator, build_messages, link, node_bandwidth
 
 SIZES = (8, 512, 8192, 131072, 1048576)
 PAIRS = {
@@ -56,9 +53,6 @@ PAIRS = {
 """Ours and SMPI's name of an algorithm."""
 POWERS = ("bcast:scatter_rdb_allgather", "reduce:scatter_gather", "allgather:rdb")
 """What is compared on powers of two alone: elsewhere the second aborts, the third has rounds that no library has."""
-EAGER_LIMIT = 65536
-EAGER = (f"--cfg=smpi/async-small-thresh:{EAGER_LIMIT}", f"--cfg=smpi/send-is-detached-thresh:{EAGER_LIMIT}")
-"""Messages below travel before their receiver asks for them, as real libraries do."""
 CLUSTERS = {"ethernet": (1.25e9, 5e-6), "infiniband": (12.5e9, 0.5e-6)}
 """B/s of a node's link each way, and seconds of its latency."""
 PLATFORM = """<?xml version='1.0'?>
@@ -70,74 +64,15 @@ PLATFORM = """<?xml version='1.0'?>
 """
 
 
-class Simulator:
-    """One described cluster; ranks in blocks on its nodes, or dealt out to them in turn."""
-
-    def __init__(self, folder: Path, name: str, nodes: int, per_node: int = 1, distribution: str = "block") -> None:
-        self.folder = folder
-        self.nodes, self.per_node, self.distribution = nodes, per_node, distribution
-        bandwidth, latency = CLUSTERS[name]
-        (folder / "platform.xml").write_text(
-            PLATFORM.format(last=nodes - 1, cores=per_node, bandwidth=bandwidth, latency=latency)
-        )
-        pairs = {"apart": (0, 1), "together": (0, 0), "halves": (0,) * per_node + (1,) * per_node}
-        for name, nodes_of in pairs.items():
-            (folder / name).write_text("".join(f"node-{node}\n" for node in nodes_of))
-
-    def place(self, ranks: int) -> None:
-        """Write down the node of each rank."""
-        filled = -(-ranks // self.per_node)
-        nodes = [rank // self.per_node if self.distribution == "block" else rank % filled for rank in range(ranks)]
-        (self.folder / "hosts").write_text("".join(f"node-{node}\n" for node in nodes))
-
-    def start(
-        self,
-        ranks: int,
-        program: list[str],
-        pinned: str = "",
-        hosts: str = "hosts",
-        environment: dict[str, str] | None = None,
-        options: tuple[str, ...] = (),
-    ) -> list[list[str]]:
-        """Run a program; the fields of the lines that it printed with a leading @."""
-        self.place(ranks)
-        command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", hosts]
-        command += ["--cfg=smpi/simulate-computation:no", "--log=root.thres:error", *EAGER]
-        command += [*([f"--cfg=smpi/{pinned}"] if pinned else []), *options]
-        done = subprocess.run(
-            [*command, *program],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            env={**os.environ, **(environment or {})},
-        )
-        rows = [line[1:].split(",") for line in done.stdout.splitlines() if line.startswith("@")]
-        if not rows:
-            raise SystemExit(f"{' '.join([*command, *program])} failed: {done.stderr[-500:]}")
-        return rows
-
-    def run(self, ranks: int, arguments: list[str], pinned: str = "", hosts: str = "hosts") -> pd.DataFrame:
-        """Rows ``op, bytes, duration`` that the program printed."""
-        rows = self.start(ranks, ["./collectives", *arguments], pinned, hosts)
-        return pd.DataFrame(rows, columns=["op", "bytes", "duration"]).astype({"bytes": int, "duration": float})
+def cluster(name: str, nodes: int, per_node: int = 1) -> str:
+    """The simulator's description of one of :data:`CLUSTERS`."""
+    bandwidth, latency = CLUSTERS[name]
+    return PLATFORM.format(last=nodes - 1, cores=per_node, bandwidth=bandwidth, latency=latency)
 
 
-def link(simulator: Simulator, hosts: str = "apart") -> NetworkParameters:
-    """Parameters fitted to simulated messages between two nodes, or within one."""
-    timings = simulator.run(2, ["trips"], hosts=hosts)
-    fitted = fit_loggp(timings.assign(duration=timings["duration"].clip(lower=1e-9)))
-    return replace(fitted, eager_limit=EAGER_LIMIT)
-
-
-def node_bandwidth(simulator: Simulator) -> float:
-    """Bytes a second that all ranks of one node reach together to another node."""
-    rows = simulator.run(2 * simulator.per_node, ["pairs", str(1 << 20)], hosts="halves")
-    return float(rows["duration"].iloc[0])
-
-
-def compare(cluster: str, ranks: list[int], folder: Path, only: str, k: int) -> list[dict[str, object]]:
+def compare(name: str, ranks: list[int], folder: Path, only: str, k: int) -> list[dict[str, object]]:
     """Rows of simulated and predicted times, `k` ranks a node."""
-    simulator = Simulator(folder, cluster, max(2, -(-max(ranks) // k)), k)
+    simulator = Simulator(folder, cluster(name, max(2, -(-max(ranks) // k)), k), k)
     inside = link(simulator, "together") if k > 1 else None
     fabric = Fabric(inside, replace(link(simulator), node_bandwidth=node_bandwidth(simulator)), k)
     rows: list[dict[str, object]] = []
@@ -152,7 +87,7 @@ def compare(cluster: str, ranks: list[int], folder: Path, only: str, k: int) -> 
             for size, simulated, ours_time in zip(found["bytes"], found["duration"], predicted, strict=True):
                 rows.append(
                     {
-                        "cluster": cluster,
+                        "cluster": name,
                         "algorithm": ours,
                         "ranks": p,
                         "bytes": size,
@@ -175,12 +110,11 @@ def main() -> int:
     if shutil.which("smpicc") is None or shutil.which("smpirun") is None:
         print("SimGrid's smpicc and smpirun are not found: apt install libsimgrid-dev", file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        source = Path(__file__).with_suffix(".c")
-        subprocess.run(["smpicc", "-O2", "-o", "collectives", str(source)], cwd=folder, check=True)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        build_messages(folder)
         chosen = (options.ranks, folder, options.only, options.per_node)
-        rows = [row for cluster in CLUSTERS for row in compare(cluster, *chosen)]
+        rows = [row for name in CLUSTERS for row in compare(name, *chosen)]
     table = pd.DataFrame(rows)
     table["size"] = np.where(table["bytes"] < 65536, "small %", "large %")
     error = table.assign(error=table["error %"].abs())

@@ -17,9 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.collectives import Simulator, link
 from benchmarks.settings import Settings, Skipped
-from benchmarks.simulated import build_simulated
 from benchmarks.table import markdown
 from ranksight.analysis.diagnosis.network import NetworkDiagnosis, diagnose_network
 from ranksight.comm.matched import waiting
@@ -29,6 +27,8 @@ from ranksight.comm.topology.shape import Topology
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.reading import Reading
+from ranksight.examples.simulated.building import build_simulated
+from ranksight.examples.simulated.cluster import Simulator, build_messages, link
 from ranksight.model.assembly import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
@@ -94,8 +94,7 @@ class Machine:
 
     def __init__(self, folder: Path, of: Shape, latency: float = LATENCY) -> None:
         self.folder, self.of = folder, of
-        self.simulator = Simulator(folder, "ethernet", of.topology.nodes)
-        (folder / "platform.xml").write_text(of.xml(latency))
+        self.simulator = Simulator(folder, of.xml(latency))
 
     def run(self, program: str, ranks: int, traced: bool = True) -> Truth:
         """One run: traces, and each rank's seconds and computation."""
@@ -159,7 +158,7 @@ def prepare(folder: Path) -> None:
         raise Skipped("SimGrid's smpicc and smpirun are not found: apt install libsimgrid-dev")
     build_simulated([HERE / "network.c"], folder / "network")
     subprocess.run(["smpicc", "-O2", "-o", "plain", str(HERE / "network.c")], cwd=folder, check=True)
-    subprocess.run(["smpicc", "-O2", "-o", "collectives", str(HERE / "collectives.c")], cwd=folder, check=True)
+    build_messages(folder)
 
 
 def experiment(place: Path, program: str, truths: Mapping[int, Truth]) -> Experiment:

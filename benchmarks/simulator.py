@@ -1,6 +1,7 @@
 """Predictions for many ranks against SimGrid's SMPI, which runs the bundled program at 64 to 1,024 ranks.
 
-Computation is charged by the kernels themselves (``simulated.h``), so that a run repeats to the last digit; the network
+Computation is charged by the kernels themselves (``examples/simulated/charged.h``), so that a run repeats to the last
+digit; the network
 is a described cluster with one rank a node, or several that share its link. The tracer is linked into the program. What
 a user would have is all that a prediction gets: traces and kernel times at 4 to 32 ranks, a ping-pong between two
 nodes, and where ranks share them another inside one and what all of one send together.
@@ -9,7 +10,6 @@ nodes, and where ranks share them another inside one and what all of one send to
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +18,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.collectives import Simulator, link, node_bandwidth
+from benchmarks.collectives import cluster
 from benchmarks.settings import ROOT, Settings, Skipped
-from benchmarks.simulated import build_simulated
 from benchmarks.table import markdown
 from ranksight.comm.tracer.gathering import read_folder
 from ranksight.comm.tracer.tables import TraceTables, tabulate
 from ranksight.core.experiment import Experiment, Run
+from ranksight.examples import simulated
+from ranksight.examples.simulated.building import build_simulated
+from ranksight.examples.simulated.cluster import Simulator, build_messages, link, node_bandwidth
 from ranksight.model.assembly import assemble
 from ranksight.platforms import Platform, load
 
@@ -92,7 +94,8 @@ class Machine:
         self.folder = folder
         self.placed = placed
         nodes = max(2, -(-ranks // placed.per_node))
-        self.simulator = Simulator(folder, NETWORKS[network], nodes, placed.per_node, placed.distribution)
+        description = cluster(NETWORKS[network], nodes, placed.per_node)
+        self.simulator = Simulator(folder, description, placed.per_node, placed.distribution)
 
     def network(self, selector: str) -> dict[str, object]:
         """The ``[network]`` table of a platform: LogGP parameters fitted to ping-pongs, and a node's bandwidth."""
@@ -128,8 +131,8 @@ def prepare(folder: Path) -> None:
     """Build both programs in `folder`; Skipped without the simulator."""
     if shutil.which("smpicc") is None or shutil.which("smpirun") is None:
         raise Skipped("SimGrid's smpicc and smpirun are not found: apt install libsimgrid-dev")
-    subprocess.run(["smpicc", "-O2", "-o", "collectives", str(HERE / "collectives.c")], cwd=folder, check=True)
-    flags = ("-O2", "-g", "-include", str(HERE / "simulated.h"), "-lm")
+    build_messages(folder)
+    flags = ("-O2", "-g", "-include", str(Path(simulated.__file__).with_name("charged.h")), "-lm")
     build_simulated([ROOT / "examples" / "heat.c"], folder / "heat", flags)
 
 

@@ -40,7 +40,7 @@ VERBS: dict[str, str] = {
     "compare": "show what changed between two experiments or models, why, and at which scale it matters",
     "platforms": "list the machines described, show one, or compare two",
     "history": "follow kernels over many experiments, such as commits, and mark what changed",
-    "demo": "measure, fit and predict the bundled program, then compare the prediction with runs",
+    "demo": "predict bundled measurements at 32 times their ranks, beside what was measured there",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
 
@@ -54,7 +54,7 @@ def _module(verb: str) -> str:
 GUIDE = """Ranksight predicts the runtime of an MPI program at rank counts and problem sizes that nobody has run.
 
 See it work, in a minute and without MPI:
-  ranksight demo --example
+  ranksight demo
 
 Your own program; write {ranks} and {size} where its command takes them:
   ranksight measure --ranks 1,2,4,8 --size 32,48,64 -o app.exp -- mpirun -n {ranks} ./app {size}

@@ -1,13 +1,17 @@
 """Write docs/verbs.md and the manual page from the parsers, and the list in docs/platforms.md from the descriptions.
 
-Run ``python docs/generate.py``; a test holds the files against what they are written from. The pictures of README.md
-and docs/gallery.md are drawn by ``python docs/generate.py --images FOLDER`` from the folder of
-``ranksight demo --example``.
+Run ``python docs/generate.py``; a test holds the files against what they are written from. ``python docs/generate.py
+--demo`` writes what README.md, the tour and the page on reports show of ``ranksight demo``, printed and drawn.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +23,8 @@ from ranksight.core.experiment import read
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import load, names
 from ranksight.reports import plots
+from ranksight.reports.ideal import ideal
+from ranksight.reports.measured import measured
 from ranksight.reports.sweep import sweep
 from ranksight.reports.validation import validate
 
@@ -87,26 +93,61 @@ def manual() -> str:
     return "\n".join(lines) + "\n"
 
 
-def images(demo: Path) -> None:
-    """Write the pictures of README.md and docs/gallery.md, of the folder that 'ranksight demo --example' made; needs
-    Chromium."""
+SHOWN = {"README.md": 40, "docs/tour.md": 40, "docs/report.md": 8}
+"""Documents that show what commands on the folder of the demo print, and how many lines of each output."""
+COMMAND = r"^(?:    )?ranksight (demo|[^\n]* ranksight-demo/[^\n]*)\n"
+PRINTED = re.compile(COMMAND + r"(?:```\n)?\n```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+"""A command in a document, and the output that follows it."""
+
+
+def printed(document: str) -> str:
+    """A document with what its commands print now, in a folder that holds the demo's; long outputs end with [...]."""
+
+    def replaced(match: re.Match[str]) -> str:
+        text = io.StringIO()
+        words = shlex.split(match[1])
+        with contextlib.redirect_stdout(text):
+            main([*words, *(["--force"] if words[0] in ("demo", "report") else [])])
+        lines = [line.rstrip() for line in text.getvalue().strip("\n").splitlines()]
+        most = SHOWN[document]
+        shown = [*lines[:most], "[...]"] if len(lines) > most else lines
+        return match[0][: match.start(2) - match.start()] + "\n".join(shown) + "\n```"
+
+    return PRINTED.sub(replaced, (HERE.parent / document).read_text(encoding="utf-8"))
+
+
+def images(demo: Path, into: Path = HERE / "images") -> None:
+    """Write the pictures of README.md and docs/gallery.md, of the folder that 'ranksight demo' made."""
     model = Model.load(demo / "heat.model.json")
-    asked = sweep(model, to=1024, at={"size": 24})
+    asked = sweep(model, to=256, at={"size": 16})
     drawn = {"breakdown": plots.plot_breakdown(asked), "ranking": plots.plot_ranking(asked)}
     drawn |= {
         "roofline": plots.plot_roofline(asked),
         "validation": plots.plot_validation(validate(model, read(demo / "check"))),
+        "prediction": plots.plot_prediction(asked, measured(model, [read(demo / "experiment")]), ideal(asked)),
     }
     for name, ax in drawn.items():
-        plots.save_figure(ax.figure, HERE / "images" / f"{name}.svg")
-    at = ["--ranks", "64..1024*4", "--size", "24", "--metric", "time", "--quiet", "--force"]
-    main(["predict", str(demo / "heat.model.json"), *at, "--plot", str(HERE / "images" / "prediction.svg")])
+        plots.save_figure(ax.figure, into / f"{name}.svg")
+
+
+def screenshot(demo: Path) -> None:
+    """Write the picture of the report's first page; needs Chromium."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
     with tempfile.TemporaryDirectory() as profile:
         words = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
         picture = HERE / "images" / "report.png"
         words += ["--window-size=1000,780", f"--screenshot={picture}", (demo / "heat.html").resolve().as_uri()]
         subprocess.run([browser, *words], check=True, capture_output=True, timeout=120)
+
+
+def demonstrated() -> None:
+    """Run the demo, and write what documents show of it."""
+    os.environ["COLUMNS"] = "80"
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        for document in SHOWN:
+            (HERE.parent / document).write_text(printed(document), encoding="utf-8")
+        images(Path("ranksight-demo"))
+        screenshot(Path("ranksight-demo"))
 
 
 def _troff(lines: list[str]) -> list[str]:
@@ -173,8 +214,8 @@ def _cell(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] == "--images":
-        sys.exit(images(Path(sys.argv[2])))
+    if sys.argv[1:] == ["--demo"]:
+        sys.exit(demonstrated())
     (HERE / "verbs.md").write_text(text(), encoding="utf-8")
     (HERE / "ranksight.1").write_text(manual(), encoding="utf-8")
     (HERE / "platforms.md").write_text(platforms(), encoding="utf-8")

@@ -15,9 +15,10 @@
 #endif
 /* Keeps a copying loop a loop of its kernel: compilers would call memcpy, and a profile would give the work to libc. */
 #define KEEP_LOOP() __asm__ volatile("")
-/* Operations of a kernel: a simulator of machines charges them instead of running a clock (benchmarks/simulated.h). */
+/* Operations of a kernel: a simulator of machines charges them instead of running a clock (simulated/charged.h). */
 #ifndef WORK
 #define WORK(operations) ((void)0)
+#define WORK_OF(kernel, operations) ((void)0)
 #endif
 
 enum { FACES = 6 };

@@ -1,7 +1,7 @@
 """An expectation in continuous integration: the build fails when a function outgrows what its author stated.
 
-    ranksight demo --bug -o ranksight-bug
-    python examples/uses/expectation_in_ci.py ranksight-bug/experiment
+    ranksight demo
+    python examples/uses/expectation_in_ci.py ranksight-demo/experiment
 
 The verb does the same: ``ranksight check expectations.toml EXPERIMENT --junit report.xml``.
 """

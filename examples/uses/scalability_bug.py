@@ -1,7 +1,7 @@
 """A scalability bug: which kernel grows with the ranks though it should not, from where on, and what it costs.
 
-ranksight demo --bug -o ranksight-bug
-python examples/uses/scalability_bug.py ranksight-bug 64
+ranksight demo
+python examples/uses/scalability_bug.py ranksight-demo 64
 """
 
 import sys

@@ -54,8 +54,8 @@ class PerWork(Stored):
         """Posterior weights of the kinds of work, (a, K)."""
         prior = np.where(np.isfinite(self.prior), self.prior, -np.inf)
         each = prior + np.stack([rate.evidence for rate in self.rates])
-        total = special.logsumexp(each, axis=0)
-        return np.asarray(np.exp(np.where(np.isfinite(total), each - total, -np.inf)))
+        total = special.logsumexp(each, axis=0)  # -inf where no kind of work was counted: no weight is more than 0
+        return np.asarray(np.exp(each - np.where(np.isfinite(total), total, 0.0)))
 
     def at(self, works: list[Spread], inputs: Array) -> Spread:
         """ln y (K, k) at `inputs` (k, d), where the kinds of work are `works`."""

@@ -109,7 +109,7 @@ def reader(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def test_the_documents_hold_commands() -> None:
     assert {document for document, _ in LINES} == set(DOCUMENTS)
     assert len(FAST) > 20
-    assert any("demo --example" in line for _, line in LINES)
+    assert any("ranksight demo" in line for _, line in LINES)
 
 
 @pytest.mark.parametrize(("document", "line"), FAST)

@@ -15,6 +15,7 @@ import pytest
 from ranksight.comm.costs.collective import collective
 from ranksight.comm.costs.fabric import Fabric
 from ranksight.core.reading import READERS
+from ranksight.examples.simulated.cluster import Simulator, build_messages, link
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,14 +39,13 @@ def benchmark() -> ModuleType:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("smpi")
-    source = ROOT / "benchmarks" / "collectives.c"
-    subprocess.run(["smpicc", "-O2", "-o", "collectives", str(source)], cwd=place, check=True, capture_output=True)
+    build_messages(place)
     return place
 
 
 def test_equations_meet_the_simulator(benchmark: ModuleType, folder: Path) -> None:
-    simulator = benchmark.Simulator(folder, "ethernet", 16)
-    fabric = Fabric.flat(benchmark.link(simulator))
+    simulator = Simulator(folder, benchmark.cluster("ethernet", 16))
+    fabric = Fabric.flat(link(simulator))
     for ours in (
         "allreduce/recursive_doubling",
         "allgather/ring",
@@ -61,7 +61,7 @@ def test_equations_meet_the_simulator(benchmark: ModuleType, folder: Path) -> No
 
 
 def test_a_trace_of_the_simulator_is_read(benchmark: ModuleType, folder: Path) -> None:
-    benchmark.Simulator(folder, "ethernet", 4).place(4)
+    Simulator(folder, benchmark.cluster("ethernet", 4)).place(4)
     command = ["smpirun", "-np", "4", "-platform", "platform.xml", "-hostfile", "hosts", "-trace-ti"]
     command += [
         "-trace-file",

@@ -16,14 +16,6 @@ from ranksight.model import modelfile
 from ranksight.model.assembly import assemble
 from ranksight.model.fitted_model import Model
 from ranksight.platforms import Platform, load
-from ranksight.reports.demonstration import (
-    growth_blocks,
-    largest_blocks,
-    supported,
-    validation_blocks,
-    wall_time_blocks,
-)
-from ranksight.reports.terminal import lines
 from ranksight.reports.validation import validate
 
 RANKS, SIZES = (1, 2, 4, 8), (12, 24)
@@ -185,13 +177,11 @@ def test_a_planted_bug_is_named_and_no_other(
     clean = model.diagnose(ranks=1024, size=12)
     assert clean.verdicts()["kernel"].tolist()[:2] == ["stencil", "pack"]
     assert not clean.scaling()["named"].any()
-    assert growth_blocks(model, 1024, {"size": 12.0})[-1].startswith("No kernel grows")
     bad = assemble(made_up.write(tmp_path / "bug", RANKS, SIZES, platform, bug=True), platform=platform)[0]
     found = bad.diagnose(ranks=1024, size=12).scaling().set_index("kernel")
     assert found.index[0] == "search"
     assert found.index[found["named"]].tolist() == ["search"]
     assert found.loc["search", "growth"] == pytest.approx(512, rel=0.1)
-    assert "search" in growth_blocks(bad, 1024, {"size": 12.0})[-1]
     with pytest.raises(InputError, match="no parameter ranks"):
         _renamed(bad).diagnose(threads=1024, size=12).scaling()
 
@@ -209,21 +199,6 @@ def test_prediction_beside_runs(model: Model, tmp_path: Path, platform: Platform
     compute = check.compute()
     assert len(compute) == 2
     assert compute["error"].abs().max() < 1e-2
-    text = "\n".join(lines(*validation_blocks(check, 64)))
-    counted, computed = text.split("compute time per rank")
-    assert {tuple(line.split()[:2]) for line in counted.splitlines() if "%" in line} >= {("16", "12"), ("32", "12")}
-    assert [line.split()[:2] for line in computed.splitlines() if ".." in line] == [["16", "12"], ["32", "12"]]
-    wrong = dataclasses.replace(check, table=check.table.assign(predicted=1.0, error=-0.5, inside=False))
-    assert "-50.0% at 16 ranks, size 12" in " ".join(lines(*validation_blocks(wrong, 64)))
-    unknown = dataclasses.replace(check, table=check.table.assign(status="insufficient", reason="one size"))
-    said = " ".join(lines(*validation_blocks(unknown, 64)))
-    assert "insufficient at 32 ranks, size 12: one size" in said
-    assert "a factor of" in said
-    assert "insufficient" not in text
-    walls = wall_time_blocks(model, (64, 1024), {"size": 24.0}, "icelake-8360y", 2)
-    assert any(line.split()[:1] == ["1024"] for line in lines(*walls))
-    reach = supported(model, (64, 1024), {"size": 24.0})
-    assert f"at {reach} ranks, size 24" in lines(*largest_blocks(model, reach, {"size": 24.0}))[1]
     with pytest.raises(InputError, match="the model"):
         validate(model, Experiment.create(tmp_path / "other", "x", ["ranks"]))
 

@@ -1,4 +1,4 @@
-/* Times of messages and collectives, one line a measurement, for benchmarks/collectives.py.
+/* Times of messages and collectives, one line a measurement, for cluster.py and benchmarks/collectives.py.
  *
  *     collectives trips                       pingpong, send, recv and gap of ranks 0 and 1
  *     collectives pairs SIZE                  B/s that the first half of the ranks sends to the second, together

@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.settings import ROOT
 from ranksight.comm.tracer import wrappers
 from ranksight.comm.tracer.building import compiler
 from ranksight.comm.tracer.prototypes import parse
@@ -48,7 +47,7 @@ def build_simulated(
     functions = wrappers.wrapped(parse(using.header))
     kinds = wrappers.operations(functions)
     numbers = {name: number for number, name in enumerate(kinds)}
-    here = ROOT / "comm" / "tracer"
+    here = Path(wrappers.__file__).parent
     with tempfile.TemporaryDirectory(prefix="ranksight-simulated-") as folder:
         objects = []
         generated = Path(folder) / "wrappers.c"

@@ -1,9 +1,10 @@
 /* Charges the simulator for what the bundled program's kernels compute, and reports the simulated time of each kernel on
- * each rank at the end: "@kernel,rank,seconds". Included before everything else by benchmarks/simulator.py. */
+ * each rank at the end: "@kernel,rank,seconds". Included before everything else of the program. */
 #include <mpi.h>
 #include <stdio.h>
 
 #define WORK(operations) charge(__func__, (operations))
+#define WORK_OF(kernel, operations) charge(kernel, (operations))
 
 static struct {
     const char *kernel;

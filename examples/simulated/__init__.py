@@ -1,0 +1,1 @@
+"""Programs on a simulated cluster: SimGrid's SMPI with the tracer linked in."""
