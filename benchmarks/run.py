@@ -57,6 +57,7 @@ BENCHMARKS = (
     "verdicts",
     "expectations",
     "real_programs",
+    "mini_programs",
     "real_messages",
     "energy",
     "mutants",

@@ -24,7 +24,6 @@ some sum whatever they are; the interval then has that of the function that was 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -173,7 +172,11 @@ def fit_rank_laws(
     wanted = [keys[row] for row in rows]
     cost, kept, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
     cost = on_same_sides(cost, wanted, called or Called())
-    found, odds = map(list, zip(*map(different, cost, proven, values, kept, itertools.repeat(ranks)), strict=True))
+    sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
+    found, odds = map(
+        list,
+        zip(*(different(*each, ranks, sizes) for each in zip(cost, proven, values, kept, strict=True)), strict=True),
+    )
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
     scatter = [0.0] * len(rows)
     several = ranks > 1

@@ -18,7 +18,7 @@ from ranksight.model import priors
 from ranksight.model.plaindata import rounded
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
-from ranksight.model.structure.rankterms import RANK_TERMS, fewest_partners, sums, term_values
+from ranksight.model.structure.rankterms import RANK_TERMS, cut_edges, fewest_partners, sums, term_values
 
 FEWEST = 3
 """Numbers of ranks, more than one each, from which sums are looked for."""
@@ -44,6 +44,10 @@ NEAR = 0.05
 """Share of its partners that a rank may have none of, as where a message is empty."""
 LEAST = 1e-3
 """Smallest share of the largest value that a coefficient's odds are of."""
+WHOLE = 0.05
+"""How far a power of the size may be from that of the sides."""
+OF_BLOCKS = 10.0
+"""How many times as likely as others sums are that see the size as edges of blocks alone, with a side each."""
 REGULAR = 1e-9
 """Determinant, terms over their largest values, from which on the ranks distinguish the terms."""
 
@@ -94,6 +98,7 @@ class Called:
     together: frozenset[str] = frozenset()  # those all of whose messages are operations of all ranks
     ranks: int = 1  # the most ranks of a run whose partners are known
     partners: Mapping[str, float] = field(default_factory=dict)  # mean number of ranks that a rank sends to there
+    along: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the sides of a grid of those that send by some
 
 
 def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> Array:
@@ -102,7 +107,8 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
     No messages go to more neighbours than a rank has partners.
 
     Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
-    4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks.
+    4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and
+    bytes of a kernel that sends along some sides of a grid alone go by these.
     """
     terms, every = list(RANK_TERMS.values()), sums()
     sides = [{terms[term].sides for term in one} - {""} for one in every]
@@ -113,11 +119,14 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
         adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
         if kernel in called.together:
             adjusted[row, [bool(each) for each in sides]] = np.inf
+        elif along := called.along.get(kernel):
+            lines = np.array([bool(each) and each <= along for each in sides])
+            adjusted[row, ~(lines & _partners() if name == "messages" else lines)] = np.inf
         elif name != "messages" and (kernel, "messages") in keys:
             calls = cost[keys.index((kernel, "messages"))]
             near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
-            along = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
-            foreign = np.array([bool(along) and not (each and each <= along) for each in sides])
+            shared = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
+            foreign = np.array([bool(shared) and not (each and each <= shared) for each in sides])
             adjusted[row] -= np.log(priors.FOREIGN_GRID) * foreign
     return adjusted
 
@@ -129,10 +138,22 @@ def _fast() -> Mask:
     return np.asarray(last > FAST * first)
 
 
-def different(cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints) -> tuple[Found, Array]:
+@lru_cache(maxsize=1)
+def _partners() -> Mask:
+    """Sums (h,) of numbers of partners along single sides: on lines that end or are rings, all of a line, or a tree."""
+    counts = ("1 - 1/{0}", "[{0} > 1]", "{0} - 1", "ceil(log2({0}))")
+    texts = {text.format(name) for text in counts for name in "xyz"}
+    mine = np.array([term.dimensions > 1 and term.text in texts for term in RANK_TERMS.values()])
+    return np.array([bool(mine[list(one)].all()) for one in sums()])
+
+
+def different(
+    cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints, sizes: Array | None = None
+) -> tuple[Found, Array]:
     """The sums nearly as simple as the simplest, one of those that are the same at :data:`SHOWN`, and their odds.
 
-    `cost` and `proven` (h,), `values` (g, n), `kept` (g, h, n).
+    `cost` and `proven` (h,), `values` (g, n), `kept` (g, h, n). `sizes` (g,): edge of the domain, where one parameter
+    says it.
     """
     decided = _decided(values, ranks)
     every, least = sums(), cost.min()
@@ -150,9 +171,24 @@ def different(cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints)
         same = rounded(there / np.nanmax(np.abs(values[decided]), axis=1, keepdims=True), 5).tobytes()
         if same in distinct or len(distinct) < RIVALS:
             distinct.setdefault(same, (one, coefficients))
-            odds[same] = odds.get(same, 0.0) + float(np.exp(least - cost[h]))
+            more = OF_BLOCKS if sizes is not None and _of_blocks(one, coefficients, sizes) else 1.0
+            odds[same] = odds.get(same, 0.0) + more * float(np.exp(least - cost[h]))
     likely = sorted(distinct, key=lambda same: -odds[same])
     return [distinct[same] for same in likely], np.array([odds[same] for same in likely])
+
+
+def _of_blocks(one: tuple[int, ...], coefficients: Array, sizes: Array) -> bool:
+    """Whether a sum is of the edges of blocks: size/x, size/y and size/z to whole powers, none of the size alone.
+
+    `coefficients` (g, q) at the `sizes` (g,).
+    """
+    known = np.isfinite(coefficients).all(axis=1) & (coefficients > 0).all(axis=1)
+    edges = cut_edges()[list(one)]
+    if known.sum() < 2 or not np.isfinite(edges).all():
+        return False
+    logs, at = np.log(coefficients[known]), np.log(sizes[known])
+    powers = (at - at.mean()) @ (logs - logs.mean(axis=0)) / ((at - at.mean()) ** 2).sum()
+    return bool((np.abs(powers - edges) <= WHOLE).all())
 
 
 def by_chance(cost: Array, proven: Mask, values: Array, ranks: Ints) -> bool:

@@ -215,6 +215,19 @@ SENT_TO: dict[str, Halo] = {
 """Terms of messages that go to each neighbour on a grid, and its kind."""
 
 
+@lru_cache(maxsize=1)
+def cut_edges() -> Array:
+    """Edges (t,) of a block that each term is a product of: -k where it falls as the k-th power of all sides together;
+    NaN in one dimension, where the ranks are cut along unknown sides."""
+    near, far = 2**10, 2**20
+    found = []
+    for term in RANK_TERMS.values():
+        first, last = (term.value((side,) * term.dimensions) for side in (near, far))
+        known = term.dimensions > 1 and first > 0 and last > 0
+        found.append(np.log(first / last) / np.log(far / near) if known else np.nan)
+    return np.array(found)
+
+
 def fewest_partners(ranks: int) -> Array:
     """Mean number (t,) of ranks that a rank on the grid of each term of :data:`SENT_TO` sends to at least: one way, as
     waves go, on a domain that ends; zero for other terms."""

@@ -13,11 +13,12 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.along import sides_along
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import EXACT, SENT
 from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import COUNTS, fit_levels
-from ranksight.model.structure.neighbourfit import Tables, fit_neighbours
+from ranksight.model.structure.neighbourfit import Tables, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.stated import BETWEEN, Stated
@@ -53,7 +54,8 @@ def structured(
     sent = {key for key in names - decided if key[1] in SENT}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular = partners(experiment)
-    shown = Called(together, traced, number)
+    grids = grids_of(experiment)[0] if sent and "ranks" in experiment.parameters else ()
+    shown = Called(together, traced, number, sides_along(experiment, grids))
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     scattered = tuple(key for key in keys if key[0] in irregular and key[1] in SENT)
