@@ -19,6 +19,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.blocks import Blocks
 from ranksight.model.structure.late import Late
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.neighbours import Neighbours
@@ -57,6 +58,7 @@ class Functions(Stored):
     """tuple of (kernel, metric): messages and bytes of kernels whose partners the data decide, as those of a matrix."""
     traced: int = 1  # the most ranks of a run whose partners are known
     late: Late | None = None  # of the times that are zero up to a boundary
+    blocks: Blocks | None = None  # of the counts that follow the local block
 
     @property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -97,6 +99,12 @@ class Functions(Stored):
             near = np.array([key in known for key in self.laws.keys], dtype=bool)
             given = self.laws.among(rows_of(answer, index), points, level, near)
             answer = choose(answer, given, index, given.status != forecast.DOMAIN)
+        if self.blocks is not None:
+            index = self._index(self.blocks.keys)
+            given, known = self.blocks.predict(points, level)
+            with np.errstate(invalid="ignore"):
+                wider = ~(answer.upper[index] - answer.lower[index] <= given.upper - given.lower)
+            answer = choose(answer, given, index, known & (wider | (answer.status[index] != forecast.OK)))
         if self.late is not None:
             rows = np.array([self.rows[key] for key in self.late.keys])
             given = self.late.predict(points, level)
@@ -210,7 +218,7 @@ class Functions(Stored):
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
             "irregular": set(self.irregular) <= rows and self.traced >= 1 and ("ranks" in own[0] or not self.irregular),
         }
-        for name, law in (("neighbours", self.neighbours), ("laws", self.laws), ("late", self.late)):
+        for name, law in (("neighbours", self.neighbours), ("laws", self.laws), ("late", self.late), ("blocks", self.blocks)):
             fits[name] = law is None or (law.parameters == own[0] and set(law.keys) <= rows)
         for name, well in fits.items():
             if not well:

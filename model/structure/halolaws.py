@@ -47,7 +47,7 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[F
     """Halos that bytes follow, the likeliest first, and their relative scatter; none where they follow none.
 
     `values` (g, n): means over ranks at g combinations of the other parameters; NaN where nothing was measured. `ranks`
-    (n,). `kinds` (collection of (dimensions, periodic)): grids on which the messages go, the likeliest first.
+    (n,). `kinds`: the halos that the messages are of, the likeliest first.
     """
     known = np.isfinite(values) & (values > 0)
     used = known.sum(axis=1) >= FEWEST

@@ -33,6 +33,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
+from ranksight.model.structure.rankterms import Halo
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -87,16 +88,16 @@ class Neighbours(Stored, Keyed):
         return replace(self, kernels=names[0], metrics=names[1], over_ranks=names[2], **arrays)
 
     @property
-    def halos(self) -> dict[str, list[tuple[int, bool]]]:
-        """Kernels whose messages go to each neighbour to rounding, and dimensions and periodicity of the grids on which
+    def halos(self) -> dict[str, list[Halo]]:
+        """Kernels whose messages go to each neighbour to rounding, and the halos that they are of by the grids on which
         they do, the likeliest first."""
-        found: dict[str, list[tuple[int, bool]]] = {}
+        found: dict[str, list[Halo]] = {}
         for row, (kernel, name) in enumerate(self.keys):
             fits = (self.weight[row] > 0) & (self.residual[row] == 0)
             order = [g for g in np.argsort(-self.weight[row], kind="stable").tolist() if fits[g]]
             grids = [self.grids[g] for g in order if name == "messages" and len(set(self.grids[g].periodic)) == 1]
             if grids:
-                found[kernel] = list(dict.fromkeys((grid.dimensions, grid.periodic[0]) for grid in grids))
+                found[kernel] = list(dict.fromkeys((grid.dimensions, grid.periodic[0], False) for grid in grids))
         return found
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:

@@ -145,9 +145,8 @@ def fit_rank_laws(
 ) -> RankLaws | None:
     """Find the sums of laws that series, means over all ranks, follow; None where none does, or too few ranks ran.
 
-    `names` (collection of (kernel, metric)): series to look at. `halos` (mapping of str to collection of (dimensions,
-    periodic)): kernels whose messages are known to go to each neighbour on grids, and these grids. `called`: what
-    traces show of their messages. `**settings`: of
+    `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
+    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `**settings`: of
     :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:

@@ -27,8 +27,8 @@ from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
 
 Sides = tuple[int, ...]
-Halo = tuple[int, bool]
-"""Dimensions of a process grid, and whether it is periodic."""
+Halo = tuple[int, bool, bool]
+"""Dimensions of a process grid, whether it is periodic, and whether messages go across edges and corners too."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _chain() -> list[RankTerm]:
     ]  # fmt: skip
 
 
-_ALL_AROUND: dict[Halo, str] = {
+_ALL_AROUND: dict[tuple[int, bool], str] = {
     (d, periodic): f"{3**d} - " + " ".join(f"(3 - 2 [{name} > 1])" for name in "xyz"[:d])
     if periodic
     else " ".join(f"(3 - 2/{name})" for name in "xyz"[:d]) + " - 1"
@@ -156,9 +156,10 @@ def _grid(d: int) -> list[RankTerm]:
 
 
 CORNERS = "with corners"
-ORDERS = {True: ("rising", "falling", ""), False: ("rising", "falling", "", CORNERS)}
-"""Sides in the order in which halos are exchanged along them, where those exchanged before are sent on; or all
-neighbours at once, those across edges and corners too, which is what rising sides send on a periodic grid (True)."""
+IN_TURN = ("rising", "falling", "")
+"""Sides in the order in which halos are exchanged along them, where those exchanged before are sent on."""
+AT_ONCE = {True: ("rising",), False: (CORNERS,)}
+"""All neighbours at once, those across edges and corners too: what rising sides send on a periodic grid (True)."""
 
 
 def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
@@ -200,18 +201,20 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
     return [RankTerm(d, f"{what} of a {kind}", partial(one, at=at), 0) for at, what in enumerate(margins)]
 
 
-_KINDS: tuple[Halo, ...] = tuple(itertools.product((2, 3), (True, False)))
-_HALOS = {kind: [_halo(*kind, order) for order in ORDERS[kind[1]]] for kind in _KINDS}
+_HALOS: dict[Halo, list[list[RankTerm]]] = {
+    (d, periodic, around): [_halo(d, periodic, order) for order in (AT_ONCE[periodic] if around else IN_TURN)]
+    for d, periodic, around in itertools.product((2, 3), (True, False), (False, True))
+}
 _EVERY = (*_chain(), *_grid(2), *_grid(3), *(term for ways in _HALOS.values() for way in ways for term in way))
 RANK_TERMS = {term.name: term for term in _EVERY}
 """All terms by their names, the simplest first."""
 HALOS = {kind: tuple(tuple(term.name for term in way) for way in ways) for kind, ways in _HALOS.items()}
-"""Names of the terms of each halo, by its grid's dimensions and whether it is periodic."""
+"""Names of the terms of each halo, by its kind."""
 SENT_TO: dict[str, Halo] = {
-    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic)
+    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic, False)
     for d in (2, 3)
     for text, periodic in (("[{0} > 1]", True), ("(1 - 1/{0})", False))
-} | {f"({text} on a {kind[0]}-d grid)": kind for kind, text in _ALL_AROUND.items()}
+} | {f"({text} on a {d}-d grid)": (d, periodic, True) for (d, periodic), text in _ALL_AROUND.items()}
 """Terms of messages that go to each neighbour on a grid, and its kind."""
 
 

@@ -14,11 +14,12 @@ from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.along import sides_along
+from ranksight.model.structure.blocks import DIMENSIONS, find_blocks
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import EXACT, SENT
 from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import COUNTS, fit_levels
-from ranksight.model.structure.neighbourfit import Tables, fit_neighbours, grids_of
+from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.stated import BETWEEN, Stated
@@ -61,7 +62,8 @@ def structured(
     scattered = tuple(key for key in keys if key[0] in irregular and key[1] in SENT)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
     most, late = traced if scattered else 1, fit_late(series)
-    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, most, late)
+    blocks = find_blocks(series, names, dimensions_of(experiment) or DIMENSIONS)
+    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, most, late, blocks)
 
 
 def collective(experiment: Experiment) -> dict[str, bool]:
