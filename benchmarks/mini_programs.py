@@ -82,8 +82,16 @@ def run(settings: Settings) -> str:
     if settings.quick:
         chosen = chosen[:2]
     environment = {**AS_ROOT, "OMPI_MCA_mpi_yield_when_idle": "1"}
+    tables: dict[str, pd.DataFrame] = {}
+    skipped = []
     with folder_of(settings) as folder:
-        tables = {name: judge(name, folder, environment) for name in chosen}
+        for name in chosen:
+            try:
+                tables[name] = judge(name, folder, environment)
+            except Skipped as reason:
+                skipped.append(f"{name} ({reason})")
+    if not tables:
+        raise Skipped("; ".join(skipped))
     rows = [row(name, table) for name, table in tables.items()]
     rows.append(row("all", pd.concat(tables.values())))
     return (
@@ -92,4 +100,5 @@ def run(settings: Settings) -> str:
         f"{' and '.join(map(str, LARGEST))} for {LARGER}: messages and bytes of every operation of every kernel. Too "
         f"sure: outside of the 90 % interval and more than {SURE:.0%} off. All in percent.\n\n"
         + markdown(["program", "counts", "median error", "worst", "not predicted", "in 90 % intervals", "too sure"], rows)
+        + (f"\n\nNot measured: {'; '.join(skipped)}." if skipped else "")
     )

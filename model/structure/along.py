@@ -15,7 +15,9 @@ import numpy as np
 from ranksight.comm.costs.collective import operation_name
 from ranksight.comm.costs.pointtopoint import SENDS
 from ranksight.comm.patterns.grid import Cartesian, pairs_along
-from ranksight.core.experiment import Experiment
+from ranksight.comm.patterns.recognition import explain
+from ranksight.comm.patterns.rule import EdgeSet
+from ranksight.core.experiment import Experiment, Run
 from ranksight.model.structure.stated import BETWEEN
 
 Pairs = frozenset[tuple[int, int]]
@@ -24,20 +26,44 @@ Pairs = frozenset[tuple[int, int]]
 def pairs_of(experiment: Experiment) -> dict[str, dict[int, Pairs]]:
     """Ordered pairs of distinct ranks between which kernels, and operations of kernels (``kernel: operation``), send,
     by the number of ranks of a run; keys with other operations than sends have none."""
-    sent: dict[str, dict[int, set[tuple[int, int]]]] = {}
+    sent: dict[str, dict[int, Pairs]] = {}
     for run in experiment.runs:
-        table = experiment.table(run, "peers") if "ranks" in run.configuration else None
-        if table is None or "kernel" not in table.columns:
-            continue
-        ranks = int(run.configuration["ranks"])
-        listed = table[["kernel", "operation", "rank", "peer"]].drop_duplicates()
-        sends = np.array([operation_name(str(name)) in SENDS for name in listed["operation"]], dtype=bool)
-        listed = listed[sends & (listed["rank"] != listed["peer"]).to_numpy()]
-        for (kernel, operation), part in listed.groupby(["kernel", "operation"], observed=True):
-            pairs = set(zip(part["rank"].tolist(), part["peer"].tolist(), strict=True))
-            for key in (str(kernel), f"{kernel}{BETWEEN}{operation}"):
-                sent.setdefault(key, {}).setdefault(ranks, set()).update(pairs)
-    return {key: {ranks: frozenset(pairs) for ranks, pairs in runs.items()} for key, runs in sent.items()}
+        for key, pairs in pairs_of_run(experiment, run).items():
+            ranks, here = int(run.configuration["ranks"]), sent.setdefault(key, {})
+            here[ranks] = here.get(ranks, frozenset()) | pairs
+    return sent
+
+
+def pairs_of_run(experiment: Experiment, run: Run) -> dict[str, Pairs]:
+    """The same of one run; empty where its partners are not known."""
+    table = experiment.table(run, "peers") if "ranks" in run.configuration else None
+    if table is None or "kernel" not in table.columns:
+        return {}
+    sent: dict[str, set[tuple[int, int]]] = {}
+    listed = table[["kernel", "operation", "rank", "peer"]].drop_duplicates()
+    sends = np.array([operation_name(str(name)) in SENDS for name in listed["operation"]], dtype=bool)
+    listed = listed[sends & (listed["rank"] != listed["peer"]).to_numpy()]
+    for (kernel, operation), part in listed.groupby(["kernel", "operation"], observed=True):
+        pairs = set(zip(part["rank"].tolist(), part["peer"].tolist(), strict=True))
+        for key in (str(kernel), f"{kernel}{BETWEEN}{operation}"):
+            sent.setdefault(key, set()).update(pairs)
+    return {key: frozenset(pairs) for key, pairs in sent.items()}
+
+
+def unruled(experiment: Experiment) -> set[str]:
+    """Kernels, and operations of kernels, whose partners follow no rule of the ranks: they differ at one number of
+    ranks, or nothing known explains all runs."""
+    ruled: dict[str, dict[int, Pairs]] = {}
+    scattered: set[str] = set()
+    for run in experiment.runs:
+        for key, pairs in pairs_of_run(experiment, run).items():
+            if ruled.setdefault(key, {}).setdefault(int(run.configuration["ranks"]), pairs) != pairs:
+                scattered.add(key)
+    for key, runs in ruled.items():
+        sets = [EdgeSet.of(ranks, *np.array(sorted(pairs)).T) for ranks, pairs in runs.items() if pairs]
+        if key not in scattered and sets and not explain(sets):
+            scattered.add(key)
+    return scattered
 
 
 def sides_along(experiment: Experiment, grids: Collection[Cartesian]) -> dict[str, frozenset[str]]:

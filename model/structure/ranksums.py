@@ -121,7 +121,7 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
             adjusted[row, [bool(each) for each in sides]] = np.inf
         elif along := called.along.get(kernel):
             lines = np.array([bool(each) and each <= along for each in sides])
-            adjusted[row, ~(lines & _partners() if name == "messages" else lines)] = np.inf
+            adjusted[row, ~(lines & (_partners() if name == "messages" else _one_kind()))] = np.inf
         elif name != "messages" and (kernel, "messages") in keys:
             calls = cost[keys.index((kernel, "messages"))]
             near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
@@ -145,6 +145,14 @@ def _partners() -> Mask:
     texts = {text.format(name) for text in counts for name in "xyz"}
     mine = np.array([term.dimensions > 1 and term.text in texts for term in RANK_TERMS.values()])
     return np.array([bool(mine[list(one)].all()) for one in sums()])
+
+
+@lru_cache(maxsize=1)
+def _one_kind() -> Mask:
+    """Sums (h,) all of whose terms are of lines that end, or none."""
+    texts = {text.format(name) for text in ("1 - 1/{0}", "({0} - 1) / ranks") for name in "xyz"}
+    ends = np.array([term.dimensions > 1 and term.text in texts for term in RANK_TERMS.values()])
+    return np.array([bool(ends[list(one)].all() or not ends[list(one)].any()) for one in sums()])
 
 
 def different(

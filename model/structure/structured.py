@@ -13,7 +13,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
-from ranksight.model.structure.along import sides_along
+from ranksight.model.structure.along import sides_along, unruled
 from ranksight.model.structure.blocks import DIMENSIONS, find_blocks
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import EXACT, SENT
@@ -59,7 +59,11 @@ def structured(
     shown = Called(together, traced, number, sides_along(experiment, grids))
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    scattered = tuple(key for key in keys if key[0] in irregular and key[1] in SENT)
+    met = (set() if law is None else law.exact) | (set() if laws is None else set(laws.keys))
+    loose = irregular | unruled(experiment)
+    scattered = tuple(
+        key for key in keys if key[1] in SENT and (key[0] in irregular or (key[0] in loose and key not in met))
+    )
     levels, unserved = fit_levels(series, **each), find_unserved(series)
     most, late = traced if scattered else 1, fit_late(series)
     blocks = find_blocks(series, names, dimensions_of(experiment) or DIMENSIONS)

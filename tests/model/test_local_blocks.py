@@ -16,7 +16,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
-from ranksight.model.structure.along import sides_along
+from ranksight.model.structure.along import sides_along, unruled
 from ranksight.model.structure.blocks import Blocks, find_blocks
 from ranksight.model.structure.functions import Functions
 from ranksight.model.structure.ranklaws import fit_rank_laws
@@ -133,3 +133,17 @@ def test_bytes_see_the_size_as_edges_of_blocks(size_power: int, beyond: str) -> 
     assert beyond in law.formula(0)
     true = 64 * 0.75 * (64 / 4) ** (size_power)
     assert law.predict(np.array([[64.0, 64.0]])).value[0] == pytest.approx([true], rel=1e-2)
+
+
+def test_partners_that_no_rule_explains_are_named(tmp_path: Path) -> None:
+    made = Experiment.create(tmp_path / "data.exp", "data", ["ranks"])
+    rng = np.random.default_rng(3)
+    for p in (4, 8, 16):
+        matrix = [(a, b) for a, b in itertools.combinations(range(p), 2) if rng.random() < 0.4] or [(0, 3)]
+        ring = [(a, (a + 1) % p) for a in range(p)]
+        sent = [("matrix", "Isend", *way, 1, 8) for a, b in matrix for way in ((a, b), (b, a))]
+        sent += [("ring", "Isend", *pair, 1, 8) for pair in ring]
+        peers = pd.DataFrame(sent, columns=["kernel", "operation", "rank", "peer", "count", "bytes"])
+        counted = pd.DataFrame([("sweep", rank, 1.0) for rank in range(p)], columns=["kernel", "rank", "visits"])
+        made.add(Run({"ranks": p}, 0, "counted"), counted, tables={"peers": peers})
+    assert unruled(made) == {"matrix", "matrix: Isend"}
