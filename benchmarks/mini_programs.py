@@ -81,7 +81,8 @@ def run(settings: Settings) -> str:
     chosen = [name for name in os.environ.get("RANKSIGHT_PROGRAMS", "").split(",") if name] or list(PROGRAMS)
     if settings.quick:
         chosen = chosen[:2]
-    environment = {**AS_ROOT, "OMPI_MCA_mpi_yield_when_idle": "1"}
+    # Open MPI 4 has no other windows where a rank is alone.
+    environment = {**AS_ROOT, "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_osc": "pt2pt"}
     tables: dict[str, pd.DataFrame] = {}
     skipped = []
     with folder_of(settings) as folder:
