@@ -27,6 +27,7 @@ BENCHMARKS = (
     "measured_series",
     "resource_model",
     "machine",
+    "ratios",
     "shrinkage",
     "synthetic_nodes",
     "beyond_nodes",
@@ -60,6 +61,7 @@ BENCHMARKS = (
     "mini_programs",
     "real_messages",
     "energy",
+    "energy_priors",
     "mutants",
     "safety",
 )
