@@ -100,6 +100,8 @@ def run(settings: Settings) -> str:
         f"{', '.join(map(str, SIZES))}, asked on {', '.join(map(str, FURTHER))} ranks for the largest of these and on "
         f"{' and '.join(map(str, LARGEST))} for {LARGER}: messages and bytes of every operation of every kernel. Too "
         f"sure: outside of the 90 % interval and more than {SURE:.0%} off. All in percent.\n\n"
-        + markdown(["program", "counts", "median error", "worst", "not predicted", "in 90 % intervals", "too sure"], rows)
+        + markdown(
+            ["program", "counts", "median error", "worst", "not predicted", "in 90 % intervals", "too sure"], rows
+        )
         + (f"\n\nNot measured: {'; '.join(skipped)}." if skipped else "")
     )

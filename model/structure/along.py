@@ -1,9 +1,9 @@
 """Sides of the process grid along which the messages of a kernel go.
 
 Programs that exchange halos side by side have a kernel for each: left and right, bottom and top. The ranks that all of
-them send to make the grid, and those of one kernel lie along some of its sides alone. What it sends goes by these: where
-each side has two ranks or none, as up to eight ranks, its messages are the same at every number of ranks, and no
-constant for that.
+them send to make the grid, and those of one kernel lie along some of its sides alone. What it sends goes by these:
+where each side has two ranks or none, as up to eight ranks, its messages are the same at every number of ranks, and no
+constant for that. Partners that no rule of the ranks explains are decided by data.
 """
 
 from __future__ import annotations

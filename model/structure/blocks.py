@@ -16,13 +16,12 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.dims import dims_create
-from ranksight.model.plaindata import Stored, rounded
+from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
 from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
 from ranksight.model.structure.levels import COUNTS
-from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
 DIMENSIONS = (3, 2)
@@ -49,8 +48,8 @@ class Blocks(Stored, Keyed):
         same = (asked[:, None] == self.edges[None]).all(axis=2)
         value = np.where(same.any(axis=1), self.values[:, same.argmax(axis=1)], np.nan)
         reach = self.scatter[:, None] * value
-        given = Forecast.settled(value, value - reach, value + reach, level, form=1.0)
-        return given, np.isfinite(value)
+        equal = Forecast.settled(value, value - reach, value + reach, level, form=1.0)
+        return equal, np.isfinite(value)
 
     def _fits(self) -> bool:
         s, b = len(self.kernels), len(self.edges)
@@ -69,7 +68,12 @@ def block_edges(points: Array, parameters: tuple[str, ...], size: str, dimension
     and blocks differ."""
     ranks, edge = points[:, parameters.index("ranks")], points[:, parameters.index(size)]
     whole = (ranks >= 1) & (ranks == np.floor(ranks)) & (ranks <= MOST_RANKS)
-    sides = np.array([dims_create(int(p), dimensions) if yes else (np.nan,) * dimensions for p, yes in zip(ranks, whole)])
+    sides = np.array(
+        [
+            dims_create(int(p), dimensions) if yes else (np.nan,) * dimensions
+            for p, yes in zip(ranks, whole, strict=True)
+        ]
+    )
     edges = edge[:, None] / sides.reshape(len(points), dimensions)
     edges = np.where(edges == np.round(edges), edges, np.nan)
     others = [at for at, name in enumerate(parameters) if name not in ("ranks", size)]
@@ -106,8 +110,8 @@ def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: 
                 continue
             values, scatter, twice = _at_blocks(measured[:, where], which, len(blocks))
             at = parameters.index("ranks"), parameters.index(size)
-            told = [_decides(measured, np.delete(series.points, column, axis=1)) for column in at]
-            follows = twice & (scatter <= close) & ~told[0] & ~told[1]
+            decided = [_decides(measured, np.delete(series.points, column, axis=1)) for column in at]
+            follows = twice & (scatter <= close) & ~decided[0] & ~decided[1]
             if follows.any() and (best is None or follows.sum() > len(best.kernels)):
                 kernels, metrics = zip(*(series.keys[row] for row in rows[follows]), strict=True)
                 best = Blocks(parameters, kernels, metrics, d, size, blocks, values[follows], scatter[follows])
@@ -123,7 +127,7 @@ def _at_blocks(values: Array, which: Index, number: int) -> tuple[Array, Array, 
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(count > 0, np.where(known, values, 0.0) @ member / count, np.nan)
         scatter = np.where(known, np.abs(values / mean[:, which] - 1), 0.0).max(axis=1)
-    return mean, np.nan_to_num(scatter), (count > 1).any(axis=1)
+    return mean, np.asarray(np.nan_to_num(scatter)), np.asarray((count > 1).any(axis=1))
 
 
 def _decides(values: Array, points: Array) -> Mask:

@@ -101,10 +101,10 @@ class Functions(Stored):
             answer = choose(answer, given, index, given.status != forecast.DOMAIN)
         if self.blocks is not None:
             index = self._index(self.blocks.keys)
-            given, known = self.blocks.predict(points, level)
+            equal, measured = self.blocks.predict(points, level)
             with np.errstate(invalid="ignore"):
-                wider = ~(answer.upper[index] - answer.lower[index] <= given.upper - given.lower)
-            answer = choose(answer, given, index, known & (wider | (answer.status[index] != forecast.OK)))
+                wider = ~(answer.upper[index] - answer.lower[index] <= equal.upper - equal.lower)
+            answer = choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))
         if self.late is not None:
             rows = np.array([self.rows[key] for key in self.late.keys])
             given = self.late.predict(points, level)
@@ -218,7 +218,12 @@ class Functions(Stored):
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
             "irregular": set(self.irregular) <= rows and self.traced >= 1 and ("ranks" in own[0] or not self.irregular),
         }
-        for name, law in (("neighbours", self.neighbours), ("laws", self.laws), ("late", self.late), ("blocks", self.blocks)):
+        for name, law in (
+            ("neighbours", self.neighbours),
+            ("laws", self.laws),
+            ("late", self.late),
+            ("blocks", self.blocks),
+        ):
             fits[name] = law is None or (law.parameters == own[0] and set(law.keys) <= rows)
         for name, well in fits.items():
             if not well:

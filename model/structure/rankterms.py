@@ -220,15 +220,17 @@ SENT_TO: dict[str, Halo] = {
 
 @lru_cache(maxsize=1)
 def cut_edges() -> Array:
-    """Edges (t,) of a block that each term is a product of: -k where it falls as the k-th power of all sides together;
-    NaN in one dimension, where the ranks are cut along unknown sides."""
+    """Of how many edges of a block each term (t,) is a product: k where it falls as the k-th power of all sides.
+
+    NaN in one dimension, where the ranks cut unknown sides.
+    """
     near, far = 2**10, 2**20
-    found = []
+    powers = []
     for term in RANK_TERMS.values():
         first, last = (term.value((side,) * term.dimensions) for side in (near, far))
-        known = term.dimensions > 1 and first > 0 and last > 0
-        found.append(np.log(first / last) / np.log(far / near) if known else np.nan)
-    return np.array(found)
+        falls = term.dimensions > 1 and first > 0 and last > 0
+        powers.append(np.log(first / last) / np.log(far / near) if falls else np.nan)
+    return np.array(powers)
 
 
 def fewest_partners(ranks: int) -> Array:
