@@ -56,6 +56,9 @@ class Functions(Stored):
     laws: RankLaws | None = None  # of the volumes of messages that are sums of terms of the ranks
     irregular: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): messages and bytes of kernels whose partners the data decide, as those of a matrix."""
+    unruled: tuple[tuple[str, str], ...] = ()
+    """tuple of (kernel, metric): messages and bytes that no law of the ranks meets, of kernels whose partners no rule
+    explains, or lie along sides of the grid that few runs cut."""
     traced: int = 1  # the most ranks of a run whose partners are known
     late: Late | None = None  # of the times that are zero up to a boundary
     blocks: Blocks | None = None  # of the counts that follow the local block
@@ -119,17 +122,19 @@ class Functions(Stored):
         """The answers open for what partners of irregular data may become with more ranks.
 
         Where blocks become smaller than what they reach, as many times more ranks are within it as there are more, and
-        a rank's bytes are a share of the same data.
+        a rank's bytes are a share of the same data. Where nothing is known of them, both may be more or less.
         """
-        if not self.irregular:
+        keys = (*self.irregular, *self.unruled)
+        if not keys:
             return answer
-        index = self._index(self.irregular)
-        calls = np.array([name == MESSAGES for _, name in self.irregular])[:, None]
+        index = self._index(keys)
+        unknown = np.array([key in self.unruled for key in keys])[:, None]
+        calls = np.array([name == MESSAGES for _, name in keys])[:, None]
         more = np.fmax(points[:, self.fitted.parameters.index("ranks")] / self.traced, 1.0)[None]
         given = rows_of(answer, index)
         lower, upper = (
-            np.where(calls, given.lower, given.lower / more),
-            np.where(calls, given.upper * more, given.upper),
+            np.where(calls & ~unknown, given.lower, given.lower / more),
+            np.where(calls | unknown, given.upper * more, given.upper),
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
@@ -216,7 +221,9 @@ class Functions(Stored):
             "stated": stated is None or stated.parameters == own[0],
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
-            "irregular": set(self.irregular) <= rows and self.traced >= 1 and ("ranks" in own[0] or not self.irregular),
+            "irregular": {*self.irregular, *self.unruled} <= rows
+            and self.traced >= 1
+            and ("ranks" in own[0] or not (self.irregular or self.unruled)),
         }
         for name, law in (
             ("neighbours", self.neighbours),

@@ -18,7 +18,7 @@ from ranksight.model import priors
 from ranksight.model.plaindata import rounded
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
-from ranksight.model.structure.rankterms import RANK_TERMS, cut_edges, fewest_partners, sums, term_values
+from ranksight.model.structure.rankterms import RANK_TERMS, RING_FACE, cut_edges, fewest_partners, sums, term_values
 
 FEWEST = 3
 """Numbers of ranks, more than one each, from which sums are looked for."""
@@ -117,6 +117,8 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
     needed = np.array([max(fewest[term] for term in one) for one in every])
     for row, (kernel, name) in enumerate(keys):
         adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
+        if kernel not in called.along:
+            adjusted[row, _of_sides((RING_FACE,))[1]] = np.inf
         if kernel in called.together:
             adjusted[row, [bool(each) for each in sides]] = np.inf
         elif along := called.along.get(kernel):
@@ -138,21 +140,28 @@ def _fast() -> Mask:
     return np.asarray(last > FAST * first)
 
 
-@lru_cache(maxsize=1)
+ENDS, RINGS = ("1 - 1/{0}", "({0} - 1) / ranks"), ("[{0} > 1]", RING_FACE)
+"""Messages, and faces that they have, along a side of a grid that ends, and along one that is a ring."""
+
+
+@lru_cache(maxsize=8)
+def _of_sides(texts: tuple[str, ...]) -> tuple[Mask, Mask]:
+    """Sums (h,) all of whose terms are these of a single side, and those that have any of them."""
+    names = {text.format(name) for text in texts for name in "xyz"}
+    mine = np.array([term.dimensions > 1 and term.text in names for term in RANK_TERMS.values()])
+    members = [mine[list(one)] for one in sums()]
+    return np.array([bool(each.all()) for each in members]), np.array([bool(each.any()) for each in members])
+
+
 def _partners() -> Mask:
     """Sums (h,) of numbers of partners along single sides: on lines that end or are rings, all of a line, or a tree."""
-    counts = ("1 - 1/{0}", "[{0} > 1]", "{0} - 1", "ceil(log2({0}))")
-    texts = {text.format(name) for text in counts for name in "xyz"}
-    mine = np.array([term.dimensions > 1 and term.text in texts for term in RANK_TERMS.values()])
-    return np.array([bool(mine[list(one)].all()) for one in sums()])
+    return _of_sides((ENDS[0], RINGS[0], "{0} - 1", "ceil(log2({0}))"))[0]
 
 
-@lru_cache(maxsize=1)
 def _one_kind() -> Mask:
-    """Sums (h,) all of whose terms are of lines that end, or none."""
-    texts = {text.format(name) for text in ("1 - 1/{0}", "({0} - 1) / ranks") for name in "xyz"}
-    ends = np.array([term.dimensions > 1 and term.text in texts for term in RANK_TERMS.values()])
-    return np.array([bool(ends[list(one)].all() or not ends[list(one)].any()) for one in sums()])
+    """Sums (h,) all of whose terms are of lines that end, all of rings, or none of either."""
+    ends, rings = _of_sides(ENDS), _of_sides(RINGS)
+    return np.asarray(ends[0] | rings[0] | ~(ends[1] | rings[1]))
 
 
 def different(

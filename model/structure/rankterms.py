@@ -111,6 +111,10 @@ _ALL_AROUND: dict[tuple[int, bool], str] = {
 """Names of the neighbours on a grid, those across edges and corners too, but for a rank itself."""
 
 
+RING_FACE = "[{0} > 1] {0} / ranks"
+"""Faces towards the two neighbours in a ring, which only kernels have that send along single sides."""
+
+
 def _grid(d: int) -> list[RankTerm]:
     names = "xyz"[:d]
 
@@ -141,6 +145,7 @@ def _grid(d: int) -> list[RankTerm]:
         ("ceil(log2({0})) {0} / ranks", lambda s, p: steps(s) * s / p, 2),
         ("ones({0}) / {0}", lambda s, p: ones(s) / s, 2),
         ("(1 + ceil(log2({0}))) / {0}", lambda s, p: (1 + steps(s)) / s, 2),
+        (RING_FACE, lambda s, p: (s > 1) * s / p, 2),
     ]
     for at, name in enumerate(names):
         for text, of, most in alone:

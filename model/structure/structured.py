@@ -60,14 +60,13 @@ def structured(
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
     met = (set() if law is None else law.exact) | (set() if laws is None else set(laws.keys))
-    loose = irregular | unruled(experiment)
-    scattered = tuple(
-        key for key in keys if key[1] in SENT and (key[0] in irregular or (key[0] in loose and key not in met))
-    )
+    loose = (unruled(experiment) | set(shown.along)) - irregular
+    scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
+    unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
-    most, late = traced if scattered else 1, fit_late(series)
+    most, late = traced if scattered or unmet else 1, fit_late(series)
     blocks = find_blocks(series, names, dimensions_of(experiment) or DIMENSIONS)
-    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, most, late, blocks)
+    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks)
 
 
 def collective(experiment: Experiment) -> dict[str, bool]:

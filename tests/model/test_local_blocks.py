@@ -147,3 +147,21 @@ def test_partners_that_no_rule_explains_are_named(tmp_path: Path) -> None:
         counted = pd.DataFrame([("sweep", rank, 1.0) for rank in range(p)], columns=["kernel", "rank", "visits"])
         made.add(Run({"ranks": p}, 0, "counted"), counted, tables={"peers": peers})
     assert unruled(made) == {"matrix", "matrix: Isend"}
+
+
+def test_faces_of_a_ring_are_in_the_interval() -> None:
+    """At two ranks a ring has two neighbours too, and more ranks add none."""
+    points = np.array(list(itertools.product((2, 4, 8), (16, 24, 32))), dtype=float)
+    sides = np.array([dims_create(int(p), 3) for p in points[:, 0]], dtype=float)
+    key = ("along_0: Isend", "bytes_sent")
+    given = Series(
+        ("ranks", "size"),
+        points,
+        (points[:, 1] ** 2 / sides[:, 1] / sides[:, 2])[None, :, None],
+        *zip(key, strict=True),
+    )
+    law = fit_rank_laws(given, {key}, None, Called(along={key[0]: frozenset({"x of 3"})}))
+    assert law is not None
+    said = law.predict(np.array([[64.0, 32.0]]))
+    assert said.lower[0, 0] <= 64.0 * (1 + 1e-6)
+    assert said.upper[0, 0] < 4 * said.lower[0, 0]
