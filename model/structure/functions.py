@@ -131,16 +131,16 @@ class Functions(Stored):
         unknown = np.array([key in self.unruled for key in keys])[:, None]
         calls = np.array([name == MESSAGES for _, name in keys])[:, None]
         more = np.fmax(points[:, self.fitted.parameters.index("ranks")] / self.traced, 1.0)[None]
-        given = rows_of(answer, index)
+        opened = rows_of(answer, index)
         lower, upper = (
-            np.where(calls & ~unknown, given.lower, given.lower / more),
-            np.where(calls | unknown, given.upper * more, given.upper),
+            np.where(calls & ~unknown, opened.lower, opened.lower / more),
+            np.where(calls | unknown, opened.upper * more, opened.upper),
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
-        status, reason = forecast.judged_by_width(factor, given.status, given.reason)
-        given = replace(given, lower=lower, upper=upper, status=status, reason=reason)
-        return choose(answer, given, index, np.ones(given.value.shape, dtype=bool))
+        status, reason = forecast.judged_by_width(factor, opened.status, opened.reason)
+        opened = replace(opened, lower=lower, upper=upper, status=status, reason=reason)
+        return choose(answer, opened, index, np.ones(opened.value.shape, dtype=bool))
 
     def _index(self, keys: Sequence[tuple[str, str]]) -> Index:
         return np.array([self.rows[key] for key in keys], dtype=np.intp)
@@ -255,9 +255,9 @@ def extended(
         if not len(index) or not out.any():
             continue
         factor = np.where(grows[index, None], stated.growth(kernel, points), 1.0)
-        given = rows_of(learned(nearest), index)
-        given = replace(given, **{end: factor * getattr(given, end) for end in ("value", "lower", "upper")})
-        answer = choose(answer, given, index, np.broadcast_to(out, given.value.shape))
+        carried = rows_of(learned(nearest), index)
+        carried = replace(carried, **{end: factor * getattr(carried, end) for end in ("value", "lower", "upper")})
+        answer = choose(answer, carried, index, np.broadcast_to(out, carried.value.shape))
     return answer
 
 

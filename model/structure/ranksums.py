@@ -76,14 +76,14 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
                 continue
             for part in np.array_split(rows, -(-len(rows) // 256)):
                 s, g = part.T
-                found, ways = solver.solve(values[s, g][:, pattern])
+                costs, ways = solver.solve(values[s, g][:, pattern])
                 at = solver.place
-                cost[s[:, None], g[:, None], at] = found
+                cost[s[:, None], g[:, None], at] = costs
                 full = np.zeros((*ways.shape, len(pattern)), dtype=bool)
                 full[..., pattern] = solver.kept[ways]
                 kept[s[:, None], g[:, None], at] = full
                 np.logical_and.at(proven, (s[:, None], at), solver.proves[np.arange(len(at)), ways])
-                simple[s, g] = np.fmin(simple[s, g], found.min(axis=1))
+                simple[s, g] = np.fmin(simple[s, g], costs.min(axis=1))
     met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
     met[~decided.any(axis=1)] = np.inf
     # Who sends to each of many ranks is rare, and a tree is usual.
@@ -238,11 +238,11 @@ def _decided(values: Array, ranks: Ints) -> Mask:
 def _coefficients(one: tuple[int, ...], values: Array, kept: Mask, decided: Mask, ranks: Ints) -> Array:
     """Coefficients (g, q) of a sum for values (g, n) at those ranks that it keeps; NaN where they are not decided."""
     basis = term_values(ranks)[list(one)].T
-    found = np.full((len(values), len(one)), np.nan)
+    coefficients = np.full((len(values), len(one)), np.nan)
     for g in np.flatnonzero(decided):
         here = kept[g] & np.isfinite(values[g])
-        found[g] = np.linalg.lstsq(basis[here], values[g, here], rcond=None)[0]
-    return found
+        coefficients[g] = np.linalg.lstsq(basis[here], values[g, here], rcond=None)[0]
+    return coefficients
 
 
 @dataclass(frozen=True)
@@ -310,13 +310,13 @@ class _Solver:
         way = np.zeros(cost.shape, dtype=np.intp)
         scale = np.abs(values).max(axis=1)
         for e in np.argsort(self.cost[0], kind="stable").tolist():
-            found = self.inverse[:, e] @ values.T
+            coefficients = self.inverse[:, e] @ values.T
             # A coefficient of nothing is a term too many, one below nothing none that a program has.
-            possible = (found > EXACT * scale).all(axis=1) & self.usable[:, e, None]
+            possible = (coefficients > EXACT * scale).all(axis=1) & self.usable[:, e, None]
             h = np.flatnonzero(possible.any(axis=1))
-            missed = np.abs(self.basis[h] @ found[h] - values.T) * self.kept[e][:, None]
+            missed = np.abs(self.basis[h] @ coefficients[h] - values.T) * self.kept[e][:, None]
             met = possible[h] & (missed <= EXACT * scale).all(axis=1)
-            share = np.log(np.clip(found[h] / np.where(scale > 0, scale, 1.0), LEAST, 1.0)).sum(axis=1)
+            share = np.log(np.clip(coefficients[h] / np.where(scale > 0, scale, 1.0), LEAST, 1.0)).sum(axis=1)
             open_cost = np.where(self.proves[h, e, None], 0.0, OPEN + share + self.volume[h, e, None])
             each = np.where(met, self.cost[h, e, None] + open_cost, np.inf)
             better = each < cost[h]

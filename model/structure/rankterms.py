@@ -123,7 +123,7 @@ def _grid(d: int) -> list[RankTerm]:
         body = " + ".join(text.format(name) for name in names)
         return RankTerm(d, body, lambda s: sum(of(side, prod(s)) for side in s), most)
 
-    found = [
+    terms = [
         total("1/{0}", lambda s, p: 1 / s, d),
         total("(1 - 1/{0})", lambda s, p: 1 - 1 / s, 3),
         total("[{0} > 1]", lambda s, p: float(s > 1), 3),
@@ -153,11 +153,11 @@ def _grid(d: int) -> list[RankTerm]:
             def one(s: Sides, at: int = at, of: Callable[[int, int], float] = of) -> float:
                 return of(s[at], prod(s))
 
-            found.append(RankTerm(d, text.format(name), one, most))
+            terms.append(RankTerm(d, text.format(name), one, most))
     if d == 2:
-        found.append(RankTerm(2, "(x - 1) (y - 1) / ranks", lambda s: (s[0] - 1) * (s[1] - 1) / prod(s), 3))
-        found.append(RankTerm(2, "lcm(x, y) (lcm(x, y) - 1) / ranks", lambda s: lcm(*s) * (lcm(*s) - 1) / prod(s)))
-    return found
+        terms.append(RankTerm(2, "(x - 1) (y - 1) / ranks", lambda s: (s[0] - 1) * (s[1] - 1) / prod(s), 3))
+        terms.append(RankTerm(2, "lcm(x, y) (lcm(x, y) - 1) / ranks", lambda s: lcm(*s) * (lcm(*s) - 1) / prod(s)))
+    return terms
 
 
 CORNERS = "with corners"
@@ -171,13 +171,13 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
     """Terms of a halo: faces of a block without a margin, with a margin along one side, along two."""
 
     def around(s: Sides) -> Array:
-        found = np.zeros(d)
+        shares = np.zeros(d)
         for way in itertools.product((-1, 0, 1), repeat=d):
             ahead = [side for step, side in zip(way, s, strict=True) if step]
             if any(side > 1 for side in ahead):
                 there = prod(1 - 1 / side for side in ahead)
-                found[len(ahead) - 1] += there / prod(side for step, side in zip(way, s, strict=True) if not step)
-        return found
+                shares[len(ahead) - 1] += there / prod(side for step, side in zip(way, s, strict=True) if not step)
+        return shares
 
     def shares(s: Sides) -> Array:
         if order == CORNERS:
@@ -241,12 +241,12 @@ def cut_edges() -> Array:
 def fewest_partners(ranks: int) -> Array:
     """Mean number (t,) of ranks that a rank on the grid of each term of :data:`SENT_TO` sends to at least: one way, as
     waves go, on a domain that ends; zero for other terms."""
-    found = []
+    fewest = []
     for name, term in RANK_TERMS.items():
         sides = dims_create(ranks, term.dimensions)
         around = prod(3 - 2 / side for side in sides) - 1 if term.text in _ALL_AROUND.values() else 0.0
-        found.append(max(around / 2, sum(1 - 1 / side for side in sides)) if name in SENT_TO else 0.0)
-    return np.array(found)
+        fewest.append(max(around / 2, sum(1 - 1 / side for side in sides)) if name in SENT_TO else 0.0)
+    return np.array(fewest)
 
 
 @lru_cache(maxsize=4096)
@@ -264,9 +264,9 @@ def term_values(ranks: Ints) -> Array:
 def sums() -> tuple[tuple[int, ...], ...]:
     """Sums of one, two and three terms (indices) that a program may send, each on one process grid."""
     terms = list(RANK_TERMS.values())
-    found: dict[tuple[int, ...], None] = {}
+    members: dict[tuple[int, ...], None] = {}
     for size in (1, 2, 3):
         for d in (1, 2, 3):
             mine = [i for i, term in enumerate(terms) if term.dimensions in (1, d) and term.most >= size]
-            found.update(dict.fromkeys(itertools.combinations(mine, size)))
-    return tuple(found)
+            members.update(dict.fromkeys(itertools.combinations(mine, size)))
+    return tuple(members)

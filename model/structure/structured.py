@@ -98,7 +98,7 @@ blocks have few lengths, also where sides do not divide evenly."""
 def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
     """The most ranks of a run whose partners are known, how many a rank sends to there on average, by kernels and their
     operations, and which of these have partners that data decide."""
-    most, number, irregular = 1, dict[str, float](), set[str]()
+    most, partner_counts, irregular = 1, dict[str, float](), set[str]()
     runs = [run for run in experiment.runs if "ranks" in run.configuration]
     for run in sorted(runs, key=lambda run: -run.configuration["ranks"]):
         ranks = int(run.configuration["ranks"])
@@ -114,11 +114,11 @@ def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
         for keys in (kernels, kernels + BETWEEN + names):
             links = table.assign(key=keys)[sends].groupby(["key", "rank", "peer"])["bytes"].sum().reset_index()
             for key, pairs in links.groupby("key"):
-                number[str(key)] = len(pairs) / ranks
+                partner_counts[str(key)] = len(pairs) / ranks
                 lengths = pairs.loc[pairs["rank"] < pairs["peer"], "bytes"]
                 if len(lengths) >= MANY and lengths.nunique() > UNLIKE * len(lengths):
                     irregular.add(str(key))
-    return most, number, irregular
+    return most, partner_counts, irregular
 
 
 def exact_keys(series: Series, fitted: Fitted) -> set[tuple[str, str]]:
