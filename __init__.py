@@ -6,6 +6,7 @@ The package is the repository's root. Importing it loads neither numpy nor panda
 # Nothing is imported here, not even __future__: until the command answers Ctrl-C, nothing may take time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ranksight.cli._python import import_
     from ranksight.core.experiment import Experiment, Run, read
     from ranksight.counters.frames import from_dict, from_frame
     from ranksight.model.assembly import fit
@@ -23,6 +24,7 @@ _LAZY = {
     "from_dict": "ranksight.counters.frames",
     "from_frame": "ranksight.counters.frames",
     "fit": "ranksight.model.assembly",
+    "import_": "ranksight.cli._python",
     "Model": "ranksight.model.fitted_model",
     "load": "ranksight.model.fitted_model",
     "to_hatchet": "ranksight.reports.exporting",
@@ -30,8 +32,8 @@ _LAZY = {
     "validate": "ranksight.reports.validation",
     "widget": "ranksight.reports.widget",
 }
-__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "from_dict", "from_frame", "load", "read", "to_hatchet",
-           "to_xarray", "validate", "widget"]  # fmt: skip
+__all__ = ["Experiment", "Model", "Run", "__version__", "fit", "from_dict", "from_frame", "import_", "load", "read",
+           "to_hatchet", "to_xarray", "validate", "widget"]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

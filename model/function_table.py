@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ranksight.core.experiment import WHOLE
 from ranksight.core.html import table
+from ranksight.core.units import counted
 from ranksight.model.uncertainty.forecast import OK, REASONS
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 LOOSE = 0.25
 """Relative error of configurations left out from which a function is inexact, as a report judges it."""
+INEXACT = f"misses configurations left out by more than {LOOSE:.0%}"
 NOT_ASKED = {"factor": float("nan"), "bound": float("nan"), "parameter": "a parameter", "repetitions": ""}
 """What reasons name that arise only where a function is asked."""
 
@@ -27,11 +29,17 @@ def function_table(model: Model) -> pd.DataFrame:
     One row a function: ``kernel``, ``metric``, ``formula`` (what is known of it, as people read it), ``share`` (of the
     kernel in the measured total of the metric), ``error`` (relative, of configurations left out), ``r2`` (adjusted; NaN
     for a constant), ``scatter`` (relative, of a repetition; NaN where nothing was repeated), ``points`` (configurations
-    behind it), ``source`` (where the numbers come from), ``status`` (``ok`` or ``insufficient``), ``reason``.
+    behind it), ``source`` (where the numbers come from), ``status`` (``ok``; ``inexact`` where it misses configurations
+    left out by more than :data:`LOOSE`; ``insufficient``), ``reason``.
     """
     import pandas as pd
 
     fitted = model.fitted
+    loose = (fitted.status == OK) & (fitted.press > LOOSE)
+    reasons = [
+        INEXACT if inexact else REASONS[code].format(points=count, parameters=len(fitted.parameters), **NOT_ASKED)
+        for inexact, code, count in zip(loose.tolist(), fitted.status.tolist(), fitted.count.tolist(), strict=True)
+    ]
     return pd.DataFrame(
         {
             "kernel": fitted.kernels,
@@ -43,11 +51,8 @@ def function_table(model: Model) -> pd.DataFrame:
             "scatter": fitted.within,
             "points": fitted.count,
             "source": [model.provenance.get(name, "measured") for name in fitted.metrics],
-            "status": np.where(fitted.status == OK, "ok", "insufficient"),
-            "reason": [
-                REASONS[code].format(points=count, parameters=len(fitted.parameters), **NOT_ASKED)
-                for code, count in zip(fitted.status.tolist(), fitted.count.tolist(), strict=True)
-            ],
+            "status": np.where(loose, "inexact", np.where(fitted.status == OK, "ok", "insufficient")),
+            "reason": reasons,
         }
     )
 
@@ -57,16 +62,16 @@ def html(model: Model, most: int = 20) -> str:
     every = function_table(model)
     order = np.lexsort((-every["share"].to_numpy(), every["metric"] != "time"))
     rows = [
-        [row["kernel"], row["metric"], row["formula"], f"{row['share']:.1%}", f"{row['error']:.1%}", _quality(row)]
+        [
+            row["kernel"],
+            row["metric"],
+            row["formula"],
+            "" if row["kernel"] == WHOLE else f"{row['share']:.1%}",
+            f"{row['error']:.1%}",
+            f"{row['status']}: {row['reason']}" if row["status"] == "insufficient" else row["status"],
+        ]
         for row in every.iloc[order[:most]].to_dict("records")
     ]
-    caption = f"{model.application}: {len(every)} functions of {', '.join(model.parameters)}"
-    note = f"{len(model.training)} configurations; .table() has all {len(every)} functions"
+    caption = f"{model.application}: {counted(len(every), 'function')} of {', '.join(model.parameters)}"
+    note = f"{len(model.training)} configurations; .table() has all functions"
     return table(caption, ["kernel", "metric", "function", "share", "error", "status"], rows, note=note)
-
-
-def _quality(row: Mapping[Any, Any]) -> str:
-    """The status of a function, and where it misses a configuration left out by too much, that."""
-    if row["status"] != "ok":
-        return f"{row['status']}: {row['reason']}"
-    return "ok" if not row["error"] > LOOSE else "inexact"

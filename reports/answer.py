@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
+from ranksight.analysis.planning.remedies import named_run
 from ranksight.core.metrics import metric
 from ranksight.reports.ideal import SMALL, Ideal, Loss
 from ranksight.reports.palette import NAMES
@@ -64,7 +64,7 @@ def answer(sweep: Sweep, against: Ideal | None, lost: Sequence[Loss] = (), then:
 
 def with_run(reason: str, run: str) -> str:
     """A reason with the run that would help, where it does not name one itself."""
-    return reason if re.search(r"\b(measure|run longer)\b", reason) else f"{reason}; measure at {run} next"
+    return reason if named_run(reason) else f"{reason}; measure at {run} next"
 
 
 def loss_words(loss: Loss) -> str:

@@ -200,6 +200,8 @@ def _scaling(found: Diagnosis, most: int) -> list[Block]:
 FALLS = "time still falls at the most ranks"
 AT_MOST = "grows at most like log(ranks)"
 """Growth of kernels that scale, in strong and in weak scaling (:mod:`ranksight.analysis.diagnosis.scaling`)."""
+ROUNDED = 1e-6
+"""Part of a rank count by which a crossover at it is off, since both times are rounded."""
 GROWN = 1.1
 """Time at the most ranks over that at the fewest from which a kernel has grown, rather than not been divided."""
 
@@ -222,18 +224,27 @@ def _ranks(count: float) -> str:
 
 def crossing(row: Mapping[object, object], level: float, names: Mapping[str, str]) -> str:
     """A crossover in words: ``search becomes the largest above 123 ranks, 90 %: 80 to 190``."""
-    lower, upper = float(str(row["lower"])), float(str(row["upper"]))
-    if lower == lower and upper == upper:
-        ends = f"{lower:.0f} to {upper:.0f}"
-    elif lower == lower:
-        ends = f"from {lower:.0f} on"
-    else:
-        ends = f"up to {upper:.0f}" if upper == upper else "anywhere"
     what = "becomes the largest" if row["largest"] else f"overtakes {names[str(row['over'])]}"
-    ranks = math.floor(float(str(row["ranks"])))
+    ranks, ends = crossed_at(row)
     said = f"{names[str(row['kernel'])]} {what} above {_ranks(ranks)}"
-    # Where it may be at the fewest ranks already, an upper end at the crossing itself adds nothing.
-    return said if lower != lower and upper <= ranks + 0.5 else f"{said}, {level:.0%}: {ends}"
+    return f"{said}, {level:.0%}: {ends}" if ends else said
+
+
+def crossed_at(row: Mapping[Any, Any]) -> tuple[int, str]:
+    """The most ranks before a crossover, and the ends of its interval in words; empty where they add nothing.
+
+    They add nothing where both are the crossover itself, or where it may be at the fewest ranks already and ends at the
+    crossover.
+    """
+    lower, upper = float(row["lower"]), float(row["upper"])
+    ranks = math.floor(float(row["ranks"]) * (1 + ROUNDED))
+    if not lower < min(upper, ranks + 0.5) and upper <= ranks + 0.5:
+        return ranks, ""
+    if lower == lower and upper == upper:
+        return ranks, f"{lower:,.0f} to {upper:,.0f}"
+    if lower == lower:
+        return ranks, f"from {lower:,.0f} on"
+    return ranks, f"up to {upper:,.0f}" if upper == upper else "anywhere"
 
 
 def _efficiency(found: Diagnosis) -> str:

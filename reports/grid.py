@@ -18,7 +18,7 @@ from ranksight.analysis.diagnosis.evidence import gather
 from ranksight.core.arrays import Array, Index
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK
-from ranksight.reports.sweep import RANKS, Sweep, following
+from ranksight.reports.sweep import RANKS, Sweep, following, holding
 
 MOST_AXES = 2
 WORK = 60_000
@@ -44,6 +44,7 @@ class Answers:
 
     points: Array  # (k, m)
     time: Array  # (k,): seconds of the whole program
+    spread: Array  # (k,): standard deviation of their logarithm
     low: Array  # (k,): ends of the interval; NaN where the data are insufficient
     high: Array
     reason: tuple[str, ...]
@@ -84,6 +85,7 @@ def answers_at(model: Model, points: Array, level: float) -> Answers:
     return Answers(
         points,
         total.value[0],
+        total.spread[0],
         np.where(ok, total.lower[0], np.nan),
         np.where(ok, total.upper[0], np.nan),
         tuple("" if fine else str(text) or "insufficient data" for fine, text in zip(ok, total.reason[0], strict=True)),
@@ -172,6 +174,7 @@ def _joined(blocks: Sequence[Answers]) -> Answers:
     return Answers(
         both("points"),
         both("time"),
+        both("spread"),
         both("low"),
         both("high"),
         tuple(reason for block in blocks for reason in block.reason),
@@ -184,6 +187,7 @@ def _taken(a: Answers, rows: Index) -> Answers:
     return Answers(
         a.points[rows],
         a.time[rows],
+        a.spread[rows],
         a.low[rows],
         a.high[rows],
         tuple(a.reason[row] for row in rows.tolist()),
@@ -218,7 +222,10 @@ def _start(sweep: Sweep, name: str) -> Array:
         seen = np.unique(column)
         seen = seen[np.unique(np.linspace(0, len(seen) - 1, OTHERS).astype(int))]
         between = np.concatenate([seen, [target, end]])
-    return np.unique(np.round(between) if _whole(sweep, name) else between)
+    values = np.unique(np.round(between) if _whole(sweep, name) else between)
+    points = np.repeat(sweep.points[-1:], len(values), axis=0)
+    points[:, sweep.model.parameters.index(name)] = values
+    return np.asarray(values[holding(sweep.model, points)])
 
 
 def _whole(sweep: Sweep, name: str) -> bool:

@@ -83,7 +83,7 @@ def remedy_rows(choice: Choice) -> list[dict[str, str]]:
         {
             "cause": each.cause,
             "text": each.text,
-            "gain": f"{each.gain:.0%}",
+            "gain": f"{each.gain:.0%}" if np.isfinite(each.gain) else "",
             "cost": spent(each.core_seconds / HOUR),
         }
         for each in choice.remedies
@@ -286,7 +286,7 @@ def to_dict(choice: Choice, commands: list[str]) -> dict[str, Any]:
             {
                 "cause": each.cause,
                 "text": each.text,
-                "narrowing": each.gain,
+                "narrowing": finite(each.gain),
                 "core_seconds": finite(each.core_seconds),
             }
             for each in choice.remedies

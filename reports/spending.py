@@ -7,35 +7,36 @@ from typing import Any
 import numpy as np
 
 from ranksight.analysis.planning.spending import COST, DELAY, ENERGY, TIME, Spending
+from ranksight.core.arrays import Array
 from ranksight.core.metrics import metric
-from ranksight.core.units import finite, format_si, in_full, in_words, whole
+from ranksight.core.units import finite, format_alike, format_factor, in_full, in_words, whole
 from ranksight.reports.plans import percent
 from ranksight.reports.terminal import Block, Column, Table, Text
 
-NAMES = {TIME: "time", ENERGY: "energy", DELAY: "energy x time", COST: "cost"}
-"""Quantities as people read them."""
+NAMES = {TIME: "time", ENERGY: "energy", DELAY: "EDP", COST: "cost"}
+"""Quantities as people read them; EDP is the energy-delay product."""
+MOST_DIGITS = 8  # after the point of an amount of money
 
 
-def amount(name: str, number: float, currency: str) -> str:
-    """A quantity with its unit."""
-    if not np.isfinite(number):
-        return "not predicted"
+def amounts(name: str, values: Array, currency: str) -> tuple[str, list[str]]:
+    """The unit of a quantity's values, and the values in it."""
     if name == COST:
-        return f"{number:,.2f} {currency}" if number >= 100 else f"{number:.3g} {currency}"
-    return format_si(number, "J s") if name == DELAY else metric(name).format(number)
+        least = float(values[np.isfinite(values)].min(initial=1.0))
+        digits = int(np.clip(1 - np.floor(np.log10(least)), 2, MOST_DIGITS)) if least > 0 else 2
+        return currency, [f"{x:,.{digits}f}" if np.isfinite(x) else "–" for x in values.tolist()]
+    return format_alike(values.tolist(), "J s" if name == DELAY else metric(name).unit)
 
 
-def cells(found: Spending) -> list[list[str]]:
-    """A row a rank count: each quantity, and the half-width of its interval."""
-    rows = []
-    for at, count in enumerate(found.counts.tolist()):
-        row = [in_full(count)]
-        for name, each in found.quantities.items():
-            known = np.isfinite(each.value[at])
-            half = percent(float(np.sqrt(each.upper[at] / each.lower[at]))) if known else ""
-            row += [amount(name, float(each.value[at]), found.currency), half and f"±{half}"]
-        rows.append(row)
-    return rows
+def cells(found: Spending) -> tuple[list[str], list[list[str]]]:
+    """Heads, each with its unit, and a row a rank count: each quantity, and the half-width of its interval."""
+    heads, columns = [found.along], [[in_full(count) for count in found.counts.tolist()]]
+    for name, each in found.quantities.items():
+        unit, texts = amounts(name, each.value, found.currency)
+        factors = [float(np.sqrt(high / low)) for low, high in zip(each.lower, each.upper, strict=True)]
+        known = np.isfinite(each.value).tolist()
+        heads += [f"{NAMES[name]}, {unit}", f"{found.level:.0%}"]
+        columns += [texts, [f"±{percent(x)}" if fine else "" for x, fine in zip(factors, known, strict=True)]]
+    return heads, [list(row) for row in zip(*columns, strict=True)]
 
 
 def choices(found: Spending) -> list[list[str]]:
@@ -45,19 +46,25 @@ def choices(found: Spending) -> list[list[str]]:
         [
             NAMES[by],
             in_full(float(found.counts[at])),
-            *(f"{losses[by][of]:+.1%}" if of != by else "least" for of in losses),
+            *(_more(losses[by][of]) if of != by else "least" for of in losses),
         ]
         for by, at in found.best().items()
     ]
 
 
+def _more(part: float) -> str:
+    """What is lost: in percent, or as a factor where it is twice as much or more."""
+    return f"{part:+.1%}" if part < 1 else f"x {format_factor(1 + part, 3)}"
+
+
 def blocks(found: Spending) -> list[Block]:
     """The table over rank counts, and the best counts."""
     where = f" at {in_words(found.held)}" if found.held else ""
-    heads = [Column(found.along)]
-    for place, name in enumerate(found.quantities):
-        heads += [Column.read(NAMES[name]), Column.read(f"{found.level:.0%}/{4 - place}")]
-    said: list[Block] = [Text(f"what a run takes{where}", style="bold"), Table(heads, cells(found), 2)]
+    (along, *others), rows = cells(found)
+    heads = [Column(along)]
+    for place, (name, interval) in enumerate(zip(others[::2], others[1::2], strict=True)):
+        heads += [Column.read(name), Column.read(f"{interval}/{4 - place}")]
+    said: list[Block] = [Text(f"what a run takes{where}", style="bold"), Table(heads, rows, 2)]
     best = found.best()
     if len(best) > 1:
         said += ["", Text(f"best number of {found.along}, and what is lost of the others there", style="bold")]

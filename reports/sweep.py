@@ -15,13 +15,14 @@ import numpy as np
 from ranksight.analysis.diagnosis.causes import CAUSES, causes_of, seconds_of
 from ranksight.analysis.diagnosis.diagnosing import Diagnosis, diagnose
 from ranksight.analysis.diagnosis.evidence import Evidence, gather
-from ranksight.core.arrays import Array
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError, meant
 from ranksight.model.application.breakdown import Breakdown
 from ranksight.model.fitted_model import Model
 from ranksight.model.uncertainty.forecast import OK, Forecast
 
 RANKS = "ranks"
+TOO_SMALL = "the network has fewer nodes than that needs"
 REACH, ELSE = (1.0, 2.0, 4.0, 8.0, 16.0), (1.0, 2.0)
 """Times the largest measured value among which the target is chosen where none is named, of ranks and of other
 parameters: twice the side of a domain is eight times the work."""
@@ -187,13 +188,26 @@ def _farthest(
     they support none, the last where no time was measured."""
     if "time" not in model.fitted.metrics:
         return float(values[-1]), None
-    total = model.whole_time(*model.ask(asked(values), level))
+    points = asked(values)
+    held = holding(model, points)
+    total = model.whole_time(*model.ask(points[: max(1, int(held.sum()))], level))
     fine = (total.status[0] == OK) & np.isfinite(total.value[0])
     count = int(np.logical_and.accumulate(fine).sum())
     if count in (0, len(values)):
         return float(values[count - 1 if count else 0]), None
+    if count == len(fine):
+        return float(values[count - 1]), Beyond(float(values[count]), np.nan, np.nan, TOO_SMALL)
     low, high = (float(end[0, count]) for end in (total.lower, total.upper))
     return float(values[count - 1]), Beyond(float(values[count]), low, high, str(total.reason[0, count]))
+
+
+def holding(model: Model, points: Array) -> Mask:
+    """Whether the network of the model has nodes for the ranks at `points` (k, m)."""
+    network = model.equation.network
+    if network is None or network.topology is None or RANKS not in model.parameters:
+        return np.ones(len(points), dtype=bool)
+    nodes = np.ceil(points[:, model.parameters.index(RANKS)] / network.ranks_per_node)
+    return np.asarray(nodes <= network.topology.nodes)
 
 
 def following(model: Model, along: str) -> set[str]:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from ranksight.core.experiment import WHOLE
+from ranksight.core.units import counted
 from ranksight.model.uncertainty import forecast
 from ranksight.reports.measured import Measured
 from ranksight.reports.sweep import Sweep, place, sufficient
@@ -118,7 +119,8 @@ def _parts(sweep: Sweep) -> list[Fact]:
     measured = float(sweep.model.shares[index][lost].sum())
     share = max(measured, there)
     if not lost.any():
-        return [Fact("good", "Kernels", f"The data suffice for the times of all {len(kernels)} kernels.")]
+        every = "the time" if len(kernels) == 1 else "all times"
+        return [Fact("good", "Kernels", f"The data suffice for {every} of {counted(len(kernels), 'kernel')}.")]
     return [
         Fact(
             _by_part(share),

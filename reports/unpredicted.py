@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ranksight.analysis.planning.remedies import named_run
 from ranksight.core.experiment import WHOLE
 from ranksight.core.valuerules import infer, next_value
 from ranksight.model.uncertainty import forecast
@@ -42,7 +43,7 @@ def unpredicted(sweep: Sweep) -> list[Unpredicted]:
                 fitted.metrics[row],
                 1.0 if fitted.kernels[row] == WHOLE else float(model.shares[row]),
                 str(sweep.said.reason[row, -1]),
-                remedy(sweep, int(status[row]), int(row)),
+                named_run(str(sweep.said.reason[row, -1])) or remedy(sweep, int(status[row]), int(row)),
             )
         )
     return sorted(found, key=lambda one: (one.metric != "time", -one.share))

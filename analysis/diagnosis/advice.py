@@ -63,8 +63,8 @@ def table(
         rows += halved(evidence, causes, total)
         if layout is not None and layout[1] >= HEAVY * total:
             rows.append(("decomposition", "", layout[1] / total, layout[0]))
-    found = pd.DataFrame(rows, columns=COLUMNS)
-    return found.sort_values("saves", ascending=False, kind="stable", ignore_index=True)
+    advice = pd.DataFrame(rows, columns=COLUMNS)
+    return advice.sort_values("saves", ascending=False, kind="stable", ignore_index=True)
 
 
 def growing(scaling: pd.DataFrame, ranks: int) -> list[Row]:
@@ -142,9 +142,9 @@ def undivided(evidence: Evidence, scaling: pd.DataFrame) -> list[Row]:
     """One row a kernel that computes and saturates in strong scaling, where dividing it would save much (Amdahl 1967,
     *AFIPS Spring Joint Computer Conference*, 483)."""
     computes = evidence.computing[:, -1] > evidence.communication[:, -1] + evidence.imbalance[:, -1]
-    mine = scaling["kernel"].isin(np.array(evidence.kernels)[computes])
+    computing_kernels = scaling["kernel"].isin(np.array(evidence.kernels)[computes])
     lost = scaling["share"] * (1 - scaling["efficiency"])
-    stuck = scaling.assign(lost=lost)[(scaling["verdict"] == "saturates") & mine & (lost >= UNDIVIDED)]
+    stuck = scaling.assign(lost=lost)[(scaling["verdict"] == "saturates") & computing_kernels & (lost >= UNDIVIDED)]
     return [
         (
             "undivided work",

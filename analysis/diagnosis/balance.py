@@ -42,22 +42,24 @@ def observe_balance(experiment: Experiment) -> dict[str, Any]:
     tables: dict[tuple[float, ...], dict[str, list[pd.DataFrame]]] = {}
     for run in experiment.runs:
         point = run.point(experiment.parameters)
-        held = experiment.arrays(run)
-        if held is None:
+        counters = experiment.arrays(run)
+        if counters is None:
             continue
-        own = held.rank != ALL_RANKS  # others are kernels, or the whole program, that their source had reduced
-        if (rows := working(run, held)) is not None:
-            own &= rows
-        rank = held.rank[own]
+        of_ranks = counters.rank != ALL_RANKS  # others are kernels, or the whole program, that their source had reduced
+        if (rows := working(run, counters)) is not None:
+            of_ranks &= rows
+        rank = counters.rank[of_ranks]
         if not (rank != rank[:1]).any():
             continue
         import pandas as pd  # which runs of one rank do without
 
-        kernels_of = pd.Categorical.from_codes(held.code[own], dtype=pd.CategoricalDtype(list(held.kernels)))
+        kernels_of = pd.Categorical.from_codes(
+            counters.code[of_ranks], dtype=pd.CategoricalDtype(list(counters.kernels))
+        )
         table = pd.DataFrame({"kernel": kernels_of, "rank": rank})
         for name in MEASURES:
-            if name in held.values and not run.sampled(name):
-                part = table.assign(**{name: held.values[name][own]}).dropna()
+            if name in counters.values and not run.sampled(name):
+                part = table.assign(**{name: counters.values[name][of_ranks]}).dropna()
                 tables.setdefault(point, {}).setdefault(name, []).append(part)
     if not tables:
         return {}
@@ -124,8 +126,8 @@ def table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame:
         most, metric = count[order][known[-1]], str(entry["metric"])
         having, busiest = (int(np.array(entry[name])[order][known[-1]]) for name in ("having", "busiest"))
         rows.append((kernel, int(most), last, first, ahead, having, busiest, metric, lost, named))
-    found = pd.DataFrame(rows, columns=COLUMNS)
-    return found.sort_values("lost", ascending=False, kind="stable", ignore_index=True)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    return table.sort_values("lost", ascending=False, kind="stable", ignore_index=True)
 
 
 def busiest_ranks(observed: Mapping[str, Any], kernels: Collection[str]) -> set[tuple[tuple[float, ...], int]]:
@@ -201,8 +203,8 @@ def teams_table(evidence: Evidence, observed: Mapping[str, Any]) -> pd.DataFrame
         ratio = float(entry["ratio"])
         lost = (1 - 1 / max(ratio, 1.0)) * float(evidence.computing[evidence.kernels.index(kernel), -1]) / total
         named = ratio >= UNEVEN and lost >= HEAVY
-        found = int(observed["ranks"]), int(observed["threads"]), ratio, str(entry["thread"]), str(entry["metric"])
-        rows.append((kernel, *found, float(np.nan_to_num(lost)), named))
+        outlier = int(observed["ranks"]), int(observed["threads"]), ratio, str(entry["thread"]), str(entry["metric"])
+        rows.append((kernel, *outlier, float(np.nan_to_num(lost)), named))
     return pd.DataFrame(rows, columns=TEAM_COLUMNS).sort_values(
         "lost", ascending=False, kind="stable", ignore_index=True
     )

@@ -73,25 +73,25 @@ def causes_of(evidence: Evidence) -> Causes:
     where counts or times were sampled, only if it is sure over all that their samples may mean; none where a kernel has
     no sample, so that its time is assumed.
     """
-    found = _judge(evidence)
+    causes = _judge(evidence)
     if evidence.drawn:
-        found = pooled(found, [_judge(each) for each in evidence.drawn])
-    beyond = over_the_roof(evidence, found) | too_long(evidence, found)
+        causes = pooled(causes, [_judge(each) for each in evidence.drawn])
+    beyond = over_the_roof(evidence, causes) | too_long(evidence, causes)
     if evidence.imputed is not None:
         beyond |= evidence.imputed
-    found = replace(
-        found, verdict=np.where(beyond, UNDECIDED, found.verdict), chance=np.where(beyond, np.nan, found.chance)
+    causes = replace(
+        causes, verdict=np.where(beyond, UNDECIDED, causes.verdict), chance=np.where(beyond, np.nan, causes.chance)
     )
     if evidence.ok.all():
-        return found
+        return causes
     # A kernel that only communicates does so however long it takes.
     ends = [np.clip(np.nan_to_num(end), 0.0, MOST * evidence.computing) for end in (evidence.low, evidence.high)]
     least, most = (_judge(replace(evidence, computing=end)) for end in ends)
-    stands = (least.verdict == found.verdict) & (most.verdict == found.verdict)
+    stands = (least.verdict == causes.verdict) & (most.verdict == causes.verdict)
     stands &= ((evidence.low > 0) | evidence.calls) & evidence.sufficient
     # Counters of which one must be wrong say nothing of causes either.
     stands &= np.array([[CONTRADICT not in str(text) for text in row] for row in evidence.reason], dtype=bool)
-    return replace(found, verdict=np.where(evidence.ok | stands, found.verdict, UNDECIDED))
+    return replace(causes, verdict=np.where(evidence.ok | stands, causes.verdict, UNDECIDED))
 
 
 def seconds_of(evidence: Evidence, causes: Causes) -> Array:
@@ -105,11 +105,13 @@ def _judge(evidence: Evidence) -> Causes:
     # Without a machine any clock will do, as only parts of the time are asked for.
     f = evidence.frequency if np.isfinite(evidence.frequency) else 1.0
     slack = np.ones(3) if evidence.ceilings is None else evidence.ceilings.slack[1:]
-    held, error = _counted_stalls(evidence)
+    stall_cycles, error = _counted_stalls(evidence)
     instructions = np.where(np.isfinite(evidence.frequency), evidence.instructions, np.nan)
     longest, least_wait = evidence.longest * f, evidence.minimum_wait
-    known = execution(evidence.computing * f, instructions, longest, evidence.cpi, least_wait, held * f, error * f)
-    counted = (np.isfinite(held) | np.isfinite(instructions)) & (evidence.computing > 0)
+    known = execution(
+        evidence.computing * f, instructions, longest, evidence.cpi, least_wait, stall_cycles * f, error * f
+    )
+    counted = (np.isfinite(stall_cycles) | np.isfinite(instructions)) & (evidence.computing > 0)
 
     computing, whole = evidence.mean, evidence.whole
     busy = ratio(computing, whole, 0.0)
@@ -121,7 +123,7 @@ def _judge(evidence: Evidence) -> Causes:
     exposed = exposed * evidence.having
     # Where its own stalls were counted, bytes that pass while a kernel executes stall it only if they take most of the
     # time.
-    stalls = _Stalls.of(known, fill, slack, counted, np.isfinite(held) & evidence.counted[:, None])
+    stalls = _Stalls.of(known, fill, slack, counted, np.isfinite(stall_cycles) & evidence.counted[:, None])
     part = _levels(exposed, fill, stalls.share)
     rest = np.where(counted, np.maximum(stalls.share - part.sum(axis=0), 0.0), 1 - part.sum(axis=0))
     run = np.where(counted, 1 - stalls.share, 0.0)
@@ -137,11 +139,11 @@ def _judge(evidence: Evidence) -> Causes:
 
     level = np.argmax(part, axis=0)
     take = level[None]
-    mine = np.take_along_axis(part, take, 0)[0] * computing
-    flight = ratio(np.take_along_axis(exposed, take, 0)[0], mine)
+    weighted = np.take_along_axis(part, take, 0)[0] * computing
+    flight = ratio(np.take_along_axis(exposed, take, 0)[0], weighted)
     verdict, chance, ahead = _decide(known, stalls, share, low, high, counted, rest * busy)
     side = verdict == CACHE  # memory's side; which of its kinds is decided here
-    busyness = ratio(np.take_along_axis(fill, take, 0)[0] * computing, mine) * slack[level]
+    busyness = ratio(np.take_along_axis(fill, take, 0)[0] * computing, weighted) * slack[level]
     verdict = np.where(side & (level == 2), np.where(busyness < 0.5, LATENCY, MEMORY), verdict)
     verdict = np.where(side & (level < 2) & (flight < ONE_BY_ONE) & ~(busyness >= 0.5), LATENCY, verdict)
     return Causes(share, low, high, verdict.astype(np.intp), level, fill, flight, chance, ahead)
@@ -165,11 +167,11 @@ def _counted_stalls(evidence: Evidence) -> tuple[Array, Array]:
 def _used(evidence: Evidence) -> Array:
     """Seconds that the bytes through L2, L3 and memory take at the bandwidth of a rank, (3, K, k)."""
     if evidence.ceilings is None:
-        found = np.full((3, *evidence.computing.shape), np.nan)
+        bounds = np.full((3, *evidence.computing.shape), np.nan)
     else:
-        found = evidence.traffic / evidence.ceilings.share(evidence.cores)[1:, None, :]
+        bounds = evidence.traffic / evidence.ceilings.share(evidence.cores)[1:, None, :]
     # What sharing was measured to take counts where it is more, or no bandwidth is known.
-    return np.where(evidence.shared > 0, np.fmax(found, evidence.shared), found)
+    return np.where(evidence.shared > 0, np.fmax(bounds, evidence.shared), bounds)
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ class _Stalls:
         return cls(share, low, high, floor, least, slack[np.nan_to_num(fill, nan=-1.0).argmax(axis=0)])
 
 
-def over_the_roof(evidence: Evidence, found: Causes) -> Mask:
+def over_the_roof(evidence: Evidence, causes: Causes) -> Mask:
     """Kernels and configurations (K, k) at which more bytes pass through a level than it delivers in the kernel's time.
 
     The time, the bytes or the bandwidth is then wrong, and which of them is not known.
@@ -215,22 +217,22 @@ def over_the_roof(evidence: Evidence, found: Causes) -> Mask:
     if evidence.ceilings is None:
         return np.zeros(evidence.computing.shape, dtype=bool)
     known = np.where(evidence.ceilings.certain[1:], 1.0, evidence.ceilings.slack[1:])[:, None, None]
-    return np.asarray((np.nan_to_num(found.used) > MOST_USED * known).any(axis=0))
+    return np.asarray((np.nan_to_num(causes.used) > MOST_USED * known).any(axis=0))
 
 
-def too_long(evidence: Evidence, found: Causes) -> Mask:
+def too_long(evidence: Evidence, causes: Causes) -> Mask:
     """Kernels and configurations (K, k) that would execute for longer than code does, where no stalls were counted.
 
     Page walks, locks and calls of the system are in no count of loads by level.
     """
     f = evidence.frequency if np.isfinite(evidence.frequency) else np.nan
     with np.errstate(invalid="ignore", divide="ignore"):
-        least = found.low[0] * evidence.whole * f / evidence.instructions
+        least = causes.low[0] * evidence.whole * f / evidence.instructions
     known = evidence.counted[:, None] | np.isfinite(evidence.stalled)
     return np.asarray(~known & (least > LONGEST))
 
 
-def _levels(exposed: Array, fill: Array, held: Array) -> Array:
+def _levels(exposed: Array, fill: Array, stalls: Array) -> Array:
     """Share of each level (3, K, k) in the memory stalls: as its loads wait, and no less than its bytes take.
 
     Where loads by level were not counted, what bytes do not explain stays open.
@@ -239,15 +241,15 @@ def _levels(exposed: Array, fill: Array, held: Array) -> Array:
     counted = np.isfinite(exposed).any(axis=0)
     wait = np.where(np.isfinite(exposed), exposed, 0.0)
     total = wait.sum(axis=0)
-    part = wait / np.where(total > 0, total, 1.0) * held
+    part = wait / np.where(total > 0, total, 1.0) * stalls
     # Bytes pass through the levels before the busiest one while that one is waited for: only it stalls by them.
     top = np.arange(3)[:, None, None] == full.argmax(axis=0)[None]
-    most = np.where(top, np.maximum(part, np.minimum(full, held)), 0.0)
+    most = np.where(top, np.maximum(part, np.minimum(full, stalls)), 0.0)
     others = np.where(top, 0.0, part)
-    left = held - most.sum(axis=0)
+    left = stalls - most.sum(axis=0)
     size = others.sum(axis=0)
     shrunk = np.where(size > left, others * left / np.where(size > 0, size, 1.0), others)
-    return np.asarray(np.where(counted, most + shrunk, np.minimum(np.where(top, full, 0.0), held)))
+    return np.asarray(np.where(counted, most + shrunk, np.minimum(np.where(top, full, 0.0), stalls)))
 
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
@@ -295,7 +297,7 @@ def _decide(
     return verdict, chance, ahead
 
 
-def pooled(found: Causes, drawn: Sequence[Causes]) -> Causes:
+def pooled(causes: Causes, drawn: Sequence[Causes]) -> Causes:
     """Causes of values that were sampled, by those of many draws of what the samples may mean.
 
     Shares lie as far apart as in nine tenths of the draws. A verdict stands where its side leads in the mean of the
@@ -306,18 +308,18 @@ def pooled(found: Causes, drawn: Sequence[Causes]) -> Causes:
     low, high = np.quantile([each.share for each in drawn], [(1 - SURE) / 2, (1 + SURE) / 2], axis=0)
     outside = (verdicts == COMMUNICATION) | (verdicts == IMBALANCE)
     by_memory = np.isin(verdicts, (CACHE, MEMORY, LATENCY))
-    executes, waits = found.verdict == COMPUTE, np.isin(found.verdict, (CACHE, MEMORY, LATENCY))
-    side = np.where(executes, 1 - ahead, np.where(waits, ahead, verdicts == found.verdict))
+    executes, waits = causes.verdict == COMPUTE, np.isin(causes.verdict, (CACHE, MEMORY, LATENCY))
+    side = np.where(executes, 1 - ahead, np.where(waits, ahead, verdicts == causes.verdict))
     # A draw whose side is sure and that is undecided all the same has other causes as large.
     lost = (outside | ((verdicts == UNDECIDED) & (side >= SURE))) & (executes | waits)
     chance = np.where(lost, 0.0, side).mean(axis=0)
-    same = (verdicts == found.verdict).sum(axis=0) / np.maximum(by_memory.sum(axis=0), 1)
-    verdict = np.where(waits & (same < np.where(found.verdict == LATENCY, SURE, 0.5)), UNDECIDED, found.verdict)
+    same = (verdicts == causes.verdict).sum(axis=0) / np.maximum(by_memory.sum(axis=0), 1)
+    verdict = np.where(waits & (same < np.where(causes.verdict == LATENCY, SURE, 0.5)), UNDECIDED, causes.verdict)
     verdict = np.where(chance >= SURE, verdict, UNDECIDED)
     return replace(
-        found,
-        low=np.minimum(found.low, low),
-        high=np.maximum(found.high, high),
+        causes,
+        low=np.minimum(causes.low, low),
+        high=np.maximum(causes.high, high),
         verdict=verdict,
         chance=np.where((verdict != UNDECIDED) & (executes | waits), chance, np.nan),
     )

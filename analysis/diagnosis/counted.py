@@ -47,8 +47,8 @@ class Counted(Stored):
             # The mean of repetitions has the samples of all.
             with np.errstate(invalid="ignore", divide="ignore"):
                 each = 1 / np.nansum(1 / series.worth, axis=2)
-            mine = zip(keys, series.sampled.tolist(), np.where(np.isfinite(each), each, np.nan), strict=True)
-            worth = tuple((*key, row) for key, yes, row in mine if yes and key[1] in SAMPLED)
+            sampled_rows = zip(keys, series.sampled.tolist(), np.where(np.isfinite(each), each, np.nan), strict=True)
+            worth = tuple((*key, row) for key, yes, row in sampled_rows if yes and key[1] in SAMPLED)
         rows = tuple((*key, row) for key, row in zip(keys, values, strict=True) if key[1] in METRICS)
         return cls(series.points, rows, worth)
 
@@ -61,19 +61,19 @@ class Counted(Stored):
         return self._at(self.worth or (), kernels, metric, points)
 
     def _at(self, rows: Rows, kernels: Sequence[str], metric: str, points: Array) -> Array:
-        found = np.full((len(kernels), len(points)), np.nan)
+        worth = np.full((len(kernels), len(points)), np.nan)
         if not rows or self.points.shape[1] != points.shape[1]:
-            return found
+            return worth
         same = (self.points[:, None] == points[None]).all(axis=2)
-        here = np.flatnonzero(same.any(axis=0))
-        which = same[:, here].argmax(axis=0)
+        matching = np.flatnonzero(same.any(axis=0))
+        which = same[:, matching].argmax(axis=0)
         wanted = {kernel: row for kernel, name, row in rows if name == metric}
         for place, kernel in enumerate(kernels):
             if kernel in wanted:
-                found[place, here] = wanted[kernel][which]
-        return found
+                worth[place, matching] = wanted[kernel][which]
+        return worth
 
     def _fits(self) -> bool:
-        held = [*self.rows, *(self.worth or ())]
-        same = self.points.ndim == 2 and all(row.shape == (len(self.points),) for _, _, row in held)
+        tables = [*self.rows, *(self.worth or ())]
+        same = self.points.ndim == 2 and all(row.shape == (len(self.points),) for _, _, row in tables)
         return same and not any((row <= 0).any() for _, _, row in self.worth or ())

@@ -86,13 +86,13 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """What bounds each kernel at the target, the largest first, for notebooks."""
-        found = self.verdicts()
+        table = self.verdicts()
         names = list(self.model.parameters)
-        found = found[(found[names] == self.target).all(axis=1)].sort_values("time", ascending=False)
+        table = table[(table[names] == self.target).all(axis=1)].sort_values("time", ascending=False)
         where = in_words(dict(zip(names, self.target, strict=True)))
         rows = [
             [row["kernel"], format_si(row["time"], "s"), f"{row['share']:.0%}", row["verdict"], row["reason"]]
-            for row in found.to_dict("records")
+            for row in table.to_dict("records")
         ]
         return html.table(f"{self.application} at {where}", ["kernel", "time", "share", "verdict", "reason"], rows)
 
@@ -125,8 +125,8 @@ class Diagnosis:
         """Part of the time of kernels, messages and what is outside of them at each configuration, (k,), by
         :data:`~ranksight.analysis.diagnosis.causes.CAUSES` and ``others``."""
         seconds = seconds_of(self.evidence, self.causes).sum(axis=1)
-        taken = {**dict(zip(CAUSES, seconds, strict=True)), "others": self.evidence.others}
-        return {name: ratio(each, self.evidence.total, 0.0) for name, each in taken.items()}
+        parts = {**dict(zip(CAUSES, seconds, strict=True)), "others": self.evidence.others}
+        return {name: ratio(each, self.evidence.total, 0.0) for name, each in parts.items()}
 
     # Tables, described where they are made.
 
@@ -139,8 +139,8 @@ class Diagnosis:
         0     solve  undecided
         1  exchange  undecided
         """
-        found = verdicts.table(self.evidence, self.causes)
-        return found[found["kernel"].isin(self.only)].reset_index(drop=True) if self.only else found
+        table = verdicts.table(self.evidence, self.causes)
+        return table[table["kernel"].isin(self.only)].reset_index(drop=True) if self.only else table
 
     @_table
     def scaling(self) -> pd.DataFrame:
@@ -233,10 +233,10 @@ class Diagnosis:
         """CPI_exec, BF_mem and clock of each kernel and T_others, with intervals, over the line to the target where
         the model has ranks, else at the configurations asked for; columns
         :data:`ranksight.model.application.equation_terms.TERMS`."""
-        given = self.line if "ranks" in self.model.parameters else self.evidence
-        broken, only = given.broken, self.only or None
-        found = EquationTerms(given.parameters, given.points, broken.terms, broken.others, only)
-        return pd.DataFrame(found.rows(), columns=list(TERMS))
+        asked = self.line if "ranks" in self.model.parameters else self.evidence
+        broken, only = asked.broken, self.only or None
+        terms = EquationTerms(asked.parameters, asked.points, broken.terms, broken.others, only)
+        return pd.DataFrame(terms.rows(), columns=list(TERMS))
 
     @_table
     def algorithms(self) -> pd.DataFrame:
@@ -270,8 +270,8 @@ class Diagnosis:
         named = uneven.loc[uneven["named"].astype(bool), "kernel"].tolist()
         with _reading("balance"):
             busiest = balance.busiest_ranks(self._observed.get("balance", {}), named)
-        found = self.evidence, self.causes, self.scaling(), uneven, self.teams(), self.waits(), self.saturation()
-        return advice.table(*found, busiest, layout, memory)
+        evidences = self.evidence, self.causes, self.scaling(), uneven, self.teams(), self.waits(), self.saturation()
+        return advice.table(*evidences, busiest, layout, memory)
 
     def _layout(self) -> tuple[str, float] | None:
         """A layout of the ranks that saves time at the last configuration, where grid and network are known."""
@@ -279,12 +279,12 @@ class Diagnosis:
         sent, network, evidence = application.communication, application.network, self.evidence
         if law is None or sent is None or network is None or evidence.ranks[-1] < FEWEST:
             return None
-        found = layouts.layouts(law.grid, int(evidence.ranks[-1]), self.strong)
+        candidates = layouts.layouts(law.grid, int(evidence.ranks[-1]), self.strong)
         # What only sends follows the number of messages; what packs and unpacks follows their bytes.
         packing = set(law.kernels) - set(sent.callers)
-        mine = np.array([kernel in packing for kernel in evidence.kernels], dtype=bool)
-        surface = float(evidence.computing[mine, -1].sum())
-        return layouts.better(found, sent, evidence.points[-1], network.fabric(), network.choice(), surface)
+        in_packing = np.array([kernel in packing for kernel in evidence.kernels], dtype=bool)
+        surface = float(evidence.computing[in_packing, -1].sum())
+        return layouts.better(candidates, sent, evidence.points[-1], network.fabric(), network.choice(), surface)
 
     @property
     def _observed(self) -> Mapping[str, Any]:

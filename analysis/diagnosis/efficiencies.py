@@ -33,12 +33,12 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
     ``ipc_scaling`` (NaN where instructions were not counted), ``frequency_scaling`` (1: a model knows one clock),
     ``ipc``.
     """
-    mine = line.apart
-    computing, imbalance = line.mean[mine].sum(axis=0), line.lost[mine].sum(axis=0)
-    messages = line.communication[mine].sum(axis=0)
+    separate = line.separate
+    computing, imbalance = line.mean[separate].sum(axis=0), line.lost[separate].sum(axis=0)
+    messages = line.communication[separate].sum(axis=0)
     whole = computing + imbalance + messages
     times = line.ranks if strong else np.ones(len(line.ranks))
-    counted = mine & np.isfinite(line.instructions).all(axis=1)
+    counted = separate & np.isfinite(line.instructions).all(axis=1)
     work = (line.instructions * line.having)[counted].sum(axis=0)
     instructions = work if counted.any() else np.full(len(whole), np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -54,8 +54,8 @@ def table(line: Evidence, strong: bool) -> pd.DataFrame:
     balance = balance if (imbalance > 0).any() and line.together >= HALF else np.full(len(whole), np.nan)
     communication = communication if (messages > 0).any() else np.full(len(whole), np.nan)
     # The time of a whole program is computing only as far as it can be separated from waiting.
-    alone = line.kernels == (WHOLE,) and np.isnan(balance).all() and np.isnan(communication).all()
-    scaling = np.full(len(whole), np.nan) if alone else scaling
+    single = line.kernels == (WHOLE,) and np.isnan(balance).all() and np.isnan(communication).all()
+    scaling = np.full(len(whole), np.nan) if single else scaling
     return pd.DataFrame(
         {
             "ranks": line.ranks,

@@ -117,7 +117,7 @@ class Evidence:
         return self.computing + self.imbalance + self.communication
 
     @property
-    def apart(self) -> Mask:
+    def separate(self) -> Mask:
         """The kernels that are not the whole program's, unless that is the only one, (K,)."""
         return np.array([kernel != WHOLE or len(self.kernels) == 1 for kernel in self.kernels])
 
@@ -181,11 +181,11 @@ def gather(
     """What `model` knows at `points` (k, m); `asked` is the answer of ``Model.ask`` where it is at hand."""
     points = np.atleast_2d(np.asarray(points, dtype=np.float64))
     equation = model.equation
-    said, broken = model.ask(points, level) if asked is None else asked
+    forecast, broken = model.ask(points, level) if asked is None else asked
     kernels, shape = broken.kernels, (len(broken.kernels), len(points))
     extras = observed(model)
-    kept = counted.Counted.from_dict(extras["counted"]) if "counted" in extras else None
-    answers = _Answers(said, model.functions.rows, kernels, points, kept, broken.taken)
+    counts = counted.Counted.from_dict(extras["counted"]) if "counted" in extras else None
+    answers = _Answers(forecast, model.functions.rows, kernels, points, counts, broken.taken)
 
     imbalances = equation.imbalances
     having = np.ones(shape) if imbalances is None else imbalances.part(kernels, points)
@@ -207,9 +207,9 @@ def gather(
     terms = _equation(model, broken, extras.get("minimum_wait", {}))
     if ceilings is not None:
         cycles = each["execution"] * ceilings.frequency
-        own = ratio(cycles, instructions, where=(cycles > 0) & (instructions > 0))
-        terms["cpi"] = _first(terms["cpi"], own)
-    found = Evidence(
+        measured_cpi = ratio(cycles, instructions, where=(cycles > 0) & (instructions > 0))
+        terms["cpi"] = _first(terms["cpi"], measured_cpi)
+    evidence = Evidence(
         kernels=kernels,
         parameters=model.parameters,
         points=points,
@@ -236,13 +236,13 @@ def gather(
         stores=served(*(np.nan_to_num(count(f"store_misses_l{level}")) for level in (1, 2, 3))),
         stalled=topdown.bound({name: answers.of(name).reshape(-1) for name in topdown.LEVELS}).reshape(shape),
         ceilings=ceilings,
-        memory=_memory(said, model.functions.rows),
+        memory=_memory(forecast, model.functions.rows),
         together=imbalances.together if imbalances is not None and imbalances.held else 1.0,
         slowest=() if imbalances is None else imbalances.slowest_class(kernels, np.nan_to_num(time), points),
         ratio=np.full(shape, np.nan) if imbalances is None else imbalances.over_mean(kernels, points),
         **terms,
     )
-    return found if kept is None or not kept.worth else few.with_samples(found, kept, model.fitted)
+    return evidence if counts is None or not counts.worth else few.with_samples(evidence, counts, model.fitted)
 
 
 def _computing(each: Mapping[str, Array]) -> Array:
@@ -259,28 +259,28 @@ class _Answers:
     """What is known of the metrics of K kernels at k points: as measured there where that was kept, as the law takes it
     that predicts the kernel's time, or as learned."""
 
-    said: Forecast
+    forecast: Forecast
     rows: Mapping[tuple[str, str], int]
     kernels: tuple[str, ...]
     points: Array
-    kept: counted.Counted | None
-    taken: Mapping[str, Mapping[str, Array]]
+    counts: counted.Counted | None
+    by_law: Mapping[str, Mapping[str, Array]]
 
     def of(self, name: str) -> Array:
         """A metric (K, k); NaN where it is not known."""
-        found = self.end(name, "value")
-        if name in self.taken:
+        values = self.end(name, "value")
+        if name in self.by_law:
             none = np.full(len(self.points), np.nan)
-            taken = np.stack([self.taken[name].get(kernel, none) for kernel in self.kernels])
-            found = np.where(self.has(name) & np.isfinite(taken), taken, found)
-        if self.kept is None or name not in counted.METRICS:
-            return found
-        return _first(self.kept.at(self.kernels, name, self.points), found)
+            answers = np.stack([self.by_law[name].get(kernel, none) for kernel in self.kernels])
+            values = np.where(self.has(name) & np.isfinite(answers), answers, values)
+        if self.counts is None or name not in counted.METRICS:
+            return values
+        return _first(self.counts.at(self.kernels, name, self.points), values)
 
     def end(self, name: str, which: str) -> NDArray[Any]:
         """The value that was learned, an end of its interval, its status or the reason for it (K, k); NaN and OK where
         a kernel has no such metric."""
-        known = getattr(self.said, which)
+        known = getattr(self.forecast, which)
         absent = np.full((1, len(self.points)), OK if which == "status" else np.nan, dtype=known.dtype)
         return np.asarray(np.concatenate([known, absent])[self._index(name)])
 
@@ -293,10 +293,10 @@ class _Answers:
         return np.array([self.rows.get((kernel, name), -1) for kernel in self.kernels], dtype=np.intp)
 
 
-def _memory(said: Forecast, rows: Mapping[tuple[str, str], int]) -> Array | None:
+def _memory(forecast: Forecast, rows: Mapping[tuple[str, str], int]) -> Array | None:
     """Memory of a rank with its interval, (3, k), by the first of :data:`MEMORY` that was measured."""
     row = next((rows[WHOLE, name] for name in MEMORY if (WHOLE, name) in rows), None)
-    return None if row is None else np.stack([said.value[row], said.lower[row], said.upper[row]])
+    return None if row is None else np.stack([forecast.value[row], forecast.lower[row], forecast.upper[row]])
 
 
 def served(first: Array, second: Array, third: Array) -> Array:
@@ -306,20 +306,20 @@ def served(first: Array, second: Array, third: Array) -> Array:
 
 def observed(model: Model) -> Mapping[str, Any]:
     """What a model keeps of the measurements for its diagnosis, empty where nothing was."""
-    given = model.extras.get("diagnosis")
-    return given if isinstance(given, Mapping) else {}
+    stored = model.extras.get("diagnosis")
+    return stored if isinstance(stored, Mapping) else {}
 
 
 def _shared(equation: Application, kernels: tuple[str, ...], each: Mapping[str, Array]) -> Array:
     """The time of L2, L3 or memory in the kernels that a law of its shared bandwidth predicts, (3, K, k)."""
-    found = np.zeros((3, *each["contention"].shape))
+    shares = np.zeros((3, *each["contention"].shape))
     cached = equation.by_cache(kernels)
     for law in equation.shared:
-        mine = np.isin(np.array(kernels, dtype=object), law.kernels)
-        mine &= cached if law is equation.cached else ~cached
+        of_law = np.isin(np.array(kernels, dtype=object), law.kernels)
+        of_law &= cached if law is equation.cached else ~cached
         level = loads_of(law.resource)
-        found[LEVELS.index(level) - 1, mine] = (each[level] + each["contention"])[mine]
-    return found
+        shares[LEVELS.index(level) - 1, of_law] = (each[level] + each["contention"])[of_law]
+    return shares
 
 
 def _first(one: Array, other: Array) -> Array:

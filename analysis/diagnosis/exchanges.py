@@ -76,7 +76,7 @@ def _calls(table: pd.DataFrame) -> pd.DataFrame:
 
 def _forms(calls: pd.DataFrame) -> list[dict[str, Any]]:
     """The fitted form of each operation whose time alone gives its cost: those that return when all is done."""
-    found = []
+    records = []
     for operation, rows in calls.groupby(calls["operation"].astype(str)):
         name = operation_name(str(operation))
         collective = name in OPERATIONS
@@ -89,10 +89,10 @@ def _forms(calls: pd.DataFrame) -> list[dict[str, Any]]:
             else:
                 form = fit_point_to_point(rows["bytes"], rows["seconds"])
         except (InsufficientError, InputError) as error:
-            found.append({**row, "reason": error.what, "scatter": None})
+            records.append({**row, "reason": error.what, "scatter": None})
             continue
-        found.append({**row, "formula": form.formula, "scatter": form.residual, "reason": ""})
-    return found
+        records.append({**row, "formula": form.formula, "scatter": form.residual, "reason": ""})
+    return records
 
 
 def blocking_table(model: Model, points: Array, level: float) -> pd.DataFrame:
@@ -118,9 +118,9 @@ def algorithms_table(model: Model, point: Array) -> pd.DataFrame:
         fabric, choice = network.fabric(), network.choice()
         traced = model.training if sent.points is None else sent.points
         order = np.argsort(traced[:, model.parameters.index("ranks")], kind="stable")
-        *runs, here = sent.calls(np.concatenate([traced[order], point[None]]), network)
+        *runs, asked = sent.calls(np.concatenate([traced[order], point[None]]), network)
         total = dict(zip(sent.names, sent.exchanged(point[None], network).times.value[:, 0].tolist(), strict=True))
-        for key, call in here.items():
+        for key, call in asked.items():
             each = thresholds.others(key[1], call, fabric, choice)
             if call.ranks < 2 or not each:
                 continue

@@ -61,8 +61,8 @@ class Execution:
         with np.errstate(over="ignore", invalid="ignore"):
             at = np.exp(np.log(self.centre) + self.spread * special.ndtri(first + probability * (last - first)))
         linear = self.low + probability * (self.high - self.low)
-        found = np.where(last - first > 1e-12, at, linear)
-        return np.asarray(np.clip(np.nan_to_num(found, nan=1.0), self.low, self.high))
+        crossing = np.where(last - first > 1e-12, at, linear)
+        return np.asarray(np.clip(np.nan_to_num(crossing, nan=1.0), self.low, self.high))
 
 
 def execution(
@@ -84,8 +84,10 @@ def execution(
     each = np.divide(cycles, instructions, out=np.full(cycles.shape, np.nan), where=instructions > 0)
     top = np.fmin(each, minimum_cpi)
     with np.errstate(invalid="ignore"):
-        here = each - np.divide(waiting, instructions, out=np.full(cycles.shape, np.inf), where=instructions > 0)
-        bottom = np.fmax(np.fmax(minimum_cpi - minimum_wait[:, None], here), 1 / WIDTH)
+        computing_cpi = each - np.divide(
+            waiting, instructions, out=np.full(cycles.shape, np.inf), where=instructions > 0
+        )
+        bottom = np.fmax(np.fmax(minimum_cpi - minimum_wait[:, None], computing_cpi), 1 / WIDTH)
     # Rounding, and times and counts of different runs: bounds that cross meet where they do.
     bottom = np.fmin(bottom, top)
     share = ratio(instructions, cycles, 1.0)

@@ -33,7 +33,7 @@ SMALL = 0.05
 """Part of a kernel's time that memory stalls up to which its samples are not mentioned."""
 
 
-def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
+def with_samples(evidence: Evidence, stored: Counted, fitted: Fitted) -> Evidence:
     """The evidence with the fewest samples behind it, and drawn as often as there are :data:`PLACES`, as its
     samples may have fallen."""
     kernels, points = evidence.kernels, evidence.points
@@ -44,8 +44,8 @@ def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
         index = np.array([rows.get((kernel, name), -1) for kernel in kernels], dtype=np.intp)
         usual = np.where(index >= 0, fitted.samples[index], np.inf)[:, None]
         with np.errstate(invalid="ignore"):
-            here = value / kept.worth_at(kernels, name, points)
-        return np.asarray(np.where(np.isfinite(here) & np.isfinite(usual), here, usual), dtype=np.float64)
+            each_worth = value / stored.worth_at(kernels, name, points)
+        return np.asarray(np.where(np.isfinite(each_worth) & np.isfinite(usual), each_worth, usual), dtype=np.float64)
 
     unknown = np.full(evidence.computing.shape, np.nan)
     timed = np.fmin(number("time", evidence.computing), number("cycles", evidence.computing * evidence.frequency))
@@ -55,11 +55,11 @@ def with_samples(evidence: Evidence, kept: Counted, fitted: Fitted) -> Evidence:
     stalls = np.where(evidence.counted[:, None], number("stall_cycles", unknown), np.inf)
     waiting = np.nan_to_num(evidence.waiting)
     most = np.take_along_axis(loads[1:], waiting.argmax(axis=0)[None], 0)[0]
-    held = evidence.factor * waiting.sum(axis=0) > SMALL * evidence.computing
-    fewest = np.fmin(np.fmin(timed, counts), np.where(held, np.fmin(stalls, most), np.inf))
+    stalled = evidence.factor * waiting.sum(axis=0) > SMALL * evidence.computing
+    fewest = np.fmin(np.fmin(timed, counts), np.where(stalled, np.fmin(stalls, most), np.inf))
     if not np.isfinite(fewest).any():
         return evidence
-    worth = np.stack([kept.worth_at(kernels, name, points) for name in LEVELS])
+    worth = np.stack([stored.worth_at(kernels, name, points) for name in LEVELS])
     behind = Samples(timed, counts, loads, stores, worth)
     return replace(evidence, samples=fewest, drawn=tuple(draws(evidence, behind)))
 
@@ -101,8 +101,8 @@ def _factor(samples: Array, at: float) -> Array:
 
 def _longest(number: Array) -> Array:
     """Upper end of the interval of a value of so many samples, over the value."""
-    apart = REACH / np.sqrt(np.maximum(number, 1e-12))
-    return np.asarray(1 + apart + apart**2)
+    half_width = REACH / np.sqrt(np.maximum(number, 1e-12))
+    return np.asarray(1 + half_width + half_width**2)
 
 
 def _possible(drawn: Evidence, longest: Array) -> Evidence:

@@ -50,8 +50,8 @@ def layouts(grid: Cartesian, ranks: int, cubic: bool = True) -> pd.DataFrame:
         default = extents == grid.extents(ranks)
         volume = 2 * float(planes @ cuts) / ranks
         rows.append((extents, default, sum(n > 1 for n in extents), 2 * pairs / ranks, volume))
-    found = pd.DataFrame(rows, columns=["layout", "default", "directions", "messages", "volume"])
-    return found.sort_values(["messages", "volume"], kind="stable", ignore_index=True)
+    table = pd.DataFrame(rows, columns=["layout", "default", "directions", "messages", "volume"])
+    return table.sort_values(["messages", "volume"], kind="stable", ignore_index=True)
 
 
 def _factorisations(ranks: int, dimensions: int) -> list[tuple[int, ...]]:
@@ -60,36 +60,36 @@ def _factorisations(ranks: int, dimensions: int) -> list[tuple[int, ...]]:
     divisors = sorted({*divisors, *(ranks // d for d in divisors)})
     if dimensions == 1:
         return [(ranks,)]
-    found = set()
+    grids = set()
     for some in itertools.combinations_with_replacement(divisors, dimensions - 1):
         product = math.prod(some)
         if ranks % product == 0:
-            found.add(tuple(sorted((*some, ranks // product), reverse=True)))
-    return sorted(found)
+            grids.add(tuple(sorted((*some, ranks // product), reverse=True)))
+    return sorted(grids)
 
 
 def better(
-    found: pd.DataFrame, sent: Communication, point: Array, fabric: Fabric, choice: Choice, surface: float
+    table: pd.DataFrame, sent: Communication, point: Array, fabric: Fabric, choice: Choice, surface: float
 ) -> tuple[str, float] | None:
     """The layout that saves most, in words, and the seconds of a rank that it saves; None where none does.
 
-    `found`: of :func:`layouts`. `point` (m,): configuration. `choice`: of collective algorithms; see
+    `table`: of :func:`layouts`. `point` (m,): configuration. `choice`: of collective algorithms; see
     :func:`ranksight.comm.costs.cost.cost`. `surface`: seconds of a rank in kernels that follow the surface.
     """
-    mine = found[found["default"]]
-    if mine.empty:
+    default = table[table["default"]]
+    if default.empty:
         return None
-    now = mine.iloc[0]
-    more, larger = (found[name].to_numpy(dtype=float) / now[name] for name in ("messages", "volume"))
+    now = default.iloc[0]
+    more, larger = (table[name].to_numpy(dtype=float) / now[name] for name in ("messages", "volume"))
     functions = sent.functions
-    said, rows = functions.predict(np.atleast_2d(point)).value[:, 0], functions.rows
+    predicted, rows = functions.predict(np.atleast_2d(point)).value[:, 0], functions.rows
     ranks = float(point[functions.fitted.parameters.index("ranks")])
     saved = -surface * (larger - 1)
     for name in sent.names:
         operation = name.rpartition(BETWEEN)[2]
         if operation_name(operation) not in SENDS:
             continue
-        calls, volume = (float(np.nan_to_num(said[rows[name, metric]])) for metric in ("messages", "bytes_sent"))
+        calls, volume = (float(np.nan_to_num(predicted[rows[name, metric]])) for metric in ("messages", "bytes_sent"))
         if calls <= 0:
             continue
         before = calls * float(cost(operation, ranks, volume / calls, fabric, choice))
@@ -97,7 +97,7 @@ def better(
     best = int(np.argmax(saved))
     if not saved[best] > 0:
         return None
-    layout = found["layout"].iloc[best]
+    layout = table["layout"].iloc[best]
     text = (
         f"{_written(layout)} instead of {_written(now['layout'])}: {more[best] - 1:+.0%} messages, "
         f"{larger[best] - 1:+.0%} bytes"

@@ -72,7 +72,7 @@ class NetworkDiagnosis:
         p, at = self.time, f"at {self.ranks:,} ranks"
         share = 100 * self.communication / p if p > 0 else 0.0
         waiting = sum(self.waits.values())
-        said = [
+        sentences = [
             f"Ranks spend {share:.3g} % of {_seconds(p)} in messages {at}, {100 * waiting / p:.3g} % waiting."
             if p > 0
             else f"No time is predicted {at}.",
@@ -82,26 +82,28 @@ class NetworkDiagnosis:
         ]
         for (kernel, cause), seconds in sorted(self.waits.items(), key=lambda item: -item[1]):
             if seconds >= GAIN * p:
-                said.append(f"{kernel}: ranks wait {100 * seconds / p:.2g} % of the time, mean over ranks ({cause}).")
+                sentences.append(
+                    f"{kernel}: ranks wait {100 * seconds / p:.2g} % of the time, mean over ranks ({cause})."
+                )
         if waiting >= GAIN * p:
-            said.append(
+            sentences.append(
                 f"Rank {self.longest} waits longest, {100 * self.longest_seconds / p:.2g} %; rank "
                 f"{int(np.argmax(self.of_ranks))} has the largest part of the critical path, "
                 f"{100 * float(self.of_ranks.max()) / p:.2g} %."
             )
         if p - self.balanced >= GAIN * p:
-            said.append(f"Balanced computation would gain {100 * (1 - self.balanced / p):.2g} %.")
-        said += [f"{one.change} would gain {100 * one.part:.2g} %." for one in self.gains]
+            sentences.append(f"Balanced computation would gain {100 * (1 - self.balanced / p):.2g} %.")
+        sentences += [f"{one.change} would gain {100 * one.part:.2g} %." for one in self.gains]
         if self.topology:
             low, high = self.ends
             between = f"; the time is {_seconds(low)} to {_seconds(high)}" if high > low * (1 + 1e-3) else ""
-            said.append(f"Network: {self.topology}{between}.")
+            sentences.append(f"Network: {self.topology}{between}.")
         if self.assumed:
-            said.append(
+            sentences.append(
                 "The order of calls is assumed: no event trace is known. Measure with --collector pmpi-events for who "
                 "waits for whom."
             )
-        return said
+        return sentences
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data that JSON can hold."""
@@ -143,15 +145,24 @@ def _seconds(value: float) -> str:
 
 
 def diagnose_network(model: Model, point: Array, places: Ints | None = None) -> NetworkDiagnosis:
-    """Replay the program at `point` (m,).
+    """What the network costs the program at `point` (m,).
 
-    Raises InputError where the model has no network or no traced messages, the placement is of other ranks, the network
-    cannot hold the ranks, or the replay deadlocks; InsufficientError where no message is known.
+    Raises what :func:`prepared` raises, InputError where the placement is of other ranks or the replay deadlocks.
 
     Parameters
     ----------
     places : (P,) int, optional
         The node of each rank (:func:`ranksight.comm.topology.places.read_places`).
+    """
+    return prepared(model, point, places).diagnosis()
+
+
+def prepared(model: Model, point: Array, places: Ints | None = None, mean: float | None = None) -> ReplayedNetwork:
+    """The program at `point` (m,), ready to be replayed.
+
+    Raises InputError where the model has no network or no traced messages, the placement is of other ranks, or the
+    network cannot hold the ranks; InsufficientError where no message is known. `mean`: seconds that a rank computes,
+    where they were predicted already.
     """
     equation = model.equation
     communication, network = equation.communication, equation.network
@@ -163,91 +174,100 @@ def diagnose_network(model: Model, point: Array, places: Ints | None = None) -> 
     table = communication.messages.predict(point)
     if places is not None and len(places) != table.ranks:
         raise InputError(f"the placement has {len(places):,} ranks, {table.ranks:,} are asked for", "place each once")
-    mean = float(model.breakdown(point).computing[0])
+    if mean is None:
+        mean = float(model.breakdown(point).computing[0])
     if not mean >= 0:
         raise InsufficientError("the time of computation is not predicted here", "measure the kernels' times")
     computing = dealt_out(communication.messages.order, table.ranks, mean)
     made = schedule(communication.messages, table, computing)
-    return _Network(network, made, places).diagnosis(dict(table.configuration), communication.messages.order is None)
+    return ReplayedNetwork(network, made, dict(table.configuration), places)
 
 
-class _Network:
+class ReplayedNetwork:
     """Replays one program under changes."""
 
-    def __init__(self, network: Network, made: Schedule, places: Ints | None) -> None:
-        self.network, self.made = network, made
+    def __init__(
+        self, network: Network, made: Schedule, configuration: Mapping[str, float], places: Ints | None
+    ) -> None:
+        self.network, self.made, self.configuration = network, made, configuration
         self.fabric = network.fabric()
         ranks = made.program.ranks
         self.places = places_of(self.fabric, ranks, places)
         self.given = places is not None
+
+    @property
+    def cells(self) -> int:
+        """Calls of all ranks in all steps, which the time of a replay goes with."""
+        program = self.made.program
+        return program.ranks * program.steps * len(program.calls)
 
     def run(self, fabric: Fabric | None = None, **others: Any) -> Replayed:
         """Replay with changes."""
         using = {"choice": self.network.choice(), "places": self.places, "program": self.made.program, **others}
         return replay(using["program"], fabric or self.fabric, using["choice"], using["places"])
 
-    def diagnosis(self, configuration: Mapping[str, float], assumed: bool) -> NetworkDiagnosis:
+    def diagnosis(self) -> NetworkDiagnosis:
         """All of it."""
-        found, times = self.run(), self.made.times
-        path = critical_path(found)
+        replayed, times = self.run(), self.made.times
+        path = critical_path(replayed)
         more = self.run(slower(self.fabric, latency=MICROSECOND)).time
         busy = self.run(slower(self.fabric, overhead=MICROSECOND)).time
         wide = self.run(slower(self.fabric, bandwidth=2.0)).time
-        ends = (found.time, found.time)
+        ends = (replayed.time, replayed.time)
         if self.fabric.topology is not None and self.fabric.topology.uncertain:
             ends = self.run(self.fabric.at("fast")).time, self.run(self.fabric.at("slow")).time
-        longest = int(np.argmax(found.waiting))
+        longest = int(np.argmax(replayed.waiting))
         return NetworkDiagnosis(
-            configuration=configuration,
+            configuration=self.configuration,
             ranks=self.made.program.ranks,
-            time=found.time * times,
-            ends=(min(*ends, found.time) * times, max(*ends, found.time) * times),
-            communication=float(found.communication.mean()) * times,
-            waits={key: float(seconds.mean()) * times for key, seconds in found.waits.items()},
+            time=replayed.time * times,
+            ends=(min(*ends, replayed.time) * times, max(*ends, replayed.time) * times),
+            communication=float(replayed.communication.mean()) * times,
+            waits={key: float(seconds.mean()) * times for key, seconds in replayed.waits.items()},
             longest=longest,
-            longest_seconds=float(found.waiting[longest]) * times,
+            longest_seconds=float(replayed.waiting[longest]) * times,
             compute={kernel: seconds * times for kernel, seconds in path.compute.items() if seconds > 0},
             messages={kernel: seconds * times for kernel, seconds in path.messages.items() if seconds > 0},
             of_ranks=path.of_ranks * times,
-            latency=(more - found.time) * times,
-            overhead=(busy - found.time) * times,
-            bandwidth=(found.time - wide) * times,
-            tolerance=self._tolerance(found, path),
-            balanced=self._balanced(found) * times,
-            gains=self._gains(found),
+            latency=(more - replayed.time) * times,
+            overhead=(busy - replayed.time) * times,
+            bandwidth=(replayed.time - wide) * times,
+            tolerance=self._tolerance(replayed, path),
+            balanced=self._balanced(replayed) * times,
+            gains=self._gains(replayed),
             topology="" if self.fabric.topology is None else self.fabric.topology.text,
-            assumed=assumed,
+            assumed=self.made.assumed,
         )
 
-    def _tolerance(self, found: Replayed, path: Path) -> float:
+    def _tolerance(self, replayed: Replayed, path: Path) -> float:
         """Seconds of latency that cost 1 %: time grows with latency in straight pieces, ever steeper."""
-        if path.latencies <= 0 or found.time <= 0:
+        if path.latencies <= 0 or replayed.time <= 0:
             return float("inf")
-        wanted = TOLERATED * found.time
+        wanted = TOLERATED * replayed.time
         guess = wanted / path.latencies
         for _ in range(3):
-            cost = self.run(slower(self.fabric, latency=guess)).time - found.time
+            cost = self.run(slower(self.fabric, latency=guess)).time - replayed.time
             if cost <= wanted * 1.005:
                 break
             guess *= wanted / cost
         return guess
 
-    def _balanced(self, found: Replayed) -> float:
+    def _balanced(self, replayed: Replayed) -> float:
         """Seconds where all ranks compute the mean of all."""
-        if np.ptp(found.program.computing) <= 0:
-            return found.time
+        if np.ptp(replayed.program.computing) <= 0:
+            return replayed.time
         calls = tuple(
             call
             if call.seconds is None
             else replace(call, seconds=np.where(call.seconds > 0, call.seconds[call.seconds > 0].mean(), 0.0))
-            for call in found.program.calls
+            for call in replayed.program.calls
         )
-        return self.run(program=replace(found.program, calls=calls)).time
+        return self.run(program=replace(replayed.program, calls=calls)).time
 
-    def _gains(self, found: Replayed) -> tuple[Gain, ...]:
+    def _gains(self, replayed: Replayed) -> tuple[Gain, ...]:
         """Algorithms of collectives and distributions of ranks that would gain most."""
-        program, gains = found.program, list[Gain]()
-        if program.ranks * len(program.calls) * program.steps > MOST_TRIED:
+        program, gains = replayed.program, list[Gain]()
+        if self.cells > MOST_TRIED:
             return ()
         named = {operation_name(call.operation) for call in program.calls if call.what == "collective"}
         # What many messages of one rank cost is not known without its overhead or gap.
@@ -258,10 +278,12 @@ class _Network:
                 if way != "hierarchical":
                     tried[way] = self.run(choice=self.network.stating({name: way}).choice()).time
             best = min(tried, key=lambda way: tried[way])
-            gains.append(Gain(f"{name} by {best}", 1 - tried[best] / found.time))
+            gains.append(Gain(f"{name} by {best}", 1 - tried[best] / replayed.time))
         if not self.given:
             for other in (one for one in DISTRIBUTIONS if one != self.fabric.distribution):
                 nodes = self.network.placed(None, other).fabric().node_of(np.arange(program.ranks), program.ranks)
                 if (nodes != self.places).any():
-                    gains.append(Gain(f"{other} distribution of ranks", 1 - self.run(places=nodes).time / found.time))
+                    gains.append(
+                        Gain(f"{other} distribution of ranks", 1 - self.run(places=nodes).time / replayed.time)
+                    )
         return tuple(sorted((one for one in gains if one.part >= GAIN), key=lambda one: -one.part))

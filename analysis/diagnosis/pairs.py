@@ -37,22 +37,22 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     with np.errstate(invalid="ignore", divide="ignore"):
         cpi = computing * evidence.frequency / evidence.instructions[:, 0]
     inner = causes.share[[0, 1, 2, 3, 6], :, 0].sum(axis=0)
-    held = ratio(causes.share[1:4, :, 0].sum(axis=0), inner, 0.0)
+    stalled = ratio(causes.share[1:4, :, 0].sum(axis=0), inner, 0.0)
     factor = evidence.factor[:, 0]
-    kept = np.isfinite(cpi) & (computing >= LIGHT * total) & evidence.ok[:, 0]
-    kept &= np.array([kernel != WHOLE for kernel in evidence.kernels])
-    index = np.flatnonzero(kept)
+    usable = np.isfinite(cpi) & (computing >= LIGHT * total) & evidence.ok[:, 0]
+    usable &= np.array([kernel != WHOLE for kernel in evidence.kernels])
+    index = np.flatnonzero(usable)
     index = index[np.argsort(-computing[index], kind="stable")[:MOST]]
     first, second = (index[each] for each in np.triu_indices(len(index), 1))
-    swap = held[first] < held[second]
+    swap = stalled[first] < stalled[second]
     first, second = np.where(swap, second, first), np.where(swap, first, second)
     similar = np.abs(np.log(cpi[first] / cpi[second])) <= np.log(SIMILAR)
     # Shares of computing are more informative than factors, whose scale is that of each kernel's own loads.
     low, high = (ends[1:4, :, 0].sum(axis=0) / np.where(inner > 0, inner, 1.0) for ends in (causes.low, causes.high))
-    apart = (held[first] >= 0.1) & (held[first] >= APART * held[second]) & (low[first] > high[second])
-    mine = np.flatnonzero(similar & apart)
-    a, b = first[mine], second[mine]
+    different = (stalled[first] >= 0.1) & (stalled[first] >= APART * stalled[second]) & (low[first] > high[second])
+    chosen = np.flatnonzero(similar & different)
+    a, b = first[chosen], second[chosen]
     names = np.array(evidence.kernels, dtype=object)
-    both = (values[each] for values in (names, cpi, factor, held) for each in (a, b))
-    found = pd.DataFrame(dict(zip(columns, (*both, (held[a] - held[b]) / 2), strict=True)))
-    return found.sort_values("gain", ascending=False, kind="stable", ignore_index=True)
+    columns_of_both = (values[each] for values in (names, cpi, factor, stalled) for each in (a, b))
+    table = pd.DataFrame(dict(zip(columns, (*columns_of_both, (stalled[a] - stalled[b]) / 2), strict=True)))
+    return table.sort_values("gain", ascending=False, kind="stable", ignore_index=True)

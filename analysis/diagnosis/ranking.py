@@ -31,12 +31,12 @@ def rankings(line: Evidence) -> pd.DataFrame:
     Columns: ``ranks``, ``place`` (1 is the largest), ``kernel``, ``time`` (s on the wall), ``share``; kernels whose
     time has no bounds are left out.
     """
-    mine = line.apart
-    times = np.where(mine[:, None] & line.bounded, line.whole, np.nan)
+    separate = line.separate
+    times = np.where(separate[:, None] & line.bounded, line.whole, np.nan)
     count, k = times.shape
     order = np.argsort(np.where(np.isfinite(times), -times, np.inf), axis=0, kind="stable")
     sums = np.nansum(times, axis=0)
-    found = pd.DataFrame(
+    table = pd.DataFrame(
         {
             "ranks": np.repeat(line.ranks, count),
             "place": np.tile(np.arange(1, count + 1), k),
@@ -44,9 +44,9 @@ def rankings(line: Evidence) -> pd.DataFrame:
             "time": np.take_along_axis(times, order, 0).T.reshape(-1),
         }
     )
-    found["share"] = found["time"] / np.repeat(np.where(sums > 0, sums, 1.0), count)
-    kept: pd.DataFrame = found.loc[np.isfinite(found["time"]) & (found["time"] > 0)]
-    return kept.reset_index(drop=True)
+    table["share"] = table["time"] / np.repeat(np.where(sums > 0, sums, 1.0), count)
+    ranked: pd.DataFrame = table.loc[np.isfinite(table["time"]) & (table["time"] > 0)]
+    return ranked.reset_index(drop=True)
 
 
 def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
@@ -58,11 +58,11 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
     known within its interval alone, it is reported only if the line ends with the order sure.
     """
     columns = ["kernel", "over", "ranks", "lower", "upper", "largest", "share"]
-    kept = line.apart
-    kept &= line.bounded.all(axis=1) & (line.whole > 0).all(axis=1)
-    if line.whole.shape[1] < 2 or kept.sum() < 2:
+    compared = line.separate
+    compared &= line.bounded.all(axis=1) & (line.whole > 0).all(axis=1)
+    if line.whole.shape[1] < 2 or compared.sum() < 2:
         return pd.DataFrame(columns=columns)
-    index = np.flatnonzero(kept)
+    index = np.flatnonzero(compared)
     sums = line.whole.sum(axis=0)
     weight = (line.whole[index] / sums).max(axis=1)
     index = index[np.argsort(-weight, kind="stable")[:MOST]]
@@ -72,17 +72,17 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
 
     ahead = np.log(times)
     first, second = np.triu_indices(len(index), 1)
-    apart = ahead[first] - ahead[second]
-    deviation = apart / np.maximum(np.hypot(spread[first], spread[second]), 1e-9)
-    sign = np.sign(apart)
+    difference = ahead[first] - ahead[second]
+    deviation = difference / np.maximum(np.hypot(spread[first], spread[second]), 1e-9)
+    sign = np.sign(difference)
     pair, place = np.nonzero((sign[:, :-1] * sign[:, 1:] < 0) | ((sign[:, :-1] == 0) & (sign[:, 1:] != 0)))
     heavy = np.minimum(share[first[pair], place], share[second[pair], place]) >= LIGHT
     rows = []
     for a, at in zip(pair[heavy], place[heavy], strict=True):
-        up = apart[a, at + 1] > 0
+        up = difference[a, at + 1] > 0
         winner, loser = (first[a], second[a]) if up else (second[a], first[a])
         chance = special.ndtr(deviation[a] if up else -deviation[a])
-        part = apart[a, at] / (apart[a, at] - apart[a, at + 1])
+        part = difference[a, at] / (difference[a, at] - difference[a, at + 1])
         where = float(np.exp(np.log(ranks[at]) + part * (np.log(ranks[at + 1]) - np.log(ranks[at]))))
         below = np.flatnonzero(chance[: at + 1] <= (1 - level) / 2)
         above = np.flatnonzero(chance[at + 1 :] >= (1 + level) / 2)
@@ -92,8 +92,8 @@ def crossovers(line: Evidence, level: float = 0.9) -> pd.DataFrame:
             continue
         top = bool(times[winner, at + 1] >= times[:, at + 1].max())
         rows.append((names[winner], names[loser], where, lower, upper, top, float(share[winner, at + 1])))
-    found = pd.DataFrame(rows, columns=columns)
-    return found.sort_values(["largest", "share"], ascending=False, kind="stable", ignore_index=True)
+    table = pd.DataFrame(rows, columns=columns)
+    return table.sort_values(["largest", "share"], ascending=False, kind="stable", ignore_index=True)
 
 
 def clear(crossings: pd.DataFrame) -> pd.DataFrame:
@@ -102,7 +102,7 @@ def clear(crossings: pd.DataFrame) -> pd.DataFrame:
     Two kernels are of one size where they cross anywhere as far as is known, or more than once without bounds.
     """
     names = crossings[["kernel", "over"]].to_numpy(dtype=str)
-    pair = pd.Series([" ".join(sorted(both)) for both in names], index=crossings.index, dtype=str)
+    pair = pd.Series([" ".join(sorted(sides)) for sides in names], index=crossings.index, dtype=str)
     ends = crossings[["lower", "upper"]].notna().sum(axis=1)
     return crossings[(ends == 2) | ((ends == 1) & ~pair.duplicated(keep=False))]
 

@@ -55,11 +55,11 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     columns["operations"] = flat(np.where(flops, "flops", "instructions"))
     columns |= {"intensity": flat(intensity), "performance": flat(speed)}
     columns |= {"bandwidth": flat(bandwidth[:, None, :]), "ceiling": flat(ceiling), "fraction": flat(causes.used)}
-    machine, own = evidence.ceilings, evidence.cores / evidence.ranks
+    machine, cores_each = evidence.ceilings, evidence.cores / evidence.ranks
     most = {kind: np.nan if machine is None else machine.peak(kind) for kind in ("flops", "instructions")}
-    columns["peak"] = flat(np.where(flops, most["flops"], most["instructions"]) * own)
+    columns["peak"] = flat(np.where(flops, most["flops"], most["instructions"]) * cores_each)
     columns["nearest"] = flat(np.nan_to_num(causes.used, nan=-2.0) >= top[None])
-    found = pd.DataFrame(columns)
-    keep = np.isfinite(found["ceiling"].to_numpy(dtype=float)) & (found["kernel"] != WHOLE).to_numpy()
-    kept: pd.DataFrame = found.loc[keep]
-    return kept.reset_index(drop=True)
+    table = pd.DataFrame(columns)
+    keep = np.isfinite(table["ceiling"].to_numpy(dtype=float)) & (table["kernel"] != WHOLE).to_numpy()
+    shown: pd.DataFrame = table.loc[keep]
+    return shown.reset_index(drop=True)

@@ -46,9 +46,9 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
     team = most / asked[0, column]
     ranks = np.arange(1.0, max(domains.ranks_per_node // team, 1.0) + 1)
     active, first = np.unique(domains.active(ranks * team), return_index=True)
-    kept = active <= min(domains.active(np.array([most]))[0], domains.cores)
-    points = np.repeat(asked, int(kept.sum()), axis=0)
-    points[:, column] = ranks[first[kept]]
+    usable = active <= min(domains.active(np.array([most]))[0], domains.cores)
+    points = np.repeat(asked, int(usable.sum()), axis=0)
+    points[:, column] = ranks[first[usable]]
     _, broken = model.ask(points, level)
     whole = broken.total.value[0]
     share = broken.by_kernel / np.where(whole > 0, whole, np.inf)
@@ -59,5 +59,5 @@ def table(model: Model, target: Array, level: float = 0.9) -> pd.DataFrame:
         if len(full) and active[full[0]] < domains.cores and part[full[0]] >= LARGE:
             name = "" if kernel == WHOLE else kernel
             rows.append((name, int(active[full[0]]), domains.cores, float(part[full[0]])))
-    found = pd.DataFrame(rows, columns=COLUMNS)
-    return found.sort_values("share", ascending=False, kind="stable", ignore_index=True)
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)

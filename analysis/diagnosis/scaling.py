@@ -100,7 +100,7 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
         start = np.take_along_axis(times, np.where(grows, rising, least)[:, None], 1)[:, 0]
         growth = np.where(start > 0, times[:, -1] / start, np.nan)
     bound = ~predicted & sure & grows
-    found = pd.DataFrame(
+    table_of_kernels = pd.DataFrame(
         {
             "kernel": line.kernels,
             "verdict": np.where(decided, verdict, "undecided"),
@@ -115,8 +115,8 @@ def table(line: Evidence, strong: bool, node: int = 1, since: Array | None = Non
             "by": by,
         }
     )
-    found = found[found["kernel"] != WHOLE] if count > 1 else found
-    return found.sort_values("last", ascending=False, kind="stable", ignore_index=True)
+    table_of_kernels = table_of_kernels[table_of_kernels["kernel"] != WHOLE] if count > 1 else table_of_kernels
+    return table_of_kernels.sort_values("last", ascending=False, kind="stable", ignore_index=True)
 
 
 def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tuple[Mask, Array]:
@@ -132,8 +132,8 @@ def _beyond_doubt(line: Evidence, verdict: NDArray[np.str_], strong: bool) -> tu
     least = np.take_along_axis(high, at[:, None], 1)[:, 0]
     rounds = steps(line.ranks)
     grows = low[:, -1] > NOTICED * rounds[-1] / rounds[at] * least
-    kept = (line.ranks[-1] / line.ranks[0]) ** HALF if strong else rounds[-1] / rounds[0]
-    scales = high[:, -1] < kept * low[:, 0]
+    allowed = (line.ranks[-1] / line.ranks[0]) ** HALF if strong else rounds[-1] / rounds[0]
+    scales = high[:, -1] < allowed * low[:, 0]
     sure = np.where(verdict == "grows", grows, (verdict == "scales") & scales)
     return np.asarray(line.bounded[:, -1] & sure.astype(bool)), ratio(low[:, -1], least)
 
@@ -145,10 +145,10 @@ def _rounds(ranks: Array, node: int) -> Array:
 
 def _proven(line: Evidence, start: Index) -> Mask:
     """Whether what was counted grows faster than the logarithm from `start` on; or messages take the time."""
-    here = np.minimum(start, len(line.ranks) - 1)
+    begin = np.minimum(start, len(line.ranks) - 1)
     work = _busiest(line)
-    grown = log_ratio(work[:, -1], np.take_along_axis(work, here[:, None], 1)[:, 0])
-    logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[here]))
+    grown = log_ratio(work[:, -1], np.take_along_axis(work, begin[:, None], 1)[:, 0])
+    logarithm = np.log(steps(line.ranks[-1:]) / steps(line.ranks[begin]))
     computed = line.computing[:, -1] + line.imbalance[:, -1] >= line.communication[:, -1]
     return np.asarray(~np.isfinite(grown) | (grown > logarithm) | ~computed)
 
@@ -164,9 +164,9 @@ def _curves(line: Evidence) -> tuple[Array, Array, NDArray[np.object_]]:
     work = np.nan_to_num(_busiest(line))
     use &= (work > 0).any(axis=1)
     # The first rank count at which both are known; the first at all where the time nowhere is.
-    both = (times > 0) & (work > 0)
-    sufficient = both & line.ok
-    start = np.where(sufficient.any(axis=1), sufficient.argmax(axis=1), both.argmax(axis=1))
+    known = (times > 0) & (work > 0)
+    sufficient = known & line.ok
+    start = np.where(sufficient.any(axis=1), sufficient.argmax(axis=1), known.argmax(axis=1))
     at = start[:, None]
     base, counts = (np.take_along_axis(values, at, 1) for values in (times, work))
     each = ratio(base, counts, 0.0)

@@ -32,9 +32,9 @@ def bound(fractions: Mapping[str, Array], by: str = "memory_bound") -> Array:
     """
     measured = np.clip(fractions[by], 0.0, 1.0)
     others = np.stack([np.ones(len(measured)), *(fractions[name] for name in (*FIRST, *THIRD))], axis=1)
-    given, known = np.isfinite(others).all(axis=1), np.isfinite(measured)
-    lacking = given & ~known
-    if not lacking.any() or (given & known).sum() < others.shape[1]:
+    complete, known = np.isfinite(others).all(axis=1), np.isfinite(measured)
+    lacking = complete & ~known
+    if not lacking.any() or (complete & known).sum() < others.shape[1]:
         return measured
-    coefficients = np.linalg.lstsq(others[given & known], fractions[by][given & known], rcond=None)[0]
+    coefficients = np.linalg.lstsq(others[complete & known], fractions[by][complete & known], rcond=None)[0]
     return np.where(lacking, np.clip(others @ coefficients, 0.0, 1.0), measured)

@@ -85,14 +85,14 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     columns |= {"time": flat(whole), "lower": flat(evidence.low + waited), "upper": flat(evidence.high + waited)}
     columns |= {"share": flat(share), "verdict": np.array(VERDICTS, dtype=object)[flat(verdict)]}
     columns |= {"chance": flat(causes.chance)}
-    held = causes.share[1:4].sum(axis=0) > 0
+    stalled = causes.share[1:4].sum(axis=0) > 0
     names = np.array(LEVEL_NAMES, dtype=object)[causes.level]
-    columns["level"] = flat(np.where(held, names, ""))
+    columns["level"] = flat(np.where(stalled, names, ""))
     for at, name in enumerate(CAUSES):
         columns |= {name: flat(causes.share[at])}
         columns |= {f"{name}_low": flat(causes.low[at]), f"{name}_high": flat(causes.high[at])}
     columns |= {"cpi": flat(cpi), "bf_mem": flat(evidence.factor), "in_flight": flat(causes.flight)}
-    level = np.where(held, causes.level, 2)
+    level = np.where(stalled, causes.level, 2)
     columns["bandwidth_used"] = flat(np.take_along_axis(causes.used, level[None], 0)[0])
     columns["change"] = np.array(CHANGES, dtype=object)[flat(saved.argmax(axis=0))]
     columns["saves"] = flat(saved.max(axis=0))
@@ -100,20 +100,20 @@ def table(evidence: Evidence, causes: Causes) -> pd.DataFrame:
     columns["status"] = np.where(flat(evidence.ok), "ok", "insufficient").astype(object)
     columns["reason"] = flat(_reasons(evidence, causes, verdict))
     columns["evidence"] = flat(_sources(evidence))
-    found = pd.DataFrame(columns)
-    found = found[found["kernel"] != WHOLE] if len(evidence.kernels) > 1 else found
-    place = np.repeat(np.arange(k), count)[found.index]
-    order = np.lexsort((-found["time"].to_numpy(), place))
-    return found.iloc[order].reset_index(drop=True)
+    rows = pd.DataFrame(columns)
+    rows = rows[rows["kernel"] != WHOLE] if len(evidence.kernels) > 1 else rows
+    place = np.repeat(np.arange(k), count)[rows.index]
+    order = np.lexsort((-rows["time"].to_numpy(), place))
+    return rows.iloc[order].reset_index(drop=True)
 
 
 def _sources(evidence: Evidence) -> NDArray[np.object_]:
     """What each kernel's parts were inferred from (K, k), with the number of samples where they are few."""
-    found = np.repeat(np.array(evidence.source, dtype=object)[:, None], len(evidence.points), axis=1)
+    sources = np.repeat(np.array(evidence.source, dtype=object)[:, None], len(evidence.points), axis=1)
     if evidence.samples is not None:
         for at, to in zip(*np.nonzero(evidence.samples < FEW), strict=True):
-            found[at, to] = f"{found[at, to]}, fewest samples: {evidence.samples[at, to]:.2g}"
-    return found
+            sources[at, to] = f"{sources[at, to]}, fewest samples: {evidence.samples[at, to]:.2g}"
+    return sources
 
 
 def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.object_]:
@@ -145,7 +145,7 @@ def _reasons(evidence: Evidence, causes: Causes, verdict: Index) -> NDArray[np.o
         lacking = rest & (causes.share[CAUSES.index("unknown")] > causes.high[1:4].max(axis=0))
         reason[lacking] = one[lacking[rest]] + f"; {REST_UNKNOWN}"
     if evidence.samples is not None:
-        mine = open_ & (evidence.samples < FEW)
-        counts = [f", from {number:.2g} samples" for number in evidence.samples[mine]]
-        reason[mine] = reason[mine] + np.array(counts, dtype=object)
+        few = open_ & (evidence.samples < FEW)
+        counts = [f", from {number:.2g} samples" for number in evidence.samples[few]]
+        reason[few] = reason[few] + np.array(counts, dtype=object)
     return reason

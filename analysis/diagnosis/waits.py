@@ -74,11 +74,11 @@ def observe_waits(experiment: Experiment) -> list[dict[str, Any]]:
         runs.setdefault(point, []).append((table, wall, shares_cores(run, counters)))
         if (waited := _matched(experiment, run)) is not None:
             traced.setdefault(point, []).append(waited / ranks)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for point, several in runs.items():
         ranks = int(point[experiment.parameters.index("ranks")])
-        found += _of_configuration(point, ranks, several, traced.get(point, []))
-    return found
+        rows += _of_configuration(point, ranks, several, traced.get(point, []))
+    return rows
 
 
 def _matched(experiment: Experiment, run: Run) -> pd.Series[float] | None:
@@ -129,7 +129,7 @@ def _of_configuration(
     each[places[inside], number[inside]] = np.nan_to_num(sums.median(axis=1).to_numpy(dtype=float)[inside])
     each_run = np.zeros((len(keys), ranks, sums.shape[1]))
     each_run[places[inside], number[inside]] = np.nan_to_num(sums.to_numpy(dtype=float)[inside])
-    found = []
+    records = []
     for (kernel, operation), seconds, times in zip(keys.tolist(), each, each_run, strict=True):
         name = operation_name(str(operation))
         least = float(seconds.min())
@@ -137,7 +137,7 @@ def _of_configuration(
         waiting = float(seconds.mean()) - least
         if traced:
             waiting = float(np.median([waited.get((str(kernel), str(operation)), 0.0) for waited in traced]))
-        found.append(
+        records.append(
             {
                 "configuration": list(point),
                 "kernel": str(kernel),
@@ -157,18 +157,18 @@ def _of_configuration(
                 "shared": bool(shared),
             }
         )
-    return found
+    return records
 
 
 def _latest(sums: pd.DataFrame) -> dict[Any, int]:
     """The rank that waits least in an operation, by (kernel, operation), where it is the same in all repetitions."""
     places = sums.fillna(0.0).groupby(["kernel", "operation"], observed=True).idxmin()
-    found: dict[Any, int] = {}
+    latest: dict[Any, int] = {}
     for key, row in zip(places.index.tolist(), places.to_numpy().tolist(), strict=True):
         ranks = {int(place[2]) for place in row}
         if len(row) > 1 and len(ranks) == 1:
-            found[key] = ranks.pop()
-    return found
+            latest[key] = ranks.pop()
+    return latest
 
 
 def _order(seconds: np.ndarray[Any, np.dtype[np.float64]]) -> float:

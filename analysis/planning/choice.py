@@ -13,7 +13,7 @@ from ranksight.analysis.planning.cost import Cost, cost_of
 from ranksight.analysis.planning.designs import GAIN, ROUNDING, Means, best
 from ranksight.analysis.planning.goal import REACH, Goal, goal
 from ranksight.analysis.planning.prospect import Prospect
-from ranksight.analysis.planning.remedies import Remedy, remedies, scale
+from ranksight.analysis.planning.remedies import Remedy, remedies, required, scale
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InsufficientError
 from ranksight.core.experiment import Experiment
@@ -106,6 +106,8 @@ def plan(
     offered = candidates(model.parameters, model.training, targets, rules, limits, cores)
     asked, price = goal(model, targets, metric, kernel, level), cost_of(model, experiment)
     choice = choose_runs(asked, offered, price, budget=budget, most=most, repetitions=repetitions)
+    if (needed := required(asked, choice.target_cost)) is not None:
+        return replace(choice, remedies=(needed,))
     mended = remedies(model, experiment, asked, price, repetitions)
     if choice.runs and choice.narrowing >= GAIN:
         ranks = [run.configuration.get("ranks", 0.0) for run in choice.runs]

@@ -7,11 +7,14 @@ of the interval:
 - *scatter*: as many times the repetitions halve what repetitions scatter by;
 - *busy machine*: ranks that shared cores scatter and wait; an idle node with a core for each is what mends it;
 - *network not measured*: messages between nodes have a time from an assumed or fitted network until one is calibrated;
-- *scale*: how the program grows up to the target is only seen nearer to it, by the runs of the plan.
+- *scale*: how the program grows up to the target is only seen nearer to it, by the runs of the plan;
+- *not supported*: an answer whose interval is narrow, and that is insufficient for another reason, needs the run that
+  this reason names; nothing else mends it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -26,9 +29,11 @@ from ranksight.core.metrics import metric
 from ranksight.core.sampled import sampling_of
 from ranksight.core.units import HOUR, in_full
 from ranksight.model.fitted_model import Model
-from ranksight.model.uncertainty.forecast import FEW_SAMPLES, IMPUTED, TAIL
+from ranksight.model.uncertainty.forecast import FEW_SAMPLES, IMPUTED, OK, TAIL, WIDEST
 
 SAMPLES, SCATTER, BUSY, NETWORK, SCALE = "too few samples", "scatter", "busy machine", "network not measured", "scale"
+UNSUPPORTED = "not supported"
+_NAMED_RUN = re.compile(r"(?:^|[:;] )((?:measure|run longer)\b.*)$")
 LONGER = 4
 """Times as long a run, or as many repetitions, that are proposed: they halve an error."""
 CALIBRATING = 60.0
@@ -39,10 +44,31 @@ CALIBRATING = 60.0
 class Remedy:
     """What mends one cause of a wide interval."""
 
-    cause: str  # :data:`SAMPLES`, :data:`SCATTER`, :data:`BUSY`, :data:`NETWORK` or :data:`SCALE`
+    cause: str  # one of the causes above
     text: str  # what to do
-    gain: float  # part of the interval's width that it is expected to take away
+    gain: float  # part of the interval's width that it is expected to take away; NaN where the run makes the answer
     core_seconds: float  # NaN where it is not known
+
+
+def named_run(reason: str) -> str:
+    """What a reason for insufficient data says to measure; empty where it names nothing."""
+    match = _NAMED_RUN.search(reason)
+    return match[1] if match else ""
+
+
+def required(goal: Goal, target_cost: float) -> Remedy | None:
+    """The run that the reason of the goal's first unsupported answer names, where the answer's interval is narrow.
+
+    `target_cost`: core-hours of the targets, the cost where the run is a target.
+    """
+    now = goal.now
+    with np.errstate(all="ignore"):
+        narrow = now.upper[0] / now.lower[0] <= WIDEST
+    for at in np.flatnonzero((now.status[0] != OK) & narrow).tolist():
+        if text := named_run(str(now.reason[0, at])):
+            itself = any(f"{in_full(value)} ranks" in text for value in goal.targets[at].tolist())
+            return Remedy(UNSUPPORTED, text, float("nan"), HOUR * target_cost if itself else float("nan"))
+    return None
 
 
 def remedies(

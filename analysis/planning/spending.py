@@ -92,7 +92,7 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
     joules, of_energy = np.zeros(len(counts)), np.zeros(len(counts))
     notes: tuple[str, ...] = ()
     if energy is not None:
-        each = combined(parts(energy, model, points))
+        each = combined(parts(energy, model, points, predicted=(times.value[0], of_time)))
         joules, of_energy = np.where(np.isfinite(time), each.joules, np.nan), each.of_energy
         spent[ENERGY] = Spent.of(joules, of_energy, level)
         spent[DELAY] = Spent.of(joules * time, np.hypot(each.of_power, 2 * of_time), level)
@@ -106,12 +106,15 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
     return Spending(along, counts, others, spent, "" if prices is None else prices.currency, level, notes)
 
 
-def charged(model: Model, points: Array, seconds: Array, prices: Prices | None) -> dict[str, Array]:
-    """Energy and money (k,) of runs of so many `seconds` (k,) at `points` (k, m), by their units, where known."""
+def charged(model: Model, points: Array, seconds: Array, spread: Array, prices: Prices | None) -> dict[str, Array]:
+    """Energy and money (k,) of runs of so many `seconds` (k,) at `points` (k, m), by their units, where known.
+
+    `spread` (k,): standard deviation of the logarithm of the seconds.
+    """
     charges: dict[str, Array] = {}
     joules = np.zeros(len(points))
     if model.metered and model.energy is not None:
-        joules = combined(parts(model.energy, model, points)).joules
+        joules = combined(parts(model.energy, model, points, predicted=(seconds, spread))).joules
         charges["kWh"] = joules / JOULES
     if prices is not None:
         machine, electricity = _bill(model, points, seconds, joules, prices)

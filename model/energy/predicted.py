@@ -48,11 +48,22 @@ class _Duration:
     of_wait: Array  # of the share of the time in which ranks wait for others to start
 
 
-def parts(energy: Energy, model: Model, points: Array, times: Array | None = None) -> dict[str, Parts]:
-    """Joules and watts of each component at `points` (k, m), of runs whose `times` (k,) are known or predicted."""
+def parts(
+    energy: Energy,
+    model: Model,
+    points: Array,
+    times: Array | None = None,
+    predicted: tuple[Array, Array] | None = None,
+) -> dict[str, Parts]:
+    """Joules and watts of each component at `points` (k, m), of runs whose `times` (k,) are known or predicted.
+
+    `predicted`: times (k,) and standard deviations of their logarithms where the model was asked for them already.
+    """
     assert energy.profile is not None
-    known = [name for name in NEEDED if name in model.fitted.metrics]
+    asked = NEEDED if predicted is None else [name for name in NEEDED if name != "time"]
+    known = [name for name in asked if name in model.fitted.metrics]
     program = {name: (each.value[0], each.spread[0]) for name, each in model.programs(points, known).items()}
+    program |= {} if predicted is None else {"time": predicted}
     count = cores(points, model.parameters)
     most = energy.nodes(model.training, model.parameters).max()
     growth = energy.nodes(points, model.parameters) / most

@@ -5,6 +5,7 @@ from ranksight.reports.plots.plot_answers import plot_answers, plot_model, plot_
 from ranksight.reports.plots.plot_breakdown import plot_breakdown
 from ranksight.reports.plots.plot_communication import plot_factor, plot_pairs, plot_traffic
 from ranksight.reports.plots.plot_kernel import plot_kernel, plot_residuals, plot_term
+from ranksight.reports.plots.plot_network import plot_shares
 from ranksight.reports.plots.plot_prediction import plot_prediction
 from ranksight.reports.plots.plot_ranking import plot_ranking
 from ranksight.reports.plots.plot_roofline import plot_roofline
@@ -23,6 +24,7 @@ __all__ = [
     "plot_residuals",
     "plot_roofline",
     "plot_runs",
+    "plot_shares",
     "plot_term",
     "plot_traffic",
     "plot_validation",

@@ -61,8 +61,9 @@ def plot_prediction(
     keep(shade, "measured range")
     if (next_ := sweep.beyond) is not None:
         span = [z for z in (next_.low, next_.high) if np.isfinite(z) and z > 0]
-        (bar,) = ax.plot([next_.value] * len(span), span, color=IDEAL, lw=6, alpha=0.5, solid_capstyle="butt")
-        keep(bar, "insufficient data")
+        if span:
+            (bar,) = ax.plot([next_.value] * len(span), span, color=IDEAL, lw=6, alpha=0.5, solid_capstyle="butt")
+            keep(bar, "insufficient data")
     value_axis(ax, sweep.along, x if sweep.beyond is None else np.append(x, sweep.beyond.value))
     positive = value[np.isfinite(value) & (value > 0)]
     if len(positive):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ranksight.core.names import short_names
 from ranksight.core.units import format_si
 from ranksight.reports.palette import PARTS
@@ -19,6 +21,7 @@ MARKERS = {"L2": "o", "L3": "s", "memory": "D"}
 HEAVY = 0.01
 LETTER, LINE = 0.0115, 0.055  # width of a letter and height of a line, as parts of the axes
 NAMED = 8
+DIGITS = (1.0, 2.0, 5.0)  # leading ones of ticks where a decade or less is drawn
 
 
 def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
@@ -68,6 +71,9 @@ def plot_roofline(sweep: Sweep, ax: Axes | None = None) -> Any:
     second_axis(ax, "/s")
     ax.set(xlabel=f"{what} per byte", ylabel=f"{what} per second and rank")
     ticks = [x for x in ax.get_xticks() if low <= x <= high]
+    if len(ticks) < 3:  # within about a decade
+        decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)))
+        ticks = [x for x in np.outer(decades, DIGITS).ravel().tolist() if low <= x <= high]
     ax.set_xticks(ticks, [number(float(x)) for x in ticks])
     ax.minorticks_off()
     legend(ax, handles, labels, fontsize="medium")

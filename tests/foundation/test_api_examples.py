@@ -23,6 +23,7 @@ SHOWN = (
     rs.load,
     rs.from_frame,
     rs.from_dict,
+    rs.import_,
     rs.validate,
     rs.widget,
     rs.Experiment,

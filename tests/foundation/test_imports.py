@@ -19,6 +19,7 @@ SHARED = {"formula", "plaindata", "priors", "questions"}
 """Files of `model` that all of its folders may need; the others put these together."""
 UPWARDS = {
     ("model.fitted_model", "analysis.diagnosis.diagnosing"),
+    ("", "cli._python"),
     ("", "core.experiment"),
     ("", "model.assembly"),
     ("", "model.fitted_model"),
@@ -47,6 +48,7 @@ IN_FUNCTIONS = {
 ROUND = {
     # Names that the package offers; loaded when they are asked for.
     "": {
+        "cli._python",
         "core.experiment",
         "counters.frames",
         "model.assembly",

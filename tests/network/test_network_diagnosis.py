@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ranksight.analysis.diagnosis.critical import path_shares
 from ranksight.analysis.diagnosis.network import diagnose_network
 from ranksight.cli.main import main
 from ranksight.comm.costs.fabric import Fabric
@@ -23,6 +24,9 @@ from ranksight.model.assembly import assemble
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.schedule import dealt_out, schedule
 from ranksight.platforms import load
+from ranksight.reports.html.context import Context
+from ranksight.reports.html.page import render
+from ranksight.reports.sweep import sweep
 
 LATENCY, G, SIZE, STEPS, WORK = 3e-6, 1e-9, 2000, 6, 4e-4
 FLAT = Fabric.flat(NetworkParameters.linear(LATENCY, G))
@@ -191,6 +195,36 @@ def test_the_verb_prints_sentences_and_json(model, capsys):
     (said,) = json.loads(capsys.readouterr().out)["network"]
     assert said["order"] == "traced"
     assert said["seconds_fastest"] <= said["seconds"] <= said["seconds_slowest"]
+
+
+def test_the_critical_path_is_all_of_the_time_at_every_number_of_ranks(model):
+    points = np.array([[1.0], [8.0], [64.0], [128.0]])
+    shares = path_shares(model[0], points, model[0].breakdown(points[:3]).computing[[0, 1, 2, 2]])
+    assert shares is not None
+    assert shares.ranks.tolist() == [8, 64]
+    assert "holds 64 nodes" in shares.left_out[128]
+    parts = [*shares.compute.values(), *shares.messages.values()]
+    assert sum(parts) == pytest.approx(np.ones(2))
+    found = diagnose_network(model[0], points[2])
+    assert shares.time[1] == pytest.approx(found.time)
+    assert shares.compute["step"][1] == pytest.approx(found.compute["step"] / found.time)
+    by_cause = {cause: sum(part for (_, of), part in found.waits.items() if of == cause) for cause in shares.waits}
+    assert {cause: part[1] for cause, part in shares.waits.items()} == pytest.approx(
+        {cause: seconds / found.time for cause, seconds in by_cause.items()}
+    )
+
+
+def test_the_report_asks_for_no_more_ranks_than_the_network_holds(model):
+    """16 ranks were measured, and 16 times as many do not fit."""
+    shown = sweep(model[0])
+    assert shown.target == {"ranks": 64}
+    assert shown.beyond is not None
+    assert "fewer nodes" in shown.beyond.reason
+    page = render(Context(model[0], shown))
+    assert 'id="network"' in page
+    assert 'data-figure="critical-path"' in page
+    assert "1 µs more latency costs" in page
+    assert "late sender" in page
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,16 @@ import http.client
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.model.fitted_model import Model
 from ranksight.reports.html.context import Context
+from ranksight.reports.html.sections.ask import live_answer
 from ranksight.reports.serving import HOST, Server
 from ranksight.reports.sweep import sweep
 
@@ -65,6 +68,23 @@ def test_others_get_nothing(server: Server) -> None:
     assert get(server, good, host="attacker.example")[0] == 421
     assert get(server, good, method="POST")[0] == 501
     assert get(server, f"/../etc/passwd?token={server.token}")[0] == 404
+
+
+def test_the_verb_serves_what_its_line_asks_for(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the line to the server: every option that a report reads is one of the verb."""
+    model.save(tmp_path / "known.model.json")
+    asked: list[Context] = []
+
+    def serving(self: Server, *_: object) -> None:
+        asked.append(self.context)
+
+    monkeypatch.setattr(Server, "serve_forever", serving)
+    words = [str(tmp_path / "known.model.json"), "--ranks", "64", "--size", "100", "--price", "2 EUR/core-hour"]
+    assert main(["serve", *words, "--quiet"]) == 0
+    (context,) = asked
+    assert context.live
+    assert context.sweep.target == {"ranks": 64, "size": 100}
+    assert live_answer(context, {"ranks": 64, "size": 100})["charges"]["EUR"] > 0
 
 
 def test_a_used_port_is_named(server: Server) -> None:

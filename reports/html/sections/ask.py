@@ -103,7 +103,7 @@ def live_answer(context: Context, values: Mapping[str, float]) -> dict[str, Any]
 
 def _costs(context: Context, answers: Answers) -> tuple[dict[str, Array], Mapping[str, Array]]:
     """Time and interval, core-hours and efficiency of answers by name, and what else they cost by its unit."""
-    charges = charged(context.model, answers.points, answers.time, context.prices)
+    charges = charged(context.model, answers.points, answers.time, answers.spread, context.prices)
     ends = {"time": answers.time, "low": answers.low, "high": answers.high}
     return {**ends, "hours": _hours(context, answers), "efficiency": _efficiency(context, answers)}, charges
 

@@ -74,6 +74,7 @@ def _lines(context: Context, traffic: Traffic, quantity: str) -> Figure:
         sweep.values.tolist(),
         [(name, [value(float(x), unit) for x in values[row]]) for name, row in zip(labels, order, strict=True)],
         sweep.places(),
+        narrow=True,
     )
 
 
@@ -177,6 +178,7 @@ def _factor(context: Context) -> list[Figure]:
             list(range(len(sweep.values))),
             [("BF_comm", [f"{x:.3g}" for x in sent.factor.value[0].tolist()])],
             sweep.places(),
+            narrow=True,
         )
     ]
 

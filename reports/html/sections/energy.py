@@ -20,11 +20,11 @@ def build(context: Context) -> dict[str, Any] | None:
         return None
     energy = context.model.energy
     laws = () if energy is None else energy.laws
-    heads = [head for name in found.quantities for head in (NAMES[name], f"{sweep.level:.0%} interval")]
+    (along, *heads), rows = cells(found)
     return {
-        "along": found.along,
+        "along": along,
         "heads": heads,
-        "rows": cells(found),
+        "rows": rows,
         "best": [NAMES[name] for name in found.best()],
         "choices": choices(found),
         "laws": [{"component": law.component, "formula": law.formula(), "windows": law.rows} for law in laws],

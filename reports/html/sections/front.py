@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ranksight.analysis.planning.remedies import UNSUPPORTED, named_run
 from ranksight.core.units import in_full
 from ranksight.reports.answer import loss_words, target_words
 from ranksight.reports.html.context import Context
@@ -151,10 +152,11 @@ def _help(context: Context) -> list[dict[str, Any]]:
 def _next(context: Context) -> dict[str, Any] | None:
     """What narrows the prediction most, as ``plan`` lists it, and the lines that make its runs; None where nothing
     does."""
-    plan = context.plan
-    if plan is None or not plan.remedies:
+    plan, farther = context.plan, _farther(context)
+    if plan is None or not (plan.remedies or farther):
         return None
-    configurations = [] if plan.settled else [run.configuration for run in plan.runs]
+    needed = any(remedy.cause == UNSUPPORTED for remedy in plan.remedies)
+    configurations = [] if plan.settled or needed else [run.configuration for run in plan.runs]
     commands = []
     if configurations and context.commands is not None:
         commands = context.commands(configurations, plan.runs[0].repetitions)
@@ -167,8 +169,22 @@ def _next(context: Context) -> dict[str, Any] | None:
         "now": spread((high / low) ** 0.5) if sufficient(context.sweep.total) else "",
         "interval": spread(float(plan.runs[-1].factor.mean())) if configurations else "",
         "commands": commands,
-        "remedies": remedy_rows(plan),
+        "remedies": [*farther, *remedy_rows(plan)],
     }
+
+
+def _farther(context: Context) -> list[dict[str, str]]:
+    """The run that is needed for predictions farther than the target, as the answer names it."""
+    beyond, sweep = context.sweep.beyond, context.sweep
+    text = "" if beyond is None else named_run(beyond.reason)
+    if beyond is None or not text:
+        return []
+    where, cost = place(sweep.along, beyond.value), ""
+    if where in text and context.cost is not None:
+        point = sweep.points[-1:].copy()
+        point[:, context.model.parameters.index(sweep.along)] = beyond.value
+        cost = spent(float(context.cost.of(point, 1).core_hours[0]))
+    return [{"cause": f"to predict {where}", "text": text, "gain": "", "cost": cost}]
 
 
 def _figure(context: Context) -> Any:

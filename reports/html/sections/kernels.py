@@ -33,11 +33,13 @@ def build(context: Context) -> dict[str, Any] | None:
     if sweep.along == RANKS:
         scaling = {str(row["kernel"]): row for row in found.scaling().to_dict("records")}
     times, names = sweep.breakdown.by_kernel, sweep.breakdown.kernels
+    # Growth up to a target that was measured is from the fewest ranks on.
+    since = sweep.nearest if sweep.nearest + 1 < len(sweep.values) else 0
     rows = []
     for row, text in zip(table.to_dict("records"), texts, strict=True):
         kernel = str(row["kernel"])
         at = names.index(kernel)
-        then = float(times[at, sweep.nearest])
+        then = float(times[at, since])
         growth = float(times[at, -1]) / then if then > 0 else float("nan")
         rows.append(
             {
@@ -64,7 +66,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "counts": _counts(rows),
         "blocked": any(np.isfinite(row["factor"]) for row in rows),
         "target": sweep.places()[-1],
-        "near": sweep.places()[sweep.nearest],
+        "near": sweep.places()[since],
         "scaling": bool(scaling),
         "machine": None if found.evidence.ceilings is None else found.evidence.ceilings.name,
     }

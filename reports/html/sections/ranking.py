@@ -8,6 +8,7 @@ import numpy as np
 
 from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.core.names import short_names
+from ranksight.reports.diagnosis import crossed_at
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.figures import draw
 from ranksight.reports.html.writing import percent, value
@@ -43,6 +44,7 @@ def build(context: Context) -> dict[str, Any] | None:
         sweep.values.tolist(),
         rows,
         sweep.places(),
+        narrow=True,
     )
     return {
         "figures": [figure],
@@ -64,19 +66,11 @@ def _crossings(context: Context) -> list[dict[str, Any]]:
         {
             "kernel": row["kernel"],
             "over": row["over"],
-            "from": place(RANKS, float(np.ceil(row["ranks"]))),
-            "between": _between(row["lower"], row["upper"], sweep.level),
+            "above": place(RANKS, float(ranks)),
+            "between": f"{sweep.level:.0%} interval {ends}" if ends else "",
             "largest": bool(row["largest"]),
             "beyond": row["ranks"] > sweep.trained[1],
         }
         for row in clear(found.crossovers()).to_dict("records")
+        for ranks, ends in [crossed_at(row)]
     ]
-
-
-def _between(lower: float, upper: float, level: float) -> str:
-    """Where the evidence puts a crossing with the probability of the intervals."""
-    if np.isfinite(lower) and np.isfinite(upper):
-        return f"{level:.0%} interval {lower:,.0f} to {upper:,.0f}"
-    if np.isfinite(lower):
-        return f"{level:.0%} sure from {lower:,.0f} on"
-    return f"{level:.0%} sure up to {upper:,.0f}"

@@ -41,6 +41,7 @@ def build(context: Context) -> dict[str, Any] | None:
             ("of the roof", [percent(row["fraction"]) for row in marks]),
         ],
         [whole(row["kernel"]) for row in marks],
+        narrow=True,
         heights=[row["performance"] for row in marks],
     )
     return {

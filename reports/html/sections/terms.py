@@ -65,7 +65,7 @@ def build(context: Context) -> dict[str, Any] | None:
         "others": each.get(None, {}).get(OTHERS),
         "level": sweep.level,
         "target": sweep.places()[-1],
-        "near": sweep.places()[sweep.nearest],
+        "near": sweep.places()[sweep.nearest] if sweep.nearest + 1 < len(sweep.values) else "",
     }
 
 
@@ -98,4 +98,5 @@ def _figure(sweep: Sweep, term: str, said: Forecast, rows: Sequence[int], names:
         sweep.values.tolist(),
         texts,
         sweep.places(),
+        narrow=True,
     )

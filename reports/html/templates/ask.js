@@ -82,7 +82,7 @@
     facts.replaceChildren();
     if (Number.isFinite(said.efficiency)) fact("Efficiency", percent(said.efficiency));
     if (Number.isFinite(said.hours) && Number.isFinite(said.time)) fact("Core-hours a run", number(said.hours));
-    for (const [name, value] of said.charges ?? []) if (Number.isFinite(value) && Number.isFinite(said.time)) fact(`Cost a run, ${name}`, number(value));
+    for (const [name, value] of said.charges ?? []) if (Number.isFinite(value) && Number.isFinite(said.time)) fact(`${name === "kWh" ? "Energy" : "Cost"} a run, ${name}`, number(value));
     const words = said.supported ? advice(values) : "";
     if (words) fact("Rank count", words);
     const parts = here("ask-parts"), total = (said.parts ?? []).reduce((sum, part) => sum + (part || 0), 0);
