@@ -27,6 +27,7 @@ from ranksight.core.experiment import WHOLE, Experiment, read
 from ranksight.model.application.communication import message_series
 from ranksight.model.fitted_model import Model
 from ranksight.model.series.folding import OTHERS
+from ranksight.model.uncertainty.forecast import INSUFFICIENT
 from ranksight.reports.validation import validate
 
 TITLE = "Real programs"
@@ -132,7 +133,7 @@ def sent(model: Model, held: Experiment) -> pd.DataFrame:
     for at, key in enumerate(zip(series.kernels, series.metrics, strict=True)):
         row = communication.functions.rows.get(key)
         for k in np.flatnonzero(np.isfinite(values[at]) & (values[at] > 0)).tolist():
-            if row is None:
+            if row is None or said.status[row, k] in INSUFFICIENT:
                 rows.append((*key, np.nan, False))
                 continue
             value, lower, upper = (float(part[row, k]) for part in (said.value, said.lower, said.upper))

@@ -58,6 +58,7 @@ BENCHMARKS = (
     "verdicts",
     "expectations",
     "real_programs",
+    "mini_programs",
     "real_messages",
     "energy",
     "energy_priors",

@@ -251,6 +251,9 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     0, is killed, takes longer than `timeout`, or gives up by MPI_Abort whatever the status.
     """
     environment = {**os.environ, **step.environment}
+    _, source = supervising.redirected(step.command)
+    if source and not ((step.folder or Path()) / source).is_file():
+        raise ToolError(f"reads {source}, and it is no file", "name the file after '<' as seen from the program")
     try:
         status, seconds = supervising.run(
             step.command, output, environment, output.parent / RECORD, timeout, step.folder, step.enough

@@ -37,6 +37,17 @@ _CLEAN = [signal.SIGPIPE, signal.SIGXFSZ]
 """Signals that Python ignores and a program expects at their default."""
 
 
+READS = "<"
+"""Word before the last one of a command that reads a file as its standard input."""
+
+
+def redirected(command: Sequence[str]) -> tuple[list[str], str]:
+    """A command without the file that it reads as its standard input, and this file; empty where it reads none."""
+    if len(command) > 2 and command[-2] == READS:
+        return list(command[:-2]), command[-1]
+    return list(command), ""
+
+
 # ---- the caller's side ----------------------------------------------------------------------------------------------
 
 
@@ -49,7 +60,7 @@ def run(
     folder: Path | None = None,
     enough: Sequence[Path] = (),
 ) -> tuple[int, float]:
-    """Run a command to its end, standard output and error into a file.
+    """Run a command to its end, standard output and error into a file; ``< FILE`` at its end is its standard input.
 
     All that it started has ended when this raises, or when the command failed. Raises OSError when the command cannot
     be started; TimeoutError when it took longer than `timeout`.
@@ -250,7 +261,8 @@ def _supervise(record: str, job: str, enough: list[str], command: list[str]) -> 
     _adopt_orphans()
     try:
         _write_record(record, job)
-        stdin = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+        command, source = redirected(command)
+        stdin = (os.POSIX_SPAWN_OPEN, 0, source or os.devnull, os.O_RDONLY, 0)
         begin = time.monotonic()
         child = os.posix_spawnp(command[0], command, os.environ, file_actions=[stdin], setpgroup=0, setsigdef=_CLEAN)
     except OSError as error:

@@ -23,6 +23,10 @@ COMMAND gives the command for numbers of ranks at which it differs. All of them 
   ranksight measure --ranks 1,2,4 --workdir cavity --prepare './prepare {ranks}' --at 1 icoFoam -o cavity.exp \\
       -- mpirun -n {ranks} icoFoam -parallel
 
+A program that reads its standard input gets a file with '<' in quotation marks, whose name may have parameters:
+
+  ranksight measure --ranks 1,2,4 --size 16,24 -o solver.exp -- mpirun -n {ranks} ./solver '<' input.{size}
+
 callgrind runs the program once natively and simulates only as much as stands for the whole by what repeats between MPI
 calls, weighted by how often it does; the notes of a run say which share. --sample N counts N occurrences of each
 stretch between two calls, --sample off simulates everything. Programs that do not repeat are simulated in full.

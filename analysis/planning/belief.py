@@ -66,16 +66,16 @@ class Belief:
         """The belief of the series `rows` at `points` (k, m), after measurements at `training` (n, m)."""
         members, weight = fitted.members[rows], fitted.weight[rows]
         weight = np.where(weight >= LIGHTEST, weight, 0.0)
-        kept = max(1, int((weight > 0).sum(axis=1).max(initial=1)))
-        members, weight = members[:, :kept], weight[:, :kept]
+        number = max(1, int((weight > 0).sum(axis=1).max(initial=1)))
+        members, weight = members[:, :number], weight[:, :number]
         positive = fitted.positive[rows]
         basis = values(fitted.terms, points) if len(fitted.terms) else np.zeros((1, len(points)))
         design = np.where(members[..., None] >= 0, basis[members], 0.0)
         with np.errstate(all="ignore"):
-            mean = np.einsum("scq,scqk->sck", fitted.coefficient[rows][:, :kept], design)
-            feature = np.einsum("scql,scqk->sclk", fitted.root[rows][:, :kept], design)
+            mean = np.einsum("scq,scqk->sck", fitted.coefficient[rows][:, :number], design)
+            feature = np.einsum("scql,scqk->sclk", fitted.root[rows][:, :number], design)
             relative = feature / np.abs(mean)[:, :, None]
-        variance, freedom = fitted.variance[rows][:, :kept], fitted.freedom[rows][:, :kept]
+        variance, freedom = fitted.variance[rows][:, :number], fitted.freedom[rows][:, :number]
         plus = positive[:, None, None]
         alive = (weight > 0)[..., None] & np.isfinite(mean) & (~plus | (mean > 0)) & np.isfinite(relative).all(axis=2)
         typical = np.where(alive, np.abs(mean), 0.0)

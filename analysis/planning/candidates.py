@@ -187,14 +187,14 @@ def _barring(
 ) -> list[str]:
     """What was given of a parameter that targets (t,) do not keep to."""
     least, most = limits
-    found = []
+    options = []
     if least is not None and (targets < least).any():
-        found.append(f"--min-{name} {in_full(least)}")
+        options.append(f"--min-{name} {in_full(least)}")
     if most is not None and (targets > most).any():
-        found.append(f"--max-{name} {in_full(most)}")
+        options.append(f"--max-{name} {in_full(most)}")
     if rule is not None and not all(len(rule.values(each, each, whole)) for each in targets.tolist()):
-        found.append(f"--{name}-rule {rule.text}")
-    return found
+        options.append(f"--{name}-rule {rule.text}")
+    return options
 
 
 def _share(axes: list[Array]) -> list[Array]:

@@ -102,18 +102,18 @@ def plan(
     `experiment`: that the model was made of, where it is at hand. Others: of :func:`goal`, :func:`candidates` and
     :func:`choose_runs`.
     """
-    held = None if experiment is None else cores_of(experiment)
-    offered = candidates(model.parameters, model.training, targets, rules, limits, held)
+    cores = None if experiment is None else cores_of(experiment)
+    offered = candidates(model.parameters, model.training, targets, rules, limits, cores)
     asked, price = goal(model, targets, metric, kernel, level), cost_of(model, experiment)
-    found = choose_runs(asked, offered, price, budget=budget, most=most, repetitions=repetitions)
-    if (needed := required(asked, found.target_cost)) is not None:
-        return replace(found, remedies=(needed,))
+    choice = choose_runs(asked, offered, price, budget=budget, most=most, repetitions=repetitions)
+    if (needed := required(asked, choice.target_cost)) is not None:
+        return replace(choice, remedies=(needed,))
     mended = remedies(model, experiment, asked, price, repetitions)
-    if found.runs and found.narrowing >= GAIN:
-        ranks = [run.configuration.get("ranks", 0.0) for run in found.runs]
+    if choice.runs and choice.narrowing >= GAIN:
+        ranks = [run.configuration.get("ranks", 0.0) for run in choice.runs]
         where = f" of {', '.join(in_full(each) for each in sorted(set(ranks)))} ranks" if all(ranks) else ""
-        mended = (*mended, scale(f"make the runs below{where}", found.narrowing, found.core_hours))
-    return replace(found, remedies=tuple(sorted(mended, key=lambda each: -each.gain)))
+        mended = (*mended, scale(f"make the runs below{where}", choice.narrowing, choice.core_hours))
+    return replace(choice, remedies=tuple(sorted(mended, key=lambda each: -each.gain)))
 
 
 def choose_runs(
@@ -152,15 +152,17 @@ def choose_runs(
             instead = "give more with --budget, or smaller configurations by rules and limits"
         raise InsufficientError(f"the cheapest run costs {least:.3g} core-hours, the budget is {budget:.3g}", instead)
     means = Means(price.core_hours, within, budget, most)
-    found = best(Prospect(goal, candidates.points, worlds), means)
+    prospect = best(Prospect(goal, candidates.points, worlds), means)
     runs = []
     names = list(candidates.rules)
     made = goal.training
-    for at, before, width, helps in zip(found.chosen, found.widths[:-1], found.widths[1:], found.helps, strict=True):
+    for at, before, width, helps in zip(
+        prospect.chosen, prospect.widths[:-1], prospect.widths[1:], prospect.helps, strict=True
+    ):
         configuration = dict(zip(names, map(float, candidates.points[at]), strict=True))
-        said = _after(goal, found.widths[0], width, found.beyond)
+        expected = _after(goal, prospect.widths[0], width, prospect.beyond)
         with np.errstate(all="ignore"):
-            factor = np.where(said.lower[0] > 0, np.sqrt(said.upper[0] / said.lower[0]), np.exp(width))
+            factor = np.where(expected.lower[0] > 0, np.sqrt(expected.upper[0] / expected.lower[0]), np.exp(width))
         factor = np.where(np.isfinite(factor), factor, np.exp(width))
         why = _why(names, made, candidates.points[at])
         if width.mean() > (1 - GAIN) * before.mean():
@@ -168,18 +170,18 @@ def choose_runs(
         made = np.concatenate([made, candidates.points[at][None]])
         hours = float(price.core_hours[at]), float(price.upper[at])
         runs.append(PlannedRun(configuration, repetitions, float(price.seconds[at]), *hours, factor, helps, why))
-    after = _after(goal, found.widths[0], found.widths[-1], found.beyond)
-    ended = _ended(found, means, len(candidates.points))
-    return Choice(goal, candidates, cost, tuple(runs), budget, target_cost, after, ended, 1 - found.width)
+    after = _after(goal, prospect.widths[0], prospect.widths[-1], prospect.beyond)
+    ended = _ended(prospect, means, len(candidates.points))
+    return Choice(goal, candidates, cost, tuple(runs), budget, target_cost, after, ended, 1 - prospect.width)
 
 
-def _ended(found: Prospect, means: Means, candidates: int) -> str:
+def _ended(prospect: Prospect, means: Means, candidates: int) -> str:
     """Why no more runs are planned."""
-    if len(found.chosen) >= means.most:
+    if len(prospect.chosen) >= means.most:
         return RUNS
-    if len(found.chosen) == candidates:
+    if len(prospect.chosen) == candidates:
         return NOTHING
-    return WORTHLESS if len(means.left(found.chosen)) else BUDGET
+    return WORTHLESS if len(means.left(prospect.chosen)) else BUDGET
 
 
 def _why(names: list[str], made: Array, point: Array) -> str:

@@ -66,8 +66,8 @@ def best(now: Prospect, means: Means) -> Prospect:
     """What is expected after the design of least loss, whose runs come the cheapest first."""
     explored = now.after(_explored(now, means))
     # The order of runs matters for the discrepancy scale: all designs are judged in the same order.
-    found = [ordered(now, design(explored.fork(), means), means) for design in DESIGNS]
-    return min((_needed(now, each, means, explored.chosen) for each in found), key=lambda each: loss(each, means))
+    designs = [ordered(now, design(explored.fork(), means), means) for design in DESIGNS]
+    return min((_needed(now, each, means, explored.chosen) for each in designs), key=lambda each: loss(each, means))
 
 
 def ordered(now: Prospect, design: Prospect, means: Means) -> Prospect:

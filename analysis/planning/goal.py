@@ -87,23 +87,23 @@ def goal(
     `targets` (t, m). `metric_name`: the time when not given, or the model's first metric where it has none. `kernel`:
     the whole program when not given. `level`: probability of the intervals.
     """
-    held = tuple(dict.fromkeys(model.fitted.metrics))
-    name = metric_name or next((each for each in ("time", "wall_time") if each in held), held[0])
+    metrics = tuple(dict.fromkeys(model.fitted.metrics))
+    name = metric_name or next((each for each in ("time", "wall_time") if each in metrics), metrics[0])
     rows = model.functions.rows
-    said = model.forecast(targets, level)
+    counted = model.forecast(targets, level)
     asked = kernel or WHOLE
     answer = model.predict_at(targets, level=level, metrics=[name], kernels=[asked]).answers
-    mine = [each for each in answer if (each.kernel or WHOLE) == asked]
-    if not mine:
+    answers = [each for each in answer if (each.kernel or WHOLE) == asked]
+    if not answers:
         what = f"{name} has no value for the whole program" if kernel is None else f"{kernel!r} has no {name}"
         raise InputError(what, "name a kernel that has it with --kernel, or another metric with --metric")
-    status = np.array([[each.status for each in mine]], dtype=np.intp)
-    value, low, high = (np.array([[getattr(each, end) for each in mine]]) for end in ("value", "lower", "upper"))
+    status = np.array([[each.status for each in answers]], dtype=np.intp)
+    value, low, high = (np.array([[getattr(each, end) for each in answers]]) for end in ("value", "lower", "upper"))
     # A sum whose parts have no answer is no zero.
     empty = (value == 0) & (status != forecast.OK)
     value, low, high = (np.where(empty, np.nan, end) for end in (value, low, high))
-    reason = np.array([[each.reason for each in mine]], dtype=object)
-    form = np.array([[each.form for each in mine]])
+    reason = np.array([[each.reason for each in answers]], dtype=object)
+    form = np.array([[each.form for each in answers]])
     now = Forecast(value, low, high, status, reason, form, level)
     if kernel is not None:
         chosen = [(kernel, name)]
@@ -112,12 +112,12 @@ def goal(
     else:
         chosen = [key for key in rows if key[1] == name and key[0] != WHOLE]
     size = np.where(np.isfinite(value[0]) & (value[0] != 0), np.abs(value[0]), np.nan)
-    found = _own(said, [rows[key] for key in chosen], size)
+    shares = _shares(counted, [rows[key] for key in chosen], size)
     if name == "time" and kernel is None:
-        found = _with_imbalance(model, targets, level, found, size)
+        shares = _with_imbalance(model, targets, level, shares, size)
     if name == "time":
-        found = _by_equation(model, said, targets, level, found, size)
-    sources = [_heaviest(model.fitted, said, found)]
+        shares = _by_equation(model, counted, targets, level, shares, size)
+    sources = [_heaviest(model.fitted, counted, shares)]
     if name == "time" and kernel is None and model.equation.communication is not None:
         sources += _messages(model, targets, level, size)
     what = f"{name} of {'the whole program' if kernel is None else kernel}"
@@ -134,54 +134,54 @@ def _rest(goal: Goal) -> Array:
     return np.where((width <= REACH) & np.isfinite(rest), rest, 0.0)
 
 
-def _ends(said: Forecast, row: int) -> Array:
+def _ends(counted: Forecast, row: int) -> Array:
     """Distances (2, t) from a series' value to the ends of its interval in logarithms; :data:`REACH` where there is no
     answer, which is the most that half of an interval is taken for."""
-    value, low, high = said.value[row], said.lower[row], said.upper[row]
+    value, low, high = counted.value[row], counted.lower[row], counted.upper[row]
     with np.errstate(all="ignore"):
         logs = np.stack([np.log(value / low), np.log(high / value)])
         ends = np.where(low > 0, logs, np.stack([value - low, high - value]) / np.abs(value))
     half = ends.mean(axis=0)
     missing = ~np.isfinite(half) | np.isin(
-        said.status[row], (forecast.FEW_POINTS, forecast.NO_DATA, forecast.UNVARIED, forecast.NOT_POSITIVE)
+        counted.status[row], (forecast.FEW_POINTS, forecast.NO_DATA, forecast.UNVARIED, forecast.NOT_POSITIVE)
     )
     with np.errstate(all="ignore"):
         return np.asarray(np.where(missing, REACH, np.maximum(ends, 0.0) * np.minimum(1.0, REACH / half)))
 
 
-def _own(said: Forecast, rows: list[int], value: Array) -> Found:
+def _shares(counted: Forecast, rows: list[int], value: Array) -> Found:
     """Share of the goal and distances to the ends of each series."""
-    found = {}
+    shares = {}
     for row in rows:
         with np.errstate(all="ignore"):
-            share = np.abs(said.value[row]) / value
-        found[row] = np.where(np.isfinite(share), share, 1.0 / len(rows)), _ends(said, row)
-    return found
+            share = np.abs(counted.value[row]) / value
+        shares[row] = np.where(np.isfinite(share), share, 1.0 / len(rows)), _ends(counted, row)
+    return shares
 
 
-def _with_imbalance(model: Model, targets: Array, level: float, found: Found, value: Array) -> Found:
+def _with_imbalance(model: Model, targets: Array, level: float, shares: Found, value: Array) -> Found:
     """Kernels' times with what waiting for their busiest rank adds: it is in proportion to them."""
     if model.equation.imbalances is None:
-        return found
+        return shares
     broken = model.breakdown(targets, level)
     seconds = dict(zip(broken.kernels, broken.by_kernel - broken.each["communication"], strict=True))
     kernels = model.fitted.kernels
     with np.errstate(all="ignore"):
         return {
             row: (np.nan_to_num(np.abs(seconds[kernels[row]]) / value) if kernels[row] in seconds else share, ends)
-            for row, (share, ends) in found.items()
+            for row, (share, ends) in shares.items()
         }
 
 
-def _by_equation(model: Model, said: Forecast, targets: Array, level: float, found: Found, value: Array) -> Found:
+def _by_equation(model: Model, said: Forecast, targets: Array, level: float, shares: Found, value: Array) -> Found:
     """The kernels' times that follow the resource equation, replaced by the counters they are made of."""
     broken = model.breakdown(targets, level)
     if broken.terms is None:
-        return found
+        return shares
     rows = model.functions.rows
     for kernel in broken.terms.kernels:
         row = rows.get((kernel, "time"))
-        if row is None or row not in found:
+        if row is None or row not in shares:
             continue
         at = broken.kernels.index(kernel)
         pieces = {"instructions": broken.each["execution"][at]} | {name: broken.each[name][at] for name in LEVELS}
@@ -193,12 +193,15 @@ def _by_equation(model: Model, said: Forecast, targets: Array, level: float, fou
             with np.errstate(all="ignore"):
                 share, ends = np.nan_to_num(np.abs(seconds) / value), _ends(said, counted)
             explained += (share * ends.mean(axis=0)) ** 2
-            found[counted] = share, ends
+            shares[counted] = share, ends
         # Counters leave the memory blocking factor open; more times determine it.
-        share, ends = found[row]
+        share, ends = shares[row]
         own = (share * ends.mean(axis=0)) ** 2
-        found[row] = share, ends * np.sqrt(np.maximum(1 - np.divide(explained, own, out=explained, where=own > 0), 0.0))
-    return found
+        shares[row] = (
+            share,
+            ends * np.sqrt(np.maximum(1 - np.divide(explained, own, out=explained, where=own > 0), 0.0)),
+        )
+    return shares
 
 
 def _messages(model: Model, targets: Array, level: float, value: Array) -> list[Source]:
@@ -207,28 +210,28 @@ def _messages(model: Model, targets: Array, level: float, value: Array) -> list[
     if communication is None or network is None:
         return []
     times = communication.exchanged(targets, network, level).times
-    rows, said = communication.functions.rows, communication.functions.predict(targets, level)
-    found: Found = {}
+    rows, sent = communication.functions.rows, communication.functions.predict(targets, level)
+    shares: Found = {}
     for at, name in enumerate(communication.names):
         with np.errstate(all="ignore"):
             share = np.nan_to_num(times.value[at] / value)
         for which in ("messages", "bytes_sent"):
             row = rows[name, which]
-            found[row] = share / np.sqrt(2), _ends(said, row)
-    return [_heaviest(communication.functions.fitted, said, found)] if found else []
+            shares[row] = share / np.sqrt(2), _ends(sent, row)
+    return [_heaviest(communication.functions.fitted, sent, shares)] if shares else []
 
 
-def _heaviest(fitted: Fitted, said: Forecast, found: Found) -> Source:
+def _heaviest(fitted: Fitted, counted: Forecast, shares: Found) -> Source:
     """The series that hold nearly all of the uncertainty."""
-    rows = np.array(list(found), dtype=np.intp)
-    share = np.array([each[0] for each in found.values()])
-    ends = np.array([each[1] for each in found.values()]).swapaxes(0, 1)
+    rows = np.array(list(shares), dtype=np.intp)
+    share = np.array([each[0] for each in shares.values()])
+    ends = np.array([each[1] for each in shares.values()]).swapaxes(0, 1)
     weight = (share * np.expm1(ends[1])).sum(axis=1)
     order = np.argsort(-weight, kind="stable")
     total = np.cumsum(weight[order])
     enough = int(np.searchsorted(total, COVERED * total[-1])) + 1 if len(total) and total[-1] > 0 else 1
     keep = order[: min(enough, MOST_SERIES)]
-    return Source(fitted, rows[keep], share[keep], ends[:, keep], whole.share_of_form(said.form[rows[keep]]))
+    return Source(fitted, rows[keep], share[keep], ends[:, keep], whole.share_of_form(counted.form[rows[keep]]))
 
 
 def total_of(model: Model, name: str) -> bool:

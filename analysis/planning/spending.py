@@ -85,25 +85,25 @@ def spending(model: Model, targets: Array, prices: Prices | None, level: float) 
     counts = np.unique(np.concatenate([targets[:, at], model.training[same, at]]))
     points = np.repeat(targets[:1], len(counts), axis=0)
     points[:, at] = counts
-    said = model.programs(points, ["time"], level)["time"]
-    of_time = said.spread[0]
-    time = np.where(said.status[0] == 0, said.value[0], np.nan)
-    found = {TIME: Spent(time, said.lower[0], said.upper[0])}
+    times = model.programs(points, ["time"], level)["time"]
+    of_time = times.spread[0]
+    time = np.where(times.status[0] == 0, times.value[0], np.nan)
+    spent = {TIME: Spent(time, times.lower[0], times.upper[0])}
     joules, of_energy = np.zeros(len(counts)), np.zeros(len(counts))
     notes: tuple[str, ...] = ()
     if energy is not None:
-        each = combined(parts(energy, model, points, predicted=(said.value[0], of_time)))
+        each = combined(parts(energy, model, points, predicted=(times.value[0], of_time)))
         joules, of_energy = np.where(np.isfinite(time), each.joules, np.nan), each.of_energy
-        found[ENERGY] = Spent.of(joules, of_energy, level)
-        found[DELAY] = Spent.of(joules * time, np.hypot(each.of_power, 2 * of_time), level)
+        spent[ENERGY] = Spent.of(joules, of_energy, level)
+        spent[DELAY] = Spent.of(joules * time, np.hypot(each.of_power, 2 * of_time), level)
         notes = tuple(filter(None, (*energy.notes, energy.remark(points, model.parameters))))
     if prices is not None:
         machine, electricity = _bill(model, points, time, joules, prices)
         total = machine + electricity
         spread = ratio(machine * of_time + electricity * of_energy, total, np.nan)
-        found[COST] = Spent.of(total, spread, level)
-    held = {name: float(targets[0, k]) for k, name in enumerate(model.parameters) if k != at}
-    return Spending(along, counts, held, found, "" if prices is None else prices.currency, level, notes)
+        spent[COST] = Spent.of(total, spread, level)
+    others = {name: float(targets[0, k]) for k, name in enumerate(model.parameters) if k != at}
+    return Spending(along, counts, others, spent, "" if prices is None else prices.currency, level, notes)
 
 
 def charged(model: Model, points: Array, seconds: Array, spread: Array, prices: Prices | None) -> dict[str, Array]:
@@ -111,15 +111,15 @@ def charged(model: Model, points: Array, seconds: Array, spread: Array, prices: 
 
     `spread` (k,): standard deviation of the logarithm of the seconds.
     """
-    found: dict[str, Array] = {}
+    charges: dict[str, Array] = {}
     joules = np.zeros(len(points))
     if model.metered and model.energy is not None:
         joules = combined(parts(model.energy, model, points, predicted=(seconds, spread))).joules
-        found["kWh"] = joules / JOULES
+        charges["kWh"] = joules / JOULES
     if prices is not None:
         machine, electricity = _bill(model, points, seconds, joules, prices)
-        found[prices.currency] = machine + electricity
-    return found
+        charges[prices.currency] = machine + electricity
+    return charges
 
 
 def _bill(model: Model, points: Array, seconds: Array, joules: Array, prices: Prices) -> tuple[Array, Array]:

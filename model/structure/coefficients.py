@@ -33,8 +33,8 @@ def weighted_quantile(values: Array, weight: Array, at: float) -> Array:
     total = sorted_weight.sum(axis=1, keepdims=True)
     reached = np.cumsum(sorted_weight, axis=1) >= (at - ROUNDING) * total
     chosen = np.take_along_axis(order, reached.argmax(axis=1)[:, None], axis=1)
-    found = np.take_along_axis(values, chosen, axis=1)[:, 0]
-    return np.where(total[:, 0] > 0, found, np.nan)
+    quantile = np.take_along_axis(values, chosen, axis=1)[:, 0]
+    return np.where(total[:, 0] > 0, quantile, np.nan)
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Coefficients:
         cls, others: tuple[str, ...], places: Array, values: Array, names: Sequence[tuple[str, str]], **settings: Any
     ) -> tuple[Coefficients, Index]:
         """The distinct ones of values (n, g), and which of them each is, (n,); see :meth:`fit`."""
-        found, first, index = np.unique(rounded(values, 12), axis=0, return_index=True, return_inverse=True)
-        return cls.fit(others, places, found, [names[at] for at in first], **settings), index.reshape(-1)
+        rows, first, index = np.unique(rounded(values, 12), axis=0, return_index=True, return_inverse=True)
+        return cls.fit(others, places, rows, [names[at] for at in first], **settings), index.reshape(-1)
 
     def __len__(self) -> int:
         return len(self.held) if isinstance(self.held, np.ndarray) else len(self.held.kernels)

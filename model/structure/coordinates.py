@@ -54,9 +54,9 @@ class Coordinates(Stored):
             return None
         points = [run.point(experiment.parameters) for run in experiment.runs]
         seen = np.unique(np.array(points, dtype=np.float64).reshape(-1, len(experiment.parameters)), axis=0)
-        found = cls(experiment.parameters, formulas, seen)
-        found.points(seen)
-        return found
+        coordinates = cls(experiment.parameters, formulas, seen)
+        coordinates.points(seen)
+        return coordinates
 
     def __post_init__(self) -> None:
         for name, formula in self._read.items():

@@ -19,6 +19,7 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.blocks import Blocks
 from ranksight.model.structure.late import Late
 from ranksight.model.structure.levels import Levels
 from ranksight.model.structure.neighbours import Neighbours
@@ -55,8 +56,12 @@ class Functions(Stored):
     laws: RankLaws | None = None  # of the volumes of messages that are sums of terms of the ranks
     irregular: tuple[tuple[str, str], ...] = ()
     """tuple of (kernel, metric): messages and bytes of kernels whose partners the data decide, as those of a matrix."""
+    unruled: tuple[tuple[str, str], ...] = ()
+    """tuple of (kernel, metric): messages and bytes that no law of the ranks meets, of kernels whose partners no rule
+    explains, or lie along sides of the grid that few runs cut."""
     traced: int = 1  # the most ranks of a run whose partners are known
     late: Late | None = None  # of the times that are zero up to a boundary
+    blocks: Blocks | None = None  # of the counts that follow the local block
 
     @property
     def rows(self) -> Mapping[tuple[str, str], int]:
@@ -97,6 +102,12 @@ class Functions(Stored):
             near = np.array([key in known for key in self.laws.keys], dtype=bool)
             given = self.laws.among(rows_of(answer, index), points, level, near)
             answer = choose(answer, given, index, given.status != forecast.DOMAIN)
+        if self.blocks is not None:
+            index = self._index(self.blocks.keys)
+            equal, measured = self.blocks.predict(points, level)
+            with np.errstate(invalid="ignore"):
+                wider = ~(answer.upper[index] - answer.lower[index] <= equal.upper - equal.lower)
+            answer = choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))
         if self.late is not None:
             rows = np.array([self.rows[key] for key in self.late.keys])
             given = self.late.predict(points, level)
@@ -111,23 +122,25 @@ class Functions(Stored):
         """The answers open for what partners of irregular data may become with more ranks.
 
         Where blocks become smaller than what they reach, as many times more ranks are within it as there are more, and
-        a rank's bytes are a share of the same data.
+        a rank's bytes are a share of the same data. Where nothing is known of them, both may be more or less.
         """
-        if not self.irregular:
+        keys = (*self.irregular, *self.unruled)
+        if not keys:
             return answer
-        index = self._index(self.irregular)
-        calls = np.array([name == MESSAGES for _, name in self.irregular])[:, None]
+        index = self._index(keys)
+        unknown = np.array([key in self.unruled for key in keys])[:, None]
+        calls = np.array([name == MESSAGES for _, name in keys])[:, None]
         more = np.fmax(points[:, self.fitted.parameters.index("ranks")] / self.traced, 1.0)[None]
-        given = rows_of(answer, index)
+        opened = rows_of(answer, index)
         lower, upper = (
-            np.where(calls, given.lower, given.lower / more),
-            np.where(calls, given.upper * more, given.upper),
+            np.where(calls & ~unknown, opened.lower, opened.lower / more),
+            np.where(calls | unknown, opened.upper * more, opened.upper),
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
-        status, reason = forecast.judged_by_width(factor, given.status, given.reason)
-        given = replace(given, lower=lower, upper=upper, status=status, reason=reason)
-        return choose(answer, given, index, np.ones(given.value.shape, dtype=bool))
+        status, reason = forecast.judged_by_width(factor, opened.status, opened.reason)
+        opened = replace(opened, lower=lower, upper=upper, status=status, reason=reason)
+        return choose(answer, opened, index, np.ones(opened.value.shape, dtype=bool))
 
     def _index(self, keys: Sequence[tuple[str, str]]) -> Index:
         return np.array([self.rows[key] for key in keys], dtype=np.intp)
@@ -208,9 +221,16 @@ class Functions(Stored):
             "stated": stated is None or stated.parameters == own[0],
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
-            "irregular": set(self.irregular) <= rows and self.traced >= 1 and ("ranks" in own[0] or not self.irregular),
+            "irregular": {*self.irregular, *self.unruled} <= rows
+            and self.traced >= 1
+            and ("ranks" in own[0] or not (self.irregular or self.unruled)),
         }
-        for name, law in (("neighbours", self.neighbours), ("laws", self.laws), ("late", self.late)):
+        for name, law in (
+            ("neighbours", self.neighbours),
+            ("laws", self.laws),
+            ("late", self.late),
+            ("blocks", self.blocks),
+        ):
             fits[name] = law is None or (law.parameters == own[0] and set(law.keys) <= rows)
         for name, well in fits.items():
             if not well:
@@ -235,9 +255,9 @@ def extended(
         if not len(index) or not out.any():
             continue
         factor = np.where(grows[index, None], stated.growth(kernel, points), 1.0)
-        given = rows_of(learned(nearest), index)
-        given = replace(given, **{end: factor * getattr(given, end) for end in ("value", "lower", "upper")})
-        answer = choose(answer, given, index, np.broadcast_to(out, given.value.shape))
+        carried = rows_of(learned(nearest), index)
+        carried = replace(carried, **{end: factor * getattr(carried, end) for end in ("value", "lower", "upper")})
+        answer = choose(answer, carried, index, np.broadcast_to(out, carried.value.shape))
     return answer
 
 

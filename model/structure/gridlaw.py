@@ -96,13 +96,13 @@ class _Fit:
         solution, error = np.zeros((len(values), 1 + d)), np.full(len(values), np.inf)
         holds = np.zeros(len(values), dtype=bool)
 
-        def take(which: Mask, found: Array, missed: Array) -> None:
+        def take(which: Mask, coefficients: Array, missed: Array) -> None:
             """Take what is found where nobody gets less than nothing, and each neighbour a whole number of messages."""
-            found = np.where(np.abs(found) < EXACT * scale[:, None], 0.0, found)
-            which = which & ~(np.isin(names, list(SENT)) & (found < 0).any(axis=1))
-            whole = np.abs(found - np.round(found)).max(axis=1) <= EXACT * np.maximum(scale, 1.0)
+            coefficients = np.where(np.abs(coefficients) < EXACT * scale[:, None], 0.0, coefficients)
+            which = which & ~(np.isin(names, list(SENT)) & (coefficients < 0).any(axis=1))
+            whole = np.abs(coefficients - np.round(coefficients)).max(axis=1) <= EXACT * np.maximum(scale, 1.0)
             which &= (names != "messages") | (missed > 0) | whole
-            solution[which], error[which], holds[which] = found[which], missed[which], True
+            solution[which], error[which], holds[which] = coefficients[which], missed[which], True
 
         for constant in constants:
             # Without a constant a rank that has no neighbour says nothing.

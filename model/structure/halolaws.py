@@ -47,7 +47,7 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[F
     """Halos that bytes follow, the likeliest first, and their relative scatter; none where they follow none.
 
     `values` (g, n): means over ranks at g combinations of the other parameters; NaN where nothing was measured. `ranks`
-    (n,). `kinds` (collection of (dimensions, periodic)): grids on which the messages go, the likeliest first.
+    (n,). `kinds`: the halos that the messages are of, the likeliest first.
     """
     known = np.isfinite(values) & (values > 0)
     used = known.sum(axis=1) >= FEWEST
@@ -67,13 +67,13 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[F
     agreed = int((np.abs(best.difference[known]) <= AGREED * CLOSE).sum())
     if scatter > WIDE or agreed < 2 * used.sum() + SPARE:
         return [], 0.0
-    found = []
+    halos = []
     for at in np.argsort(-likely, kind="stable").tolist():
         if likely[at] >= likely[first] - LIKELY:
             parts = np.where(used[:, None], fits[at].scale[:, None] * powers[fits[at].margin, : len(ways[at])], np.nan)
             kept = [i for i in range(parts.shape[1]) if (parts[used, i] > 0).any()]
-            found.append((tuple(ways[at][i] for i in kept), parts[:, kept]))
-    return found, scatter
+            halos.append((tuple(ways[at][i] for i in kept), parts[:, kept]))
+    return halos, scatter
 
 
 @dataclass(frozen=True)

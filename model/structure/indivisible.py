@@ -52,7 +52,7 @@ def indivisible(experiment: Experiment) -> str:
     """
     if "ranks" not in experiment.parameters:
         return ""
-    found: dict[tuple[str, tuple[float, ...]], dict[float, float]] = defaultdict(dict)
+    units_by_kernel: dict[tuple[str, tuple[float, ...]], dict[float, float]] = defaultdict(dict)
     for run in experiment.runs:
         ranks = float(run.configuration["ranks"])
         table = experiment.arrays(run) if ranks > 1 else None
@@ -65,9 +65,9 @@ def indivisible(experiment: Experiment) -> str:
         rows, total = (np.bincount(parts.code, weights, len(own)) for weights in (None, executed))
         for at in np.flatnonzero((rows == ranks) & (total > LARGE * total.sum())):
             if np.isfinite(units := units_on(executed[parts.code == at])):
-                found[parts.kernels[at], rest][ranks] = units
+                units_by_kernel[parts.kernels[at], rest][ranks] = units
     others = [name for name in experiment.parameters if name != "ranks"]
-    for (kernel, rest), seen in found.items():
+    for (kernel, rest), seen in units_by_kernel.items():
         uneven = {units for units in seen.values() if units > 0}
         if len(uneven) != 1 or sum(units > 0 for units in seen.values()) < 2:
             continue

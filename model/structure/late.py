@@ -64,10 +64,12 @@ class Late(Stored, Keyed):
         reach = np.exp(float(special.ndtri((1 + level) / 2)) * np.hypot(deviation, REPEATED))
         value = np.where(none, 0.0, np.exp(mean))
         lower = np.where(begun, value / reach, 0.0)
-        found = Forecast.settled(np.where(begun, value, value / 2), lower, value * reach, level, form=1.0)
+        forecast_late = Forecast.settled(np.where(begun, value, value / 2), lower, value * reach, level, form=1.0)
         factor = np.where(none, 1.0, np.where(begun, reach**2, np.inf))
-        found.status[:], found.reason[:] = forecast.judged_by_width(factor, found.status, found.reason)
-        return found
+        forecast_late.status[:], forecast_late.reason[:] = forecast.judged_by_width(
+            factor, forecast_late.status, forecast_late.reason
+        )
+        return forecast_late
 
     def formula(self, i: int) -> str:
         """Time `i` as people read it."""
@@ -122,8 +124,8 @@ def _boundary(points: Array, zero: Mask, several: Mask) -> int | None:
     """The first parameter below a value of which all times are zero, and from which on none is; None without one."""
     low, high = points[zero].max(axis=0), points[several].min(axis=0)
     rising = np.array([len(np.unique(column)) > 1 for column in points[zero].T])
-    found = np.flatnonzero((low < high) & rising)
-    return int(found[0]) if len(found) else None
+    axes = np.flatnonzero((low < high) & rising)
+    return int(axes[0]) if len(axes) else None
 
 
 def _coordinates(points: Array) -> Array:

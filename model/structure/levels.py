@@ -317,5 +317,5 @@ def _steepest(series: Series, at: int, levels: tuple[float, float]) -> Array:
     for end, level in enumerate(levels):
         here = series.points[:, at] == level
         ends[:, group.ravel()[here], end] = values[:, here]
-    found = slopes(levels, ends)
-    return np.asarray(np.where(np.isfinite(found), found, 0.0).max(axis=1, initial=0.0))
+    steepness = slopes(levels, ends)
+    return np.asarray(np.where(np.isfinite(steepness), steepness, 0.0).max(axis=1, initial=0.0))

@@ -70,8 +70,8 @@ def _search(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int, 
     each = [cartesian_grids(list(zip(talks, pairs, strict=True))) for pairs in distinct.values()]
     fitting = Counter(grid for grids in each for grid in grids)
     most = max(fitting.values(), default=0)
-    found = sorted((grid for grid, count in fitting.items() if count == most), key=_order)
-    weights = {grid: max(grids.get(grid, 0.0) for grids in each) for grid in found}
+    fitting_best = sorted((grid for grid, count in fitting.items() if count == most), key=_order)
+    weights = {grid: max(grids.get(grid, 0.0) for grids in each) for grid in fitting_best}
     return weights, tuple(sorted(talks))
 
 
@@ -87,10 +87,10 @@ def dimensions_of(experiment: Experiment) -> dict[int, float]:
     if len(stated) == 1:
         return dict.fromkeys(stated, 1.0)
     grids, _ = grids_of(experiment)
-    found: dict[int, float] = {}
+    weights: dict[int, float] = {}
     for grid, weight in zip(grids, _priors(grids).tolist(), strict=True):
-        found[grid.dimensions] = found.get(grid.dimensions, 0.0) + weight
-    return found
+        weights[grid.dimensions] = weights.get(grid.dimensions, 0.0) + weight
+    return weights
 
 
 def _order(grid: Cartesian) -> tuple[int, tuple[bool, ...], bool, str, tuple[float, ...]]:

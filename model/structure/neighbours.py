@@ -33,6 +33,7 @@ from ranksight.model.plaindata import Stored
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.structure.coefficients import Coefficients, weighted_quantile
 from ranksight.model.structure.gridlaw import CLOSE
+from ranksight.model.structure.rankterms import Halo
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -87,33 +88,37 @@ class Neighbours(Stored, Keyed):
         return replace(self, kernels=names[0], metrics=names[1], over_ranks=names[2], **arrays)
 
     @property
-    def halos(self) -> dict[str, list[tuple[int, bool]]]:
-        """Kernels whose messages go to each neighbour to rounding, and dimensions and periodicity of the grids on which
+    def halos(self) -> dict[str, list[Halo]]:
+        """Kernels whose messages go to each neighbour to rounding, and the halos that they are of by the grids on which
         they do, the likeliest first."""
-        found: dict[str, list[tuple[int, bool]]] = {}
+        kinds: dict[str, list[Halo]] = {}
         for row, (kernel, name) in enumerate(self.keys):
             fits = (self.weight[row] > 0) & (self.residual[row] == 0)
             order = [g for g in np.argsort(-self.weight[row], kind="stable").tolist() if fits[g]]
             grids = [self.grids[g] for g in order if name == "messages" and len(set(self.grids[g].periodic)) == 1]
             if grids:
-                found[kernel] = list(dict.fromkeys((grid.dimensions, grid.periodic[0]) for grid in grids))
-        return found
+                kinds[kernel] = list(dict.fromkeys((grid.dimensions, grid.periodic[0], False) for grid in grids))
+        return kinds
 
     def predict(self, points: Array, level: float = 0.9) -> Forecast:
         """Forecast the s series at `points` (k, m): weighted median and quantiles over the grids."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        each = self._on_grids(points, level)
-        sound = each.status == forecast.OK
+        on_grids = self._on_grids(points, level)
+        sound = on_grids.status == forecast.OK
         weight = np.where(sound, self.weight[:, :, None], 0.0)
         tail = (1 - level) / 2
-        value = weighted_quantile(each.value, weight, 0.5)
-        lower, upper = (weighted_quantile(end, weight, at) for end, at in ((each.lower, tail), (each.upper, 1 - tail)))
+        value = weighted_quantile(on_grids.value, weight, 0.5)
+        lower, upper = (
+            weighted_quantile(end, weight, at) for end, at in ((on_grids.lower, tail), (on_grids.upper, 1 - tail))
+        )
         # Where no grid has an answer, the likeliest one's reason is given.
         best = self.weight.argmax(axis=1)[:, None, None]
         some = sound.any(axis=1, where=self.weight[:, :, None] > 0)
-        status = np.where(some, forecast.OK, np.take_along_axis(each.status, best, axis=1)[:, 0]).astype(np.intp)
-        reason = np.where(some, "", np.take_along_axis(each.reason, best, axis=1)[:, 0].astype(object)).astype(object)
-        low, high = (weighted_quantile(each.value, weight, at) for at in (tail, 1 - tail))
+        status = np.where(some, forecast.OK, np.take_along_axis(on_grids.status, best, axis=1)[:, 0]).astype(np.intp)
+        reason = np.where(some, "", np.take_along_axis(on_grids.reason, best, axis=1)[:, 0].astype(object)).astype(
+            object
+        )
+        low, high = (weighted_quantile(on_grids.value, weight, at) for at in (tail, 1 - tail))
         wide = some & (high > forecast.WIDEST * low)
         if wide.any():
             status[wide] = forecast.WIDE
@@ -200,15 +205,15 @@ class Neighbours(Stored, Keyed):
     def _labels(self, points: Array) -> Ints:
         """Numbers (s, g, k) that are the same where grids predict the same for a series; -1 where there is nothing."""
         value = self._on_grids(points, 0.9).value
-        found = np.full(value.shape, -1, dtype=np.int64)
+        labels = np.full(value.shape, -1, dtype=np.int64)
         for g in range(value.shape[1]):
-            known = np.isfinite(value[:, g]) & (self.weight[:, g] > 0)[:, None]
-            found[:, g] = np.where(known, g, -1)
+            answered = np.isfinite(value[:, g]) & (self.weight[:, g] > 0)[:, None]
+            labels[:, g] = np.where(answered, g, -1)
             for other in range(g - 1, -1, -1):
                 with np.errstate(invalid="ignore"):
                     near = np.abs(value[:, g] - value[:, other]) <= APART * np.abs(value[:, g])
-                found[:, g] = np.where(known & near & (found[:, other] >= 0), found[:, other], found[:, g])
-        return found
+                labels[:, g] = np.where(answered & near & (labels[:, other] >= 0), labels[:, other], labels[:, g])
+        return labels
 
     def _deciding(self, point: Array, asked: Ints, rows: Index) -> int | None:
         """The fewest ranks, not measured, whose run separates nearly all of the grids that differ at those asked.

@@ -24,7 +24,6 @@ some sum whatever they are; the interval then has that of the function that was 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,7 +66,7 @@ class RankLaws(Stored, Keyed):
         there = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks < 2.0**40)
         terms = term_values(np.where(there, ranks, 1).astype(np.int64))
         names = {name: at for at, name in enumerate(RANK_TERMS)}
-        given = self.coefficients.predict(points, self.parameters, level)
+        parts = self.coefficients.predict(points, self.parameters, level)
         shape = (len(self.kernels), len(points))
         value, lower, upper = (np.zeros(shape) for _ in range(3))
         status = np.full(shape, forecast.OK, dtype=np.intp)
@@ -77,16 +76,16 @@ class RankLaws(Stored, Keyed):
             ends = np.zeros((3, len(each), len(points)))
             for rival, one in enumerate(each):
                 at, which = [names[name] for name, _ in one], [index for _, index in one]
-                for end, found in zip(ends, (given.value, given.lower, given.upper), strict=True):
+                for end, found in zip(ends, (parts.value, parts.lower, parts.upper), strict=True):
                     end[rival] = (found[which] * terms[at]).sum(axis=0)
             odds = np.broadcast_to(np.array(self.odds[row])[:, None], ends.shape[1:])
             value[row] = ends[0, 0]
             lower[row] = np.fmin(weighted_quantile(ends[1:2], odds[None], tail)[0], ends[1, 0])
             upper[row] = np.fmax(weighted_quantile(ends[2:], odds[None], 1 - tail)[0], ends[2, 0])
             for _, index in each[0]:
-                bad = (given.status[index] != forecast.OK) & (status[row] == forecast.OK)
-                status[row] = np.where(bad, given.status[index], status[row])
-                reason[row] = np.where(bad, given.reason[index], reason[row])
+                bad = (parts.status[index] != forecast.OK) & (status[row] == forecast.OK)
+                status[row] = np.where(bad, parts.status[index], status[row])
+                reason[row] = np.where(bad, parts.reason[index], reason[row])
         reach = float(special.ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -101,19 +100,19 @@ class RankLaws(Stored, Keyed):
 
         `near` (s,): series whose values are those of `others`, laws of neighbours that no run distinguishes from sums.
         """
-        given = self.predict(points, level)
-        apart = given.status == forecast.DOMAIN
-        kept = np.zeros(len(self.kernels), dtype=bool) if near is None else near
-        doubted = (self.chance | kept)[:, None] & ~apart
-        lower = np.where(doubted, np.fmin(given.lower, others.lower), given.lower)
-        upper = np.where(doubted, np.fmax(given.upper, others.upper), given.upper)
-        value = np.where(kept[:, None], others.value, given.value)
+        own_forecast = self.predict(points, level)
+        between = own_forecast.status == forecast.DOMAIN
+        by_neighbours = np.zeros(len(self.kernels), dtype=bool) if near is None else near
+        doubted = (self.chance | by_neighbours)[:, None] & ~between
+        lower = np.where(doubted, np.fmin(own_forecast.lower, others.lower), own_forecast.lower)
+        upper = np.where(doubted, np.fmax(own_forecast.upper, others.upper), own_forecast.upper)
+        value = np.where(by_neighbours[:, None], others.value, own_forecast.value)
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
-        status = np.where(kept[:, None] & ~apart, others.status, given.status)
-        reason = np.where(kept[:, None] & ~apart, others.reason, given.reason)
+        status = np.where(by_neighbours[:, None] & ~between, others.status, own_forecast.status)
+        reason = np.where(by_neighbours[:, None] & ~between, others.reason, own_forecast.reason)
         status, reason = forecast.judged_by_width(factor, status, reason)
-        return replace(given, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        return replace(own_forecast, value=value, lower=lower, upper=upper, status=status, reason=reason)
 
     def formula(self, i: int) -> str:
         """The simplest sum of series `i`, as people read it."""
@@ -146,9 +145,8 @@ def fit_rank_laws(
 ) -> RankLaws | None:
     """Find the sums of laws that series, means over all ranks, follow; None where none does, or too few ranks ran.
 
-    `names` (collection of (kernel, metric)): series to look at. `halos` (mapping of str to collection of (dimensions,
-    periodic)): kernels whose messages are known to go to each neighbour on grids, and these grids. `called`: what
-    traces show of their messages. `**settings`: of
+    `names` (collection of (kernel, metric)): series to look at. `halos`: kernels whose messages are known to go to each
+    neighbour on grids, and of which halos these are. `called`: what traces show of their messages. `**settings`: of
     :func:`ranksight.model.fitting.fit_series.fit_series`, for the coefficients.
     """
     if "ranks" not in series.parameters:
@@ -173,7 +171,11 @@ def fit_rank_laws(
     wanted = [keys[row] for row in rows]
     cost, kept, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
     cost = on_same_sides(cost, wanted, called or Called())
-    found, odds = map(list, zip(*map(different, cost, proven, values, kept, itertools.repeat(ranks)), strict=True))
+    sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
+    found, odds = map(
+        list,
+        zip(*(different(*each, ranks, sizes) for each in zip(cost, proven, values, kept, strict=True)), strict=True),
+    )
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
     scatter = [0.0] * len(rows)
     several = ranks > 1

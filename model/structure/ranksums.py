@@ -18,7 +18,7 @@ from ranksight.model import priors
 from ranksight.model.plaindata import rounded
 from ranksight.model.structure.gridlaw import EXACT
 from ranksight.model.structure.halolaws import Found
-from ranksight.model.structure.rankterms import RANK_TERMS, fewest_partners, sums, term_values
+from ranksight.model.structure.rankterms import RANK_TERMS, RING_FACE, cut_edges, fewest_partners, sums, term_values
 
 FEWEST = 3
 """Numbers of ranks, more than one each, from which sums are looked for."""
@@ -44,6 +44,10 @@ NEAR = 0.05
 """Share of its partners that a rank may have none of, as where a message is empty."""
 LEAST = 1e-3
 """Smallest share of the largest value that a coefficient's odds are of."""
+WHOLE = 0.05
+"""How far a power of the size may be from that of the sides."""
+OF_BLOCKS = 10.0
+"""How many times as likely as others sums are that see the size as edges of blocks alone, with a side each."""
 REGULAR = 1e-9
 """Determinant, terms over their largest values, from which on the ranks distinguish the terms."""
 
@@ -72,14 +76,14 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
                 continue
             for part in np.array_split(rows, -(-len(rows) // 256)):
                 s, g = part.T
-                found, ways = solver.solve(values[s, g][:, pattern])
+                costs, ways = solver.solve(values[s, g][:, pattern])
                 at = solver.place
-                cost[s[:, None], g[:, None], at] = found
+                cost[s[:, None], g[:, None], at] = costs
                 full = np.zeros((*ways.shape, len(pattern)), dtype=bool)
                 full[..., pattern] = solver.kept[ways]
                 kept[s[:, None], g[:, None], at] = full
                 np.logical_and.at(proven, (s[:, None], at), solver.proves[np.arange(len(at)), ways])
-                simple[s, g] = np.fmin(simple[s, g], found.min(axis=1))
+                simple[s, g] = np.fmin(simple[s, g], costs.min(axis=1))
     met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
     met[~decided.any(axis=1)] = np.inf
     # Who sends to each of many ranks is rare, and a tree is usual.
@@ -94,6 +98,7 @@ class Called:
     together: frozenset[str] = frozenset()  # those all of whose messages are operations of all ranks
     ranks: int = 1  # the most ranks of a run whose partners are known
     partners: Mapping[str, float] = field(default_factory=dict)  # mean number of ranks that a rank sends to there
+    along: Mapping[str, frozenset[str]] = field(default_factory=dict)  # the sides of a grid of those that send by some
 
 
 def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) -> Array:
@@ -102,7 +107,8 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
     No messages go to more neighbours than a rank has partners.
 
     Bytes go by the sides of the process grid along which the kernel's messages go: faces of a plane are the same at 2,
-    4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks.
+    4 and 8 ranks, and no constant. They go by none where these are collective operations of all ranks. Messages and
+    bytes of a kernel that sends along some sides of a grid alone go by these.
     """
     terms, every = list(RANK_TERMS.values()), sums()
     sides = [{terms[term].sides for term in one} - {""} for one in every]
@@ -111,13 +117,18 @@ def on_same_sides(cost: Array, keys: Sequence[tuple[str, str]], called: Called) 
     needed = np.array([max(fewest[term] for term in one) for one in every])
     for row, (kernel, name) in enumerate(keys):
         adjusted[row, needed > (1 + NEAR) * called.partners.get(kernel, np.inf)] = np.inf
+        if kernel not in called.along:
+            adjusted[row, _of_sides((RING_FACE,))[1]] = np.inf
         if kernel in called.together:
             adjusted[row, [bool(each) for each in sides]] = np.inf
+        elif along := called.along.get(kernel):
+            lines = np.array([bool(each) and each <= along for each in sides])
+            adjusted[row, ~(lines & (_partners() if name == "messages" else _one_kind()))] = np.inf
         elif name != "messages" and (kernel, "messages") in keys:
             calls = cost[keys.index((kernel, "messages"))]
             near = np.flatnonzero(calls <= calls.min() + NEARLY) if np.isfinite(calls.min()) else ()
-            along = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
-            foreign = np.array([bool(along) and not (each and each <= along) for each in sides])
+            shared = set().union(*(sides[h] for h in near)) if all(sides[h] for h in near) else set()
+            foreign = np.array([bool(shared) and not (each and each <= shared) for each in sides])
             adjusted[row] -= np.log(priors.FOREIGN_GRID) * foreign
     return adjusted
 
@@ -129,10 +140,37 @@ def _fast() -> Mask:
     return np.asarray(last > FAST * first)
 
 
-def different(cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints) -> tuple[Found, Array]:
+ENDS, RINGS = ("1 - 1/{0}", "({0} - 1) / ranks"), ("[{0} > 1]", RING_FACE)
+"""Messages, and faces that they have, along a side of a grid that ends, and along one that is a ring."""
+
+
+@lru_cache(maxsize=8)
+def _of_sides(texts: tuple[str, ...]) -> tuple[Mask, Mask]:
+    """Sums (h,) all of whose terms are these of a single side, and those that have any of them."""
+    names = {text.format(name) for text in texts for name in "xyz"}
+    mine = np.array([term.dimensions > 1 and term.text in names for term in RANK_TERMS.values()])
+    members = [mine[list(one)] for one in sums()]
+    return np.array([bool(each.all()) for each in members]), np.array([bool(each.any()) for each in members])
+
+
+def _partners() -> Mask:
+    """Sums (h,) of numbers of partners along single sides: on lines that end or are rings, all of a line, or a tree."""
+    return _of_sides((ENDS[0], RINGS[0], "{0} - 1", "ceil(log2({0}))"))[0]
+
+
+def _one_kind() -> Mask:
+    """Sums (h,) all of whose terms are of lines that end, all of rings, or none of either."""
+    ends, rings = _of_sides(ENDS), _of_sides(RINGS)
+    return np.asarray(ends[0] | rings[0] | ~(ends[1] | rings[1]))
+
+
+def different(
+    cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints, sizes: Array | None = None
+) -> tuple[Found, Array]:
     """The sums nearly as simple as the simplest, one of those that are the same at :data:`SHOWN`, and their odds.
 
-    `cost` and `proven` (h,), `values` (g, n), `kept` (g, h, n).
+    `cost` and `proven` (h,), `values` (g, n), `kept` (g, h, n). `sizes` (g,): edge of the domain, where one parameter
+    says it.
     """
     decided = _decided(values, ranks)
     every, least = sums(), cost.min()
@@ -150,9 +188,24 @@ def different(cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints)
         same = rounded(there / np.nanmax(np.abs(values[decided]), axis=1, keepdims=True), 5).tobytes()
         if same in distinct or len(distinct) < RIVALS:
             distinct.setdefault(same, (one, coefficients))
-            odds[same] = odds.get(same, 0.0) + float(np.exp(least - cost[h]))
+            more = OF_BLOCKS if sizes is not None and _of_blocks(one, coefficients, sizes) else 1.0
+            odds[same] = odds.get(same, 0.0) + more * float(np.exp(least - cost[h]))
     likely = sorted(distinct, key=lambda same: -odds[same])
     return [distinct[same] for same in likely], np.array([odds[same] for same in likely])
+
+
+def _of_blocks(one: tuple[int, ...], coefficients: Array, sizes: Array) -> bool:
+    """Whether a sum is of the edges of blocks: size/x, size/y and size/z to whole powers, none of the size alone.
+
+    `coefficients` (g, q) at the `sizes` (g,).
+    """
+    known = np.isfinite(coefficients).all(axis=1) & (coefficients > 0).all(axis=1)
+    edges = cut_edges()[list(one)]
+    if known.sum() < 2 or not np.isfinite(edges).all():
+        return False
+    logs, at = np.log(coefficients[known]), np.log(sizes[known])
+    powers = (at - at.mean()) @ (logs - logs.mean(axis=0)) / ((at - at.mean()) ** 2).sum()
+    return bool((np.abs(powers - edges) <= WHOLE).all())
 
 
 def by_chance(cost: Array, proven: Mask, values: Array, ranks: Ints) -> bool:
@@ -185,11 +238,11 @@ def _decided(values: Array, ranks: Ints) -> Mask:
 def _coefficients(one: tuple[int, ...], values: Array, kept: Mask, decided: Mask, ranks: Ints) -> Array:
     """Coefficients (g, q) of a sum for values (g, n) at those ranks that it keeps; NaN where they are not decided."""
     basis = term_values(ranks)[list(one)].T
-    found = np.full((len(values), len(one)), np.nan)
+    coefficients = np.full((len(values), len(one)), np.nan)
     for g in np.flatnonzero(decided):
         here = kept[g] & np.isfinite(values[g])
-        found[g] = np.linalg.lstsq(basis[here], values[g, here], rcond=None)[0]
-    return found
+        coefficients[g] = np.linalg.lstsq(basis[here], values[g, here], rcond=None)[0]
+    return coefficients
 
 
 @dataclass(frozen=True)
@@ -257,13 +310,13 @@ class _Solver:
         way = np.zeros(cost.shape, dtype=np.intp)
         scale = np.abs(values).max(axis=1)
         for e in np.argsort(self.cost[0], kind="stable").tolist():
-            found = self.inverse[:, e] @ values.T
+            coefficients = self.inverse[:, e] @ values.T
             # A coefficient of nothing is a term too many, one below nothing none that a program has.
-            possible = (found > EXACT * scale).all(axis=1) & self.usable[:, e, None]
+            possible = (coefficients > EXACT * scale).all(axis=1) & self.usable[:, e, None]
             h = np.flatnonzero(possible.any(axis=1))
-            missed = np.abs(self.basis[h] @ found[h] - values.T) * self.kept[e][:, None]
+            missed = np.abs(self.basis[h] @ coefficients[h] - values.T) * self.kept[e][:, None]
             met = possible[h] & (missed <= EXACT * scale).all(axis=1)
-            share = np.log(np.clip(found[h] / np.where(scale > 0, scale, 1.0), LEAST, 1.0)).sum(axis=1)
+            share = np.log(np.clip(coefficients[h] / np.where(scale > 0, scale, 1.0), LEAST, 1.0)).sum(axis=1)
             open_cost = np.where(self.proves[h, e, None], 0.0, OPEN + share + self.volume[h, e, None])
             each = np.where(met, self.cost[h, e, None] + open_cost, np.inf)
             better = each < cost[h]

@@ -27,8 +27,8 @@ from ranksight.core.arrays import Array, Ints
 from ranksight.core.dims import dims_create
 
 Sides = tuple[int, ...]
-Halo = tuple[int, bool]
-"""Dimensions of a process grid, and whether it is periodic."""
+Halo = tuple[int, bool, bool]
+"""Dimensions of a process grid, whether it is periodic, and whether messages go across edges and corners too."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _chain() -> list[RankTerm]:
     ]  # fmt: skip
 
 
-_ALL_AROUND: dict[Halo, str] = {
+_ALL_AROUND: dict[tuple[int, bool], str] = {
     (d, periodic): f"{3**d} - " + " ".join(f"(3 - 2 [{name} > 1])" for name in "xyz"[:d])
     if periodic
     else " ".join(f"(3 - 2/{name})" for name in "xyz"[:d]) + " - 1"
@@ -109,6 +109,10 @@ _ALL_AROUND: dict[Halo, str] = {
     for periodic in (True, False)
 }
 """Names of the neighbours on a grid, those across edges and corners too, but for a rank itself."""
+
+
+RING_FACE = "[{0} > 1] {0} / ranks"
+"""Faces towards the two neighbours in a ring, which only kernels have that send along single sides."""
 
 
 def _grid(d: int) -> list[RankTerm]:
@@ -119,7 +123,7 @@ def _grid(d: int) -> list[RankTerm]:
         body = " + ".join(text.format(name) for name in names)
         return RankTerm(d, body, lambda s: sum(of(side, prod(s)) for side in s), most)
 
-    found = [
+    terms = [
         total("1/{0}", lambda s, p: 1 / s, d),
         total("(1 - 1/{0})", lambda s, p: 1 - 1 / s, 3),
         total("[{0} > 1]", lambda s, p: float(s > 1), 3),
@@ -141,6 +145,7 @@ def _grid(d: int) -> list[RankTerm]:
         ("ceil(log2({0})) {0} / ranks", lambda s, p: steps(s) * s / p, 2),
         ("ones({0}) / {0}", lambda s, p: ones(s) / s, 2),
         ("(1 + ceil(log2({0}))) / {0}", lambda s, p: (1 + steps(s)) / s, 2),
+        (RING_FACE, lambda s, p: (s > 1) * s / p, 2),
     ]
     for at, name in enumerate(names):
         for text, of, most in alone:
@@ -148,30 +153,31 @@ def _grid(d: int) -> list[RankTerm]:
             def one(s: Sides, at: int = at, of: Callable[[int, int], float] = of) -> float:
                 return of(s[at], prod(s))
 
-            found.append(RankTerm(d, text.format(name), one, most))
+            terms.append(RankTerm(d, text.format(name), one, most))
     if d == 2:
-        found.append(RankTerm(2, "(x - 1) (y - 1) / ranks", lambda s: (s[0] - 1) * (s[1] - 1) / prod(s), 3))
-        found.append(RankTerm(2, "lcm(x, y) (lcm(x, y) - 1) / ranks", lambda s: lcm(*s) * (lcm(*s) - 1) / prod(s)))
-    return found
+        terms.append(RankTerm(2, "(x - 1) (y - 1) / ranks", lambda s: (s[0] - 1) * (s[1] - 1) / prod(s), 3))
+        terms.append(RankTerm(2, "lcm(x, y) (lcm(x, y) - 1) / ranks", lambda s: lcm(*s) * (lcm(*s) - 1) / prod(s)))
+    return terms
 
 
 CORNERS = "with corners"
-ORDERS = {True: ("rising", "falling", ""), False: ("rising", "falling", "", CORNERS)}
-"""Sides in the order in which halos are exchanged along them, where those exchanged before are sent on; or all
-neighbours at once, those across edges and corners too, which is what rising sides send on a periodic grid (True)."""
+IN_TURN = ("rising", "falling", "")
+"""Sides in the order in which halos are exchanged along them, where those exchanged before are sent on."""
+AT_ONCE = {True: ("rising",), False: (CORNERS,)}
+"""All neighbours at once, those across edges and corners too: what rising sides send on a periodic grid (True)."""
 
 
 def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
     """Terms of a halo: faces of a block without a margin, with a margin along one side, along two."""
 
     def around(s: Sides) -> Array:
-        found = np.zeros(d)
+        shares = np.zeros(d)
         for way in itertools.product((-1, 0, 1), repeat=d):
             ahead = [side for step, side in zip(way, s, strict=True) if step]
             if any(side > 1 for side in ahead):
                 there = prod(1 - 1 / side for side in ahead)
-                found[len(ahead) - 1] += there / prod(side for step, side in zip(way, s, strict=True) if not step)
-        return found
+                shares[len(ahead) - 1] += there / prod(side for step, side in zip(way, s, strict=True) if not step)
+        return shares
 
     def shares(s: Sides) -> Array:
         if order == CORNERS:
@@ -200,30 +206,47 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
     return [RankTerm(d, f"{what} of a {kind}", partial(one, at=at), 0) for at, what in enumerate(margins)]
 
 
-_KINDS: tuple[Halo, ...] = tuple(itertools.product((2, 3), (True, False)))
-_HALOS = {kind: [_halo(*kind, order) for order in ORDERS[kind[1]]] for kind in _KINDS}
+_HALOS: dict[Halo, list[list[RankTerm]]] = {
+    (d, periodic, around): [_halo(d, periodic, order) for order in (AT_ONCE[periodic] if around else IN_TURN)]
+    for d, periodic, around in itertools.product((2, 3), (True, False), (False, True))
+}
 _EVERY = (*_chain(), *_grid(2), *_grid(3), *(term for ways in _HALOS.values() for way in ways for term in way))
 RANK_TERMS = {term.name: term for term in _EVERY}
 """All terms by their names, the simplest first."""
 HALOS = {kind: tuple(tuple(term.name for term in way) for way in ways) for kind, ways in _HALOS.items()}
-"""Names of the terms of each halo, by its grid's dimensions and whether it is periodic."""
+"""Names of the terms of each halo, by its kind."""
 SENT_TO: dict[str, Halo] = {
-    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic)
+    f"({' + '.join(text.format(name) for name in 'xyz'[:d])} on a {d}-d grid)": (d, periodic, False)
     for d in (2, 3)
     for text, periodic in (("[{0} > 1]", True), ("(1 - 1/{0})", False))
-} | {f"({text} on a {kind[0]}-d grid)": kind for kind, text in _ALL_AROUND.items()}
+} | {f"({text} on a {d}-d grid)": (d, periodic, True) for (d, periodic), text in _ALL_AROUND.items()}
 """Terms of messages that go to each neighbour on a grid, and its kind."""
+
+
+@lru_cache(maxsize=1)
+def cut_edges() -> Array:
+    """Of how many edges of a block each term (t,) is a product: k where it falls as the k-th power of all sides.
+
+    NaN in one dimension, where the ranks cut unknown sides.
+    """
+    near, far = 2**10, 2**20
+    powers = []
+    for term in RANK_TERMS.values():
+        first, last = (term.value((side,) * term.dimensions) for side in (near, far))
+        falls = term.dimensions > 1 and first > 0 and last > 0
+        powers.append(np.log(first / last) / np.log(far / near) if falls else np.nan)
+    return np.array(powers)
 
 
 def fewest_partners(ranks: int) -> Array:
     """Mean number (t,) of ranks that a rank on the grid of each term of :data:`SENT_TO` sends to at least: one way, as
     waves go, on a domain that ends; zero for other terms."""
-    found = []
+    fewest = []
     for name, term in RANK_TERMS.items():
         sides = dims_create(ranks, term.dimensions)
         around = prod(3 - 2 / side for side in sides) - 1 if term.text in _ALL_AROUND.values() else 0.0
-        found.append(max(around / 2, sum(1 - 1 / side for side in sides)) if name in SENT_TO else 0.0)
-    return np.array(found)
+        fewest.append(max(around / 2, sum(1 - 1 / side for side in sides)) if name in SENT_TO else 0.0)
+    return np.array(fewest)
 
 
 @lru_cache(maxsize=4096)
@@ -241,9 +264,9 @@ def term_values(ranks: Ints) -> Array:
 def sums() -> tuple[tuple[int, ...], ...]:
     """Sums of one, two and three terms (indices) that a program may send, each on one process grid."""
     terms = list(RANK_TERMS.values())
-    found: dict[tuple[int, ...], None] = {}
+    members: dict[tuple[int, ...], None] = {}
     for size in (1, 2, 3):
         for d in (1, 2, 3):
             mine = [i for i, term in enumerate(terms) if term.dimensions in (1, d) and term.most >= size]
-            found.update(dict.fromkeys(itertools.combinations(mine, size)))
-    return tuple(found)
+            members.update(dict.fromkeys(itertools.combinations(mine, size)))
+    return tuple(members)

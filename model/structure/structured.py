@@ -13,11 +13,13 @@ from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import rounded
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.along import sides_along, unruled
+from ranksight.model.structure.blocks import DIMENSIONS, find_blocks
 from ranksight.model.structure.functions import Functions, find_minor
 from ranksight.model.structure.gridlaw import EXACT, SENT
 from ranksight.model.structure.late import fit_late
 from ranksight.model.structure.levels import COUNTS, fit_levels
-from ranksight.model.structure.neighbourfit import Tables, fit_neighbours
+from ranksight.model.structure.neighbourfit import Tables, dimensions_of, fit_neighbours, grids_of
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 from ranksight.model.structure.stated import BETWEEN, Stated
@@ -53,13 +55,18 @@ def structured(
     sent = {key for key in names - decided if key[1] in SENT}
     together = frozenset(kernel for kernel, whole in called.items() if whole)
     traced, number, irregular = partners(experiment)
-    shown = Called(together, traced, number)
+    grids = grids_of(experiment)[0] if sent and "ranks" in experiment.parameters else ()
+    shown = Called(together, traced, number, sides_along(experiment, grids))
     laws = fit_rank_laws(series, sent, None if law is None else law.halos, shown, **each)
     minor = tuple(key for key in find_minor(series) if key not in lawful)
-    scattered = tuple(key for key in keys if key[0] in irregular and key[1] in SENT)
+    met = (set() if law is None else law.exact) | (set() if laws is None else set(laws.keys))
+    loose = (unruled(experiment) | set(shown.along)) - irregular
+    scattered = tuple(key for key in keys if key[1] in SENT and key[0] in irregular)
+    unmet = tuple(key for key in keys if key[1] in SENT and key[0] in loose and key not in met)
     levels, unserved = fit_levels(series, **each), find_unserved(series)
-    most, late = traced if scattered else 1, fit_late(series)
-    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, most, late)
+    most, late = traced if scattered or unmet else 1, fit_late(series)
+    blocks = find_blocks(series, names, dimensions_of(experiment) or DIMENSIONS)
+    return Functions(fitted, levels, law, minor, stated, unserved, laws, scattered, unmet, most, late, blocks)
 
 
 def collective(experiment: Experiment) -> dict[str, bool]:
@@ -91,7 +98,7 @@ blocks have few lengths, also where sides do not divide evenly."""
 def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
     """The most ranks of a run whose partners are known, how many a rank sends to there on average, by kernels and their
     operations, and which of these have partners that data decide."""
-    most, number, irregular = 1, dict[str, float](), set[str]()
+    most, partner_counts, irregular = 1, dict[str, float](), set[str]()
     runs = [run for run in experiment.runs if "ranks" in run.configuration]
     for run in sorted(runs, key=lambda run: -run.configuration["ranks"]):
         ranks = int(run.configuration["ranks"])
@@ -107,11 +114,11 @@ def partners(experiment: Experiment) -> tuple[int, dict[str, float], set[str]]:
         for keys in (kernels, kernels + BETWEEN + names):
             links = table.assign(key=keys)[sends].groupby(["key", "rank", "peer"])["bytes"].sum().reset_index()
             for key, pairs in links.groupby("key"):
-                number[str(key)] = len(pairs) / ranks
+                partner_counts[str(key)] = len(pairs) / ranks
                 lengths = pairs.loc[pairs["rank"] < pairs["peer"], "bytes"]
                 if len(lengths) >= MANY and lengths.nunique() > UNLIKE * len(lengths):
                     irregular.add(str(key))
-    return most, number, irregular
+    return most, partner_counts, irregular
 
 
 def exact_keys(series: Series, fitted: Fitted) -> set[tuple[str, str]]:

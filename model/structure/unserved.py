@@ -106,8 +106,8 @@ def find_unserved(series: Series) -> Unserved | None:
     """
     rows = series.rows
     sampled = series.sampled
-    found = [(key, i) for key, i in rows.items() if key[1] in SERVED and not sampled[i]]
-    if not found:
+    levels = [(key, i) for key, i in rows.items() if key[1] in SERVED and not sampled[i]]
+    if not levels:
         return None
     values = reduce(series.values, "median", axis=2)
     none = np.full(values.shape[1], np.nan)
@@ -122,7 +122,7 @@ def find_unserved(series: Series) -> Unserved | None:
             return bool((np.isnan(mine) | (mine <= np.where(every > 0, NOTHING * every, 0.0))).all())
 
     keys, sources, most = [], [], []
-    for (kernel, name), row in found:
+    for (kernel, name), row in levels:
         if np.isnan(values[row]).all() or not nothing(kernel, name):
             continue
         chain = next((chain for chain in OUTWARDS if name in chain), ())

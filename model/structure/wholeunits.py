@@ -80,9 +80,11 @@ class WholeUnits(Stored):
 
     def even(self, points: Array, parameters: Sequence[str]) -> Array:
         """The points with as many ranks as would all have what the busiest has, P'."""
-        found = np.array(points, dtype=np.float64)
-        found[:, list(parameters).index("ranks")] = self.count(points, parameters) / self.busiest(points, parameters)
-        return found
+        points_even = np.array(points, dtype=np.float64)
+        points_even[:, list(parameters).index("ranks")] = self.count(points, parameters) / self.busiest(
+            points, parameters
+        )
+        return points_even
 
     def series(self, series: Series) -> Series:
         """The same series over P'; configurations that fall together become repetitions of one."""

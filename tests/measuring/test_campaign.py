@@ -110,6 +110,27 @@ def test_a_grid_is_measured(collector: str, program: Path, tmp_path: Path, capsy
     assert "next: ranksight fit" in capsys.readouterr().out
 
 
+def test_a_program_reads_a_file(
+    collector: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for size in (10, 20):
+        Path(f"input.{size}").write_text("word " * size, encoding="utf-8")
+    reader = Path("reader.sh")
+    reader.write_text("#!/bin/sh\ncat\n", encoding="utf-8")
+    reader.chmod(0o755)
+    words = ["measure", "--ranks", "1,2", "--size", "10,20", "--collector", "words", "-o", "e", "--"]
+    words += [f"./{reader}", "{ranks}", "<", "input.{size}"]
+    assert main(words) == 0
+    experiment = read(Path("e"))
+    visits = {run.configuration["size"]: experiment.table(run, "counters")["visits"][0] for run in experiment.runs}
+    assert visits == {10: 10, 20: 20}
+    words[words.index("10,20")] = "30"
+    capsys.readouterr()
+    assert main(words) == 1
+    assert "reads input.30, and it is no file" in capsys.readouterr().err
+
+
 def test_what_came_of_it_for_machines(
     collector: str, program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

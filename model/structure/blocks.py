@@ -1,0 +1,138 @@
+"""Counts that follow the local block of a rank, size/x by size/y by size/z, whatever ranks and size it comes from.
+
+Where a rank sends to itself what nobody else is there for, its block alone decides what it does: on 8 ranks at twice
+the size it sends to the byte what one rank sends, though no short function of the two meets the counts, such as those
+of atoms in whole cells of a cut-off. A series follows its block where all configurations of equal blocks have equal
+values, some do, and neither the ranks nor the size alone say what the values are. At a configuration whose block was
+measured with other ranks it has the value measured there, and between blocks what its functions say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.dims import dims_create
+from ranksight.model.plaindata import Stored
+from ranksight.model.series.keyed import Keyed
+from ranksight.model.series.reducing import Series
+from ranksight.model.series.reduction import reduce
+from ranksight.model.structure.gridlaw import CLOSE, EXACT, SENT
+from ranksight.model.structure.levels import COUNTS
+from ranksight.model.uncertainty.forecast import Forecast
+
+DIMENSIONS = (3, 2)
+"""Those of the process grid that are looked at: in one, sizes are powers of an edge that nobody states."""
+MOST_RANKS = 2.0**40
+
+
+@dataclass(frozen=True)
+class Blocks(Stored, Keyed):
+    """s series that follow the block of a process grid, and their values at b blocks."""
+
+    parameters: tuple[str, ...]  # of the model
+    kernels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    dimensions: int
+    size: str  # the parameter that is the edge of the domain
+    edges: Array  # (b, d + m - 2): of the blocks, longest side of the grid first, and all other parameters
+    values: Array  # (s, b): NaN where nothing was measured
+    scatter: Array  # (s,): largest relative difference of equal blocks
+
+    def predict(self, points: Array, level: float) -> tuple[Forecast, Mask]:
+        """Forecast the s series at `points` (k, m), and where (s, k) their block was measured."""
+        asked = block_edges(points, self.parameters, self.size, self.dimensions)
+        same = (asked[:, None] == self.edges[None]).all(axis=2)
+        value = np.where(same.any(axis=1), self.values[:, same.argmax(axis=1)], np.nan)
+        reach = self.scatter[:, None] * value
+        equal = Forecast.settled(value, value - reach, value + reach, level, form=1.0)
+        return equal, np.isfinite(value)
+
+    def _fits(self) -> bool:
+        s, b = len(self.kernels), len(self.edges)
+        return (
+            "ranks" in self.parameters
+            and self.size in self.parameters
+            and self.dimensions in DIMENSIONS
+            and len(self.metrics) == len(self.scatter) == s
+            and self.values.shape == (s, b)
+            and self.edges.shape == (b, self.dimensions + len(self.parameters) - 2)
+        )
+
+
+def block_edges(points: Array, parameters: tuple[str, ...], size: str, dimensions: int) -> Array:
+    """Edges of the blocks at `points` (k, m), then all other parameters, (k, d + m - 2); NaN where an edge is not whole
+    and blocks differ."""
+    ranks, edge = points[:, parameters.index("ranks")], points[:, parameters.index(size)]
+    whole = (ranks >= 1) & (ranks == np.floor(ranks)) & (ranks <= MOST_RANKS)
+    sides = np.array(
+        [
+            dims_create(int(p), dimensions) if yes else (np.nan,) * dimensions
+            for p, yes in zip(ranks, whole, strict=True)
+        ]
+    )
+    edges = edge[:, None] / sides.reshape(len(points), dimensions)
+    edges = np.where(edges == np.round(edges), edges, np.nan)
+    others = [at for at, name in enumerate(parameters) if name not in ("ranks", size)]
+    return np.concatenate([edges, points[:, others]], axis=1)
+
+
+def find_blocks(series: Series, names: Collection[tuple[str, str]], dimensions: Collection[int]) -> Blocks | None:
+    """The series that follow their block; None where none does.
+
+    `names` (collection of (kernel, metric)): series to look at. `dimensions`: those that the process grid may have.
+    """
+    parameters = series.parameters
+    sampled = series.sampled
+    rows = np.array(
+        [
+            row
+            for row, key in enumerate(series.keys)
+            if key in names and (key[1] in COUNTS or key[1] in SENT) and not sampled[row]
+        ],
+        dtype=np.intp,
+    )
+    if "ranks" not in parameters or not len(rows):
+        return None
+    measured = reduce(series.values[rows], "median", axis=2)
+    close = np.array([EXACT if series.metrics[row] in SENT else CLOSE for row in rows])
+    best: Blocks | None = None
+    for d in (d for d in DIMENSIONS if d in dimensions):
+        for size in (name for name in parameters if name != "ranks"):
+            edges = block_edges(series.points, parameters, size, d)
+            where = np.flatnonzero(np.isfinite(edges).all(axis=1))
+            blocks, which = np.unique(edges[where], axis=0, return_inverse=True)
+            which = which.reshape(-1)
+            if len(blocks) == len(where) or not len(where):
+                continue
+            values, scatter, twice = _at_blocks(measured[:, where], which, len(blocks))
+            at = parameters.index("ranks"), parameters.index(size)
+            decided = [_decides(measured, np.delete(series.points, column, axis=1)) for column in at]
+            follows = twice & (scatter <= close) & ~decided[0] & ~decided[1]
+            if follows.any() and (best is None or follows.sum() > len(best.kernels)):
+                kernels, metrics = zip(*(series.keys[row] for row in rows[follows]), strict=True)
+                best = Blocks(parameters, kernels, metrics, d, size, blocks, values[follows], scatter[follows])
+    return best
+
+
+def _at_blocks(values: Array, which: Index, number: int) -> tuple[Array, Array, Mask]:
+    """Means (s, b) of values (s, n) at the blocks `which` (n,), the largest relative difference (s,) from these, and
+    whether some block has several."""
+    known = np.isfinite(values)
+    member = np.equal.outer(which, np.arange(number)).astype(np.float64)
+    count = known @ member
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(count > 0, np.where(known, values, 0.0) @ member / count, np.nan)
+        scatter = np.where(known, np.abs(values / mean[:, which] - 1), 0.0).max(axis=1)
+    return mean, np.asarray(np.nan_to_num(scatter)), np.asarray((count > 1).any(axis=1))
+
+
+def _decides(values: Array, points: Array) -> Mask:
+    """Whether the values (s, n) are the same wherever points (n, m) are."""
+    _, which = np.unique(points, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    _, scatter, _ = _at_blocks(values, which, int(which.max(initial=-1)) + 1)
+    return np.asarray(scatter <= EXACT)
