@@ -10,7 +10,7 @@ asked of a model is read from disk. ``numpy.load`` and ``unzip`` open the file a
 
 The text names the version that wrote the file, and every part of the archive has a checksum: a file that cannot be
 read, and is as it was written, comes from another version and is to be fitted again; any other is damaged. Files of
-earlier schema versions are read too (:mod:`ranksight.model.earlier`).
+other schema versions are refused by name: a fit takes seconds.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ from ranksight.core import limits
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.files import check_output, opened, output, read_bytes
-from ranksight.model import earlier
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, listed
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 KIND = "ranksight model"
 HEAD = "model.json"
 MANY = 32
@@ -188,24 +187,22 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a model's file holds, plain data and arrays, in the layout of the present schema version.
+    """What a model's file holds, plain data and arrays.
 
-    Raises InputError when the file is not a model, is damaged, or was written by a version that is not known.
+    Raises InputError when the file is not a model, is damaged, or was written by another version.
     """
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder, not a model")
         with opened(path, limits.MODEL) as stream:
             packed = stream.read(len(_ZIP)) == _ZIP
-            content = _unpacked(path, stream) if packed else _from_json(path)
-        version = content["schema_version"]
-        return content if version == SCHEMA_VERSION else earlier.upgraded(content, version)
+            return _unpacked(path, stream) if packed else _from_json(path)
     except InputError as error:
         raise InputError(error.what, error.remedy or "make a model with 'ranksight fit'") from error
 
 
 def _from_json(path: Path) -> dict[str, Any]:
-    """The JSON object that files of the first versions are."""
+    """The JSON object of a text, which no model's file of this version is: why it is none."""
     try:
         content = json.loads(read_bytes(path, limits.MODEL_HEAD).decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -213,7 +210,7 @@ def _from_json(path: Path) -> dict[str, Any]:
             f"{path} is not valid JSON: {error}",
             "the file is damaged or not ours; 'ranksight import' reads tables, 'ranksight fit' makes models",
         ) from error
-    return _checked(path, content, earlier.JSON_VERSION)
+    return _checked(path, content)
 
 
 def _unpacked(path: Path, stream: BinaryIO) -> dict[str, Any]:
@@ -223,7 +220,7 @@ def _unpacked(path: Path, stream: BinaryIO) -> dict[str, Any]:
             entry = archive.getinfo(HEAD)
             if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > limits.MODEL_HEAD:
                 raise InputError(f"{path}: {HEAD} is compressed or too large", _DAMAGED)
-            content = _checked(path, json.loads(archive.read(entry).decode("utf-8")), SCHEMA_VERSION)
+            content = _checked(path, json.loads(archive.read(entry).decode("utf-8")))
             columns = _Columns(path, archive, stream)
             return {name: columns.within(value) for name, value in content.items()}
     except (*_BROKEN, RecursionError) as error:
@@ -283,19 +280,19 @@ class _Columns:
         return np.frombuffer(self.map, dtype, size, start).reshape(shape)
 
 
-def _checked(path: Path, content: Any, latest: int) -> dict[str, Any]:
-    """The object that a model's text holds, if it is one of a version that is known."""
+def _checked(path: Path, content: Any) -> dict[str, Any]:
+    """The object that a model's text holds, if it is one of this version."""
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise InputError(f"{path} is not a model", "make one with 'ranksight fit'")
     version = content.get("schema_version")
     if not isinstance(version, int) or version < 1:
         raise InputError(f"{path}: schema_version is {version!r}", _DAMAGED)
-    if version > latest:
+    if version > SCHEMA_VERSION:
         raise InputError(
-            f"{path}: schema version {version} is newer than {latest}, which this version reads",
+            f"{path}: schema version {version} is newer than {SCHEMA_VERSION}, which this version reads",
             "install a newer ranksight",
         )
-    if version < earlier.JSON_VERSION:
+    if version < SCHEMA_VERSION:
         raise InputError(f"{path} was made by an older version of ranksight", _AGAIN)
     return content
 
@@ -306,7 +303,7 @@ def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputE
         with zipfile.ZipFile(path) as archive:
             intact = archive.testzip() is None
     except (OSError, *_BROKEN):
-        intact = content.get("schema_version") == earlier.JSON_VERSION
+        intact = False
     if not intact:
         return InputError(f"{path}: {error.what}", error.remedy)
     maker = f"another version of ranksight, {content.get('made_by')}"

@@ -28,12 +28,14 @@ more with every rank; a term of a process grid of several dimensions, and of one
 work per rank. Chosen by ``python -m benchmarks choices``."""
 FACTORS: Mapping[str, float] = {
     "none": 30.0,
+    "share": 300.0,
     "whole": 1.0,
     "half or third": 1 / 3,
     "other": 1 / 10,
     "logarithm": 1 / 3,
 }
-"""How often a factor stands along one of several coordinates of a term, to a constant: none; whole powers and one
+"""How often a factor stands along one of several coordinates of a term, to a constant: none; the power of a size that
+makes a power of the ranks one of each rank's share of the work, such as n^3 beside 1 / p; whole powers and one
 logarithm; halves and thirds, the sides and faces of what a size counts; other powers; less by the last where a power
 has a logarithm beside it, or the logarithm a power of its own. Judgement: most terms depend on few parameters."""
 DIVIDED_ASIDE = -3.0

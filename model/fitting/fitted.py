@@ -125,10 +125,13 @@ class Fitted(Keyed):
         for process in self.processes:
             rows = process.rows
             asked = points[:, process.axes]
+            outside = (asked <= 0).any(axis=1)
             parts = process.components(np.where(asked > 0, asked, 1.0))
             value[rows], low[rows], high[rows], form[rows], within_form[rows] = mixture_forecast(
                 parts, (fall[rows], rise[rows]), self.positive[rows], level
             )
+            for array in (value, low, high):
+                array[np.ix_(rows, outside)] = np.nan
         for rows, forms in self._batches(len(points)):
             parts_of_forms = components(
                 at,

@@ -27,16 +27,16 @@ from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, under_all
 from ranksight.model.process.means import FALLING, RISING
 from ranksight.model.process.prevalence import Prevalence
-from ranksight.model.process.solve import Data, columns, evidence, inverse, smoothed
+from ranksight.model.process.solve import Data, columns, evidence, inverse, refined, smoothed
 from ranksight.model.search.terms import ONE, Factor, values
 
 TERMS = 4
 """Terms of a sum at most."""
-GROWN = 12
+GROWN = 6
 """Sums that are grown by one more term."""
 TRIED = 4 * GROWN
 """Sums of each number of terms that are compared with coefficients held at or above zero."""
-MEANS = 24
+MEANS = 16
 """Means of a series that are compared under all covariances."""
 STEEP, VOLUME = 1.0, 3.0
 """Power beyond which what is added to divided work rarely grows, as messages to each of the others take as long as they
@@ -72,12 +72,12 @@ class Products:
         # Those that are not offered are as many as they are.
         each = (weight - special.logsumexp(weight))[self.factors]
         power, plain = self.terms[..., 0], self.terms[..., 1] == 0
-        follows = np.log(priors.FACTORS["whole"]) - special.logsumexp(weight)
+        follows = np.log(priors.FACTORS["share"]) - special.logsumexp(weight)
         for down, up in itertools.permutations(range(power.shape[-1]), 2):
             falls = plain[..., down] & plain[..., up] & (power[..., down] < 0) & (power[..., up] > 0)
             ratio = np.where(falls, -power[..., up] / np.where(falls, power[..., down], 1.0), 0.0)
             share = (np.abs(ratio - np.round(ratio)) < 1e-6) & (ratio > 0.5) & (ratio < VOLUME + 0.5)
-            each[..., up] = np.where(share, np.maximum(each[..., up], follows), each[..., up])
+            each[..., up] = np.where(share, follows, each[..., up])
         return np.asarray(each.sum(axis=2))
 
     def numbers(self, members: Index) -> Index:
@@ -167,13 +167,11 @@ def products(points: Array, data: Data) -> Products:
         score = np.zeros((count, len(FACTORS)))
         for rows in lines(points, axis):
             measured = present[:, rows]
-            one = np.where(
-                measured, np.exp(data.centre[:, rows].mean(axis=1, keepdims=True) - data.centre[:, rows]), 0.0
-            )
+            logs = data.logs[:, rows]
+            one = np.where(measured, np.exp(logs.mean(axis=1, keepdims=True) - logs), 0.0)
             unit = np.where(np.isfinite(at[:, rows]), at[:, rows], 0.0)
             factor = (unit / np.maximum(unit.max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
-            goal = np.where(measured, data.target[:, rows], 0.0)
-            score += np.where(measured.sum(axis=1)[:, None] >= 3, _misfit(one, factor, goal), 0.0)
+            score += np.where(measured.sum(axis=1)[:, None] >= 3, _misfit(one, factor, measured * 1.0), 0.0)
         offered = _offered(m)
         score[:, offered] = np.inf
         best = np.argsort(score, axis=1, kind="stable")[:, : CHOSEN[m]]
@@ -215,24 +213,25 @@ def compared_over_several(points: Array, data: Data, prevalence: Prevalence) -> 
     usual = add(data, odds[0])
     if len(kind) > 1:
         slow = kind == 1
-        odd = np.full(len(usual), 1), _slowest(data, at, usual, place[slow], prevalence)
+        odd = np.full(len(usual), 1), _slowest(data, at, usual, parts[0])
         add(smoothed(data.odd(*odd), SMOOTHING), odds[slow][0], odd)
     numbers = several.numbers(np.broadcast_to(np.arange(at.shape[1]), at.shape[:2]))
     return numbers, np.concatenate(every, axis=1), Hypotheses.joined(parts)
 
 
-def _slowest(data: Data, at: Array, members: Index, places: Index, prevalence: Prevalence) -> Index:
-    """Which of the runs at `places` (k,) each series (s,) explains best as a slow one, by the best of means (s, h,
-    q)."""
-    coarse, count, many = prevalence.coarse, len(data.logs), len(places)
-    each = np.repeat(np.arange(count), many)
-    varied = data.part(each).odd(np.ones(len(each), dtype=np.intp), np.tile(places, count))
-    score = evidence(varied, at[each], members[each, :FEW], coarse.scales) + coarse.covariances
-    return np.asarray(places[special.logsumexp(score.reshape(count, many, -1), axis=2).argmax(axis=1)])
-
-
-FEW = 6
-"""Means by which it is told which run is slow."""
+def _slowest(data: Data, at: Array, members: Index, usual: Hypotheses) -> Index:
+    """Which run of each series (s,) lies farthest above what the others say by the best hypothesis: the largest ``(K^-1
+    r)_i / sqrt((K^-1)_ii)``, r what the mean leaves (Rasmussen and Williams, *Gaussian Processes for Machine Learning*,
+    5.12)."""
+    best = usual.take(usual.score.argmax(axis=1)[:, None])
+    terms = np.take_along_axis(members, best.mean[..., None], axis=1)[:, 0]
+    held = np.take_along_axis(at, np.maximum(terms, 0)[..., None], axis=1)
+    share, _ = columns(np.where(terms[..., None] < 0, 0.0, held), data)
+    solution = refined(data, share, best.scales[:, 0])
+    inverted = inverse(data, best.scales)[0][:, 0]
+    rest = solution.data.target - np.einsum("sq,sqn->sn", solution.coefficients, solution.columns)
+    ahead = (inverted @ rest[..., None])[..., 0] / np.sqrt(np.einsum("snn->sn", inverted))
+    return np.asarray(np.where(data.absent, -np.inf, ahead).argmax(axis=1))
 
 
 def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> tuple[Index, Array]:

@@ -15,6 +15,7 @@ Minka 2001, *Expectation propagation for approximate Bayesian inference*, sectio
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -147,15 +148,17 @@ def evidence(data: Data, values: Array, members: Index, covariances: Array) -> A
     """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series, over terms `values`
     (t, n), or (s, t, n), under `covariances` (g, 4); -1 pads members; minus infinity where a mean has more terms than a
     series has values."""
+    if values.ndim == 3 and math.prod(members.shape[1:]) < values.shape[1]:
+        values, members = _occurring(values, members)
     nothing = np.zeros((*values.shape[:-2], 1, values.shape[-1]))
     share, _ = columns(np.concatenate([values, nothing], axis=-2), data)
     inverted, log_determinant = inverse(data, covariances[None])
     present = (~data.absent).sum(axis=1)
     goal = data.target
     # Terms first: sums over few of them are then operations on whole arrays.
+    turned = np.ascontiguousarray(np.moveaxis(share[:, None] @ inverted, 2, 0))
     share = np.ascontiguousarray(np.moveaxis(share, 1, 0))
-    turned = np.einsum("tsn,sgnk->tsgk", share, inverted)
-    right = np.einsum("tsgn,sn->tsg", turned, goal)
+    right = (turned @ goal[:, :, None])[..., 0]
     whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
     each = members[:, None] if members.ndim == 2 else np.moveaxis(members, 0, 1)
     sizes = (each >= 0).sum(axis=2)
@@ -167,6 +170,13 @@ def evidence(data: Data, values: Array, members: Index, covariances: Array) -> A
     scores -= 0.5 * log_determinant
     possible = np.isfinite(scores) & (present >= sizes)[..., None]
     return np.moveaxis(np.where(possible, scores, -np.inf), 0, 1)
+
+
+def _occurring(values: Array, members: Index) -> tuple[Array, Index]:
+    """The terms of means `members` (s, h, q) alone, one after the other, and the means as members of these."""
+    flat = members.reshape(len(members), -1)
+    place = np.where(flat < 0, -1, np.arange(flat.shape[1]))
+    return np.take_along_axis(values, np.maximum(flat, 0)[..., None], axis=1), place.reshape(members.shape)
 
 
 def _scores(turned: Array, share: Array, right: Array, whole: Array, means: Index) -> Array:

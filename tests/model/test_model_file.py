@@ -12,59 +12,16 @@ import pytest
 
 from ranksight.core import limits
 from ranksight.core.errors import InputError
-from ranksight.model import earlier, modelfile
-from ranksight.model.fitted_model import Model
-
-DATA = Path(__file__).parent / "data"
-EARLIER = sorted(DATA.glob("version_*.json"))
-"""Written by earlier versions. 2, one JSON object: six metrics of two kernels over ranks. 3: times from cycles, shared
-memory, uneven ranks. 4: counters of two kernels at two sizes; messages to neighbours."""
+from ranksight.model import modelfile
 
 
-@pytest.mark.parametrize("path", EARLIER, ids=lambda path: path.name)
-def test_a_model_of_an_older_version_answers_and_is_written_anew(path: Path, tmp_path: Path) -> None:
-    old = Model.load(path)
-    old.save(tmp_path / "new.model")
-    assert modelfile.read(path)["schema_version"] < modelfile.read(tmp_path / "new.model")["schema_version"]
-    new = Model.load(tmp_path / "new.model")
-    points = np.array([[4.0, 32.0], [256.0, 32.0]])[:, : len(old.parameters)]
-    one, two = old.forecast(points), new.forecast(points)
-    assert (one.status == 0).any()
-    np.testing.assert_array_equal(one.status, two.status)
-    for name in ("value", "lower", "upper", "form"):
-        np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=1e-12)
-    np.testing.assert_allclose(old.breakdown(points).total.value, new.breakdown(points).total.value, rtol=1e-12)
-
-
-@pytest.mark.parametrize("place", list(earlier.RENAMED), ids=".".join)
-def test_entries_of_older_versions_are_found_under_their_new_names(place: tuple[str, ...]) -> None:
-    def at(place: tuple[str, ...]) -> dict[str, Any]:
-        content: Any = 1.0
-        for name in reversed(place):
-            content = {"a" if name == "*" else name: content}
-        return {"extras": content}
-
-    def now(place: tuple[str, ...]) -> tuple[str, ...]:
-        return (place[0], "laws", *place[1:]) if place[0] == "application" else place
-
-    new = (*place[:-1], earlier.RENAMED[place])
-    assert earlier.upgraded(at(place), 3)["extras"] == at(now(new))["extras"]
-    assert earlier.upgraded(at(place), 4)["extras"] == at(now(place))["extras"]
-    assert earlier.upgraded(at(new), 5)["extras"] == at(now(new))["extras"]
-
-
-def test_parts_of_older_versions_are_used() -> None:
-    third = Model.load(DATA / "version_3.model.json")
-    assert third.predict(ranks=36).notes
-    assert third.equation.resources is not None
-    assert third.equation.sharing is not None
-    assert third.diagnose(ranks=36).advice()["text"].str.contains("rank 0 does").any()
-    fourth = Model.load(DATA / "version_4.model.json")
-    assert fourth.equation.counted is not None
-    times = fourth.predict(ranks=96, size=64, metrics=["time"]).answers
-    assert all("counted equation" in answer.evidence for answer in times if answer.kernel)
-    messages = Model.load(DATA / "version_4_messages.model.json").predict(ranks=1000, size=24)
-    assert any("trace 64 ranks" in note for note in messages.notes)
+@pytest.mark.parametrize("version", [2, modelfile.SCHEMA_VERSION - 1])
+def test_a_model_of_an_older_version_is_refused_by_name(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({"schema_version": version, "kind": modelfile.KIND}), encoding="utf-8")
+    with pytest.raises(InputError, match="older version of ranksight") as caught:
+        modelfile.read(path)
+    assert "fit it again" in str(caught.value.remedy)
 
 
 LISTS: list[Any] = [
