@@ -19,8 +19,8 @@ from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.units import whole
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.stacking import places
+from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import Parts, Resources
-from ranksight.model.resource.spread import Spread
 from ranksight.model.structure.functions import join
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -73,7 +73,7 @@ def terms_of(
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
         clock = np.broadcast_arrays(times.cpi.centre, times.clock.centre, times.clock.down, times.clock.up)[1:]
         cpi, blocking, rate = (
-            _of_logarithms(spread, rows, level) for spread in (times.cpi, times.blocking, Spread(*clock))
+            _of_logarithms(spread, rows, level) for spread in (times.cpi, times.blocking, Quantity(*clock))
         )
         blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
     if resources is not None and parts is not None:
@@ -106,7 +106,7 @@ def terms_of(
     )
 
 
-def _of_logarithms(spread: Spread, rows: Index, level: float) -> Forecast:
+def _of_logarithms(spread: Quantity, rows: Index, level: float) -> Forecast:
     """Some rows of quantities whose logarithms are `spread`."""
     z = float(special.ndtri((1 + level) / 2))
     centre, down, up = (side[rows] for side in (spread.centre, spread.down, spread.up))

@@ -19,7 +19,7 @@ from ranksight.core.arrays import Array
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import REPEATED
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.uncertainty import forecast
@@ -71,7 +71,7 @@ class Runs(Stored):
         run = same[asked].argmax(axis=1)
         logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
         place = np.ix_(index, asked)
-        law = Spread.of(replace(said, **{name: getattr(said, name)[place] for name in ARRAYS}))
+        law = replace(said, **{name: getattr(said, name)[place] for name in ARRAYS}).quantity()
         centre, deviation = _posterior(law, logs, errors, scatter, pace)
         half = float(special.ndtri((1 + said.level) / 2)) * deviation
         status, reason = forecast.judged_by_width(
@@ -89,7 +89,7 @@ class Runs(Stored):
         return self.points.ndim == 2 and self.logs.shape == self.errors.shape == self.scatter.shape == shape
 
 
-def _posterior(law: Spread, logs: Array, errors: Array, scatter: Array, pace: float) -> tuple[Array, Array]:
+def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: float) -> tuple[Array, Array]:
     """Logarithms of times, and standard deviations of a further run, (K, a); what has no law is what was measured."""
     deviation = np.maximum((law.down + law.up) / 2, REPEATED)
     repeated = np.isfinite(errors)

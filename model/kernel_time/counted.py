@@ -31,7 +31,7 @@ from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import FULL_NODE
 from ranksight.model.process.covariance import unseen
-from ranksight.model.resource.spread import Spread, added, average, longer
+from ranksight.model.quantity import Quantity, add, larger, mix, product
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.domains import Domains, needs
 from ranksight.model.series.reducing import Series
@@ -174,21 +174,21 @@ class Counted(Stored):
             return self
         return replace(self, where=replace(self.where, domains=domains.placed(placement, ranks_per_node)))
 
-    def frequencies(self, points: Array) -> Spread:
+    def frequencies(self, points: Array) -> Quantity:
         """ln f, one row (1, k)."""
         mean, spread = self.clock.at(occupancy(self.where, points))
-        return Spread(mean, spread, spread)
+        return Quantity(mean, spread, spread)
 
-    def work(self, name: str, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]) -> Spread:
+    def work(self, name: str, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]) -> Quantity:
         """Logarithms of one kind of work of all kernels at `points`."""
         shape = (len(self.kernels), len(points))
         if name == NOTHING:
-            return Spread.exact(np.zeros(shape))
+            return Quantity.exact(np.zeros(shape))
         if name == PER_RANK:
-            return Spread.exact(np.broadcast_to(self.where.work.logarithm(points), shape))
-        return Spread.of(counts, np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
+            return Quantity.exact(np.broadcast_to(self.where.work.logarithm(points), shape))
+        return counts.quantity(np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
 
-    def loads(self, points: Array, work_points: Array, works: dict[str, Spread]) -> tuple[Array, Array, Array]:
+    def loads(self, points: Array, work_points: Array, works: dict[str, Quantity]) -> tuple[Array, Array, Array]:
         """Logarithms of the loads that each level serves (4, K, k), by the best hypothesis of each kernel, and their
         deviations downwards and upwards (K, k)."""
         assert self.caches is not None
@@ -211,14 +211,14 @@ class Counted(Stored):
         """
         work_points = points if work_points is None else work_points
         inputs, f = self.where.inputs(points, work_points), self.frequencies(points)
-        inverse = Spread(-f.centre, f.up, f.down)
+        inverse = f.inverse()
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         # What no run shows: a deviation that grows with the distance from the measured ones.
         inverse = inverse.wider(unseen(inputs, self.total.rates[0].inputs))
-        whole = self._whole(points, inputs, [works[name] for name in self.total.names]).plus(inverse)
-        whole = whole.wider(self.regime(inputs))
+        costs = self._whole(points, inputs, [works[name] for name in self.total.names])
+        whole = product([costs, inverse]).wider(self.regime(inputs))
         shape = whole.centre.shape
-        none = Spread(*np.full((3, *shape), np.nan))
+        none = Quantity(*np.full((3, *shape), np.nan))
         loads, memory, kinds = self._waiting(points, work_points, f, works)
         need = self.need(memory, points, works)
         fitted = self._by_loads(points, work_points, inputs, f, works["instructions"], need)
@@ -230,8 +230,8 @@ class Counted(Stored):
         levels = loads * self.latencies_at(np.exp(f.centre[0])).T
         waiting = log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
-        core = added(execution, stalls).plus(inverse)
-        time = core if need is None else longer(core, need)
+        core = product([add([execution, stalls]), inverse])
+        time = core if need is None else larger(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
             levels = np.ones_like(levels) if self.caches is None else levels
             held = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
@@ -240,12 +240,18 @@ class Counted(Stored):
             contention = np.maximum(np.exp(time.centre) - np.exp(core.centre), 0.0)
             busy = np.full(shape, np.nan) if need is None else np.exp(need.centre - time.centre)
         work = works["instructions"]
-        cpi = Spread(execution.centre - work.centre, execution.down, execution.up)
-        blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
+        cpi = Quantity(execution.centre - work.centre, execution.down, execution.up)
+        blocking = Quantity(stalls.centre - waiting, stalls.down, stalls.up)
         return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy, fitted)
 
     def _by_loads(
-        self, points: Array, work_points: Array, inputs: Array, f: Spread, instructions: Spread, need: Spread | None
+        self,
+        points: Array,
+        work_points: Array,
+        inputs: Array,
+        f: Quantity,
+        instructions: Quantity,
+        need: Quantity | None,
     ) -> Fitted | None:
         """Times of the kernels whose CPI_exec and BF_mem were fitted to their cycles; None where there is none."""
         if self.composed is None or self.fitted is None or self.caches is None:
@@ -255,13 +261,13 @@ class Counted(Stored):
         x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
         each, waits = self.composed.at(chosen, x, capacities, self.latencies_at(np.exp(f.centre[0])))
         work = instructions.rows(rows)
-        core = self.fitted.at([work.plus(cycles) for cycles in each], inputs).plus(Spread(-f.centre, f.up, f.down))
-        core = core.wider(unseen(inputs, self.total.rates[0].inputs))
-        time = core if need is None else longer(core, need.rows(rows))
+        cycles = self.fitted.at([product([work, cpi]) for cpi in each], inputs)
+        core = product([cycles, f.inverse()]).wider(unseen(inputs, self.total.rates[0].inputs))
+        time = core if need is None else larger(core, need.rows(rows))
         seconds, levels = np.exp(core.centre), np.einsum("mr,mlrk->lrk", self.fitted.weights, waits)
         return Fitted(rows, time, (1 - levels.sum(axis=0)) * seconds, levels * seconds, np.exp(time.centre) - seconds)
 
-    def _whole(self, points: Array, inputs: Array, works: list[Spread]) -> Spread:
+    def _whole(self, points: Array, inputs: Array, works: list[Quantity]) -> Quantity:
         """Time by the cost per unit of work, which may stay that of a memory domain that is full."""
         costs = self.total.at(works, inputs)
         full = self.where.fills(points)
@@ -270,7 +276,7 @@ class Counted(Stored):
         held = self.total.rates[0].inputs
         kept = self.total.at(works, self.where.of_domain(points, inputs, (held.min(axis=0), held.max(axis=0))))
         share = np.broadcast_to(full, costs.centre.shape)
-        return average([costs, kept], np.stack([1 - share, share]))
+        return mix([costs, kept], np.stack([1 - share, share]))
 
     def regime(self, inputs: Array, of_core: bool = False) -> Array:
         """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d).
@@ -284,8 +290,8 @@ class Counted(Stored):
         return changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
 
     def _waiting(
-        self, points: Array, work_points: Array, f: Spread, works: dict[str, Spread]
-    ) -> tuple[Array, Spread | None, dict[str, Spread]]:
+        self, points: Array, work_points: Array, f: Quantity, works: dict[str, Quantity]
+    ) -> tuple[Array, Quantity | None, dict[str, Quantity]]:
         """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with the cycles
         that loads wait."""
         if self.caches is None:
@@ -293,9 +299,9 @@ class Counted(Stored):
         each, down, up = self.loads(points, work_points, works)
         cycles = np.exp(each) * self.latencies_at(np.exp(f.centre[0]))[:, None]
         kinds = {
-            name: Spread(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
+            name: Quantity(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
         }
-        return np.moveaxis(np.exp(each), 0, 2), Spread(each[3], down, up), {**works, **kinds}
+        return np.moveaxis(np.exp(each), 0, 2), Quantity(each[3], down, up), {**works, **kinds}
 
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
@@ -324,7 +330,7 @@ class Counted(Stored):
         found[3] *= frequency / self.frequency
         return found
 
-    def need(self, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread | None:
+    def need(self, memory: Quantity | None, points: Array, works: dict[str, Quantity]) -> Quantity | None:
         """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it; None where that is
         not known."""
         if self.where.domains is None or self.where.domains.domain is None:
@@ -333,12 +339,12 @@ class Counted(Stored):
         of_bytes = np.isfinite(read.centre)
         if memory is not None:
             names, line = ("centre", "down", "up"), memory.moved(np.log(self.line))
-            read = Spread(*(np.where(of_bytes, getattr(read, name), getattr(line, name)) for name in names))
+            read = Quantity(*(np.where(of_bytes, getattr(read, name), getattr(line, name)) for name in names))
         if not np.isfinite(read.centre).any():
             return None
         one = needs(self.where.domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
         seconds = log_ratio(self.where.active(points) * one, self.bandwidth)
-        return Spread(seconds, read.down, read.up)
+        return Quantity(seconds, read.down, read.up)
 
 
 @dataclass(frozen=True)
@@ -346,7 +352,7 @@ class Fitted:
     """Times of r kernels by the equation with CPI_exec and BF_mem fitted to cycles, and seconds of their parts."""
 
     rows: Index  # (r,): among all kernels
-    time: Spread  # logarithms of seconds, (r, k)
+    time: Quantity  # logarithms of seconds, (r, k)
     execution: Array  # (r, k)
     levels: Array  # (4, r, k)
     contention: Array  # (r, k): what sharing the bandwidth of a domain adds
@@ -356,14 +362,14 @@ class Fitted:
 class Times:
     """Times of K kernels at k configurations, logarithms of seconds."""
 
-    total: Spread  # by work and its cost alone
-    time: Spread  # by the counted equation; NaN where stalls were not counted
+    total: Quantity  # by work and its cost alone
+    time: Quantity  # by the counted equation; NaN where stalls were not counted
     execution: Array  # (K, k): seconds of T_exec
     contention: Array  # (K, k): seconds that sharing the bandwidth of a domain adds
     levels: Array  # (K, k, 4): seconds of waiting for each level, without contention
-    cpi: Spread  # ln CPI_exec
-    blocking: Spread  # ln BF_mem
-    clock: Spread  # ln f, (1, k)
+    cpi: Quantity  # ln CPI_exec
+    blocking: Quantity  # ln BF_mem
+    clock: Quantity  # ln f, (1, k)
     loads: Array  # (K, k, 4): served by each level; NaN where they were not counted
     busy: Array  # (K, k)
     """Part of the time that the interface of a memory domain is at work; NaN where that is not known."""

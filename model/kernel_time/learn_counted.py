@@ -28,7 +28,7 @@ from ranksight.model.kernel_time.counted import (
 )
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import median
@@ -287,8 +287,8 @@ def _unsaturated(
     domains = model.where.domains
     if domains is None or domains.domain is None:
         return stalled, 1.0
-    memory = Spread.exact(log(levels[3]))
-    works = {name: Spread.exact(counts[name]) for name in ("bytes_mem_read", "bytes_mem_written")}
+    memory = Quantity.exact(log(levels[3]))
+    works = {name: Quantity.exact(counts[name]) for name in ("bytes_mem_read", "bytes_mem_written")}
     need = model.need(memory, points, works)
     if need is None:
         return stalled, 1.0

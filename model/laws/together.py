@@ -15,8 +15,8 @@ from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import FUNCTION, LAWS, LawTimes
 from ranksight.model.laws.stacking import Weights, mix, places
 from ranksight.model.priors import SHOWN, VAGUE
+from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.resource.spread import Spread
 from ranksight.model.structure.functions import rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -86,7 +86,7 @@ class Laws:
         """Widen all laws to the standard deviation (of logarithms) that the pace of the machine was seen to have."""
         for law, times in self.laws.items():
             down, up = (np.maximum(side, deviation) for side in (times.time.down, times.time.up))
-            self.laws[law] = replace(times, time=Spread(times.time.centre, down, up))
+            self.laws[law] = replace(times, time=Quantity(times.time.centre, down, up))
 
     def details(self, kernels: tuple[str, ...]) -> NDArray[np.object_]:
         """What each law rests on, for every kernel, (l, K)."""

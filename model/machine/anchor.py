@@ -28,7 +28,7 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
 from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import rows_of
 from ranksight.platforms import Platform
@@ -164,11 +164,11 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
     share = None if model.staircase is None else model.staircase.share(functions, runs.points, level)
     zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
 
-    def asked(shift: Array) -> Spread:
+    def asked(shift: Array) -> Quantity:
         every = np.zeros(machine.shift.shape)
         every[at] = shift
         found = _with(zero, every).refine(said, functions, runs.points, level, share)
-        return Spread.of(rows_of(found.said, rows))
+        return rows_of(found.said, rows).quantity()
 
     first = asked(np.zeros((len(at), machine.shift.shape[1])))
     return lambda shift: asked(shift).centre, np.nan_to_num((first.down + first.up) / 2, nan=1.0)

@@ -25,7 +25,7 @@ from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model import priors
 from ranksight.model.plaindata import Row, Stored
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import INSUFFICIENT, OK, Forecast
 
@@ -140,7 +140,7 @@ class Resources(Stored):
             for side, end, own in zip((value - lower, upper - value), ends, (pace, np.expm1(pace)), strict=True)
         )
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
-        spread = Spread(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
+        spread = Quantity(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
         return Parts(spread, np.asarray(~unknown.any(axis=0)), seconds[0], np.moveaxis(seconds[1:], 0, 2), waiting)
 
     def _blocking(self, points: Array, level: float) -> Array:
@@ -182,7 +182,7 @@ class Resources(Stored):
 class Parts:
     """Times of s kernels at k configurations, in seconds per rank."""
 
-    time: Spread  # (s, k)
+    time: Quantity  # (s, k)
     answers: Mask  # (s, k): where enough is known of what they are made of
     execution: Array  # (s, k): T_exec
     memory: Array  # (s, k, 4): BF_mem x loads x latency / clock, by level

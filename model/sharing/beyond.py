@@ -25,7 +25,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.uncertainty.mixture import quantiles
 
 FORMS = (np.ones_like, np.log2, np.sqrt, np.positive)
@@ -55,7 +55,7 @@ class Beyond(Stored):
     guessed: Mask  # (K,): kernels of which it is unknown how their work is divided
     whole: Mask  # (K,): those that are whole programs
 
-    def take(self, given: Spread, ranks: Array, nodes: Array, active: Index, level: float) -> Spread:
+    def take(self, given: Quantity, ranks: Array, nodes: Array, active: Index, level: float) -> Quantity:
         """The times (K, k) of the law, with what else grows; quantiles of `level` are those of the answer."""
         rows, where = np.flatnonzero(self.known), np.flatnonzero(active == self.active)
         if not len(rows) or not len(where):
@@ -65,7 +65,7 @@ class Beyond(Stored):
         centre, down, up = given.centre.copy(), given.down.copy(), given.up.copy()
         centre[at] += middle
         down[at], up[at] = np.hypot(down[at], (middle - low) / z), np.hypot(up[at], (high - middle) / z)
-        return Spread(centre, down, up)
+        return Quantity(centre, down, up)
 
     @cached_property
     def known(self) -> Mask:

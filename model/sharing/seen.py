@@ -22,7 +22,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
 from ranksight.model.plaindata import Stored
-from ranksight.model.resource.spread import Spread, average
+from ranksight.model.quantity import Quantity, mix
 from ranksight.model.sharing.traffic import NOISE
 from ranksight.model.uncertainty.forecast import TAIL
 
@@ -40,7 +40,7 @@ class Seen(Stored):
     writes: Array  # (K, n)
     belief: Array  # (K,): that the share of a rank determines its traffic, whatever the parameters are
 
-    def take(self, given: list[Spread], active: Index, where: Mask) -> list[Spread]:
+    def take(self, given: list[Quantity], active: Index, where: Mask) -> list[Quantity]:
         """Work, bytes read and bytes written, with the bytes as they were counted at configurations `where` (k,).
 
         `given`: the three as functions say, (K, k) each. `active` (k,): ranks in the fullest domain.
@@ -52,7 +52,7 @@ class Seen(Stored):
         return [
             work,
             *(
-                average([work.moved(log(rate)).wider(width), now], weights)
+                mix([work.moved(log(rate)).wider(width), now], weights)
                 for rate, now in zip(rates, counts, strict=True)
             ),
         ]

@@ -23,8 +23,8 @@ from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import GROWTH_KEPT
+from ranksight.model.quantity import UNKNOWN, Quantity, mix
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.resource.spread import WIDEST, Spread, average
 from ranksight.model.series.computation import in_cores
 from ranksight.model.series.domains import Domains, needs
 from ranksight.model.sharing.beyond import Beyond
@@ -112,8 +112,8 @@ class Sharing(Stored):
         reach = special.stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2) / z
         scattered = np.fmax(reach * spread, self._farthest(level)[:, None] / z)
         own = reach**2 * variance + scattered**2 + drift**2 + priors.BETWEEN_JOBS**2
-        down, up = np.minimum(np.sqrt(own + off[:, 0] ** 2 + both**2 + off[:, 3] ** 2), WIDEST)
-        answer = Spread(log(time), down, up)
+        down, up = np.minimum(np.sqrt(own + off[:, 0] ** 2 + both**2 + off[:, 3] ** 2), UNKNOWN)
+        answer = Quantity(log(time), down, up)
         undetermined = np.zeros(time.shape, dtype=bool)
         if self.beyond is not None:
             undetermined = self.beyond.guessed[:, None] & (ranks > active)
@@ -134,22 +134,22 @@ class Sharing(Stored):
             reads=np.where(self._counted, read, np.nan),
         )
 
-    def _counts(self, points: Array, active: Index, level: float) -> tuple[list[Spread], Mask]:
+    def _counts(self, points: Array, active: Index, level: float) -> tuple[list[Quantity], Mask]:
         """Work, bytes read and bytes written at `points` (k, m), and where they are known (K, k)."""
         said = self.counts.predict(points, level)
         rows = self.counts.rows
         work, by_domain, by_ranks, written = (
-            Spread.of(said, np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
+            said.quantity(np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
             for name in (WORK, READ, READ_BY_RANKS, WRITTEN)
         )
         by_domain = by_domain.moved(log(factor(self.effect, active, self.domains.cores)))
-        read = average([by_domain, by_ranks], np.stack([self.belief, 1 - self.belief])[..., None])
+        read = mix([by_domain, by_ranks], np.stack([self.belief, 1 - self.belief])[..., None])
         unknown = np.zeros(work.centre.shape, dtype=bool)
         owner = np.array([self.kernels.index(kernel) for kernel in self.counts.kernels])
         np.logical_or.at(unknown, owner, np.isin(said.status, forecast.INSUFFICIENT))
         return [work, read, written], ~unknown
 
-    def _kept(self, counts: list[Spread], points: Array, active: Index, level: float) -> list[Spread]:
+    def _kept(self, counts: list[Quantity], points: Array, active: Index, level: float) -> list[Quantity]:
         """Bytes at other sizes than were measured may also be as many per unit of work as at the nearest measured one.
 
         Traffic that grows faster than the work does so as caches are outgrown, and no longer when they are.
@@ -162,14 +162,14 @@ class Sharing(Stored):
             found.append(now.wider(np.maximum(more, 0.0) / forecast.TAIL, np.minimum(more, 0.0) / forecast.TAIL))
         return found
 
-    def _grown(self, counts: list[Spread], points: Array, at: Array, level: float) -> list[Spread]:
+    def _grown(self, counts: list[Quantity], points: Array, at: Array, level: float) -> list[Quantity]:
         """The same with part of what bytes per unit of work grow by beyond the domain that was measured, and the part
         of the time that does not shrink which is left there.
 
         Runs that fill one domain do not separate the effect of the number of ranks from that of sharing the domain; the
         second is done where the domain is full (:data:`ranksight.model.priors.GROWTH_KEPT`).
         """
-        still = Spread.exact(np.zeros(counts[0].centre.shape))
+        still = Quantity.exact(np.zeros(counts[0].centre.shape))
         full = self.domains.filling
         out = (points[:, self._column] > full) & bool(self.trained[self._column, 1] == full)
         if not out.any():
@@ -181,13 +181,13 @@ class Sharing(Stored):
         less = _finite(np.where(out, counts[0].centre - before[0].centre, 0.0))
         grown = np.where(out, _growth(counts, before), 0.0)
         keep = np.array([GROWTH_KEPT, 1 - GROWTH_KEPT])[:, None, None]
-        found = [average([now, now.moved(-more)], keep) for now, more in zip(counts[1:], grown, strict=True)]
+        found = [mix([now, now.moved(-more)], keep) for now, more in zip(counts[1:], grown, strict=True)]
         # What is most of the time was seen not to shrink from one rank on, however full the domain is.
         alone = np.exp(np.clip(self.mode[:, 3:4], -700, 700)) * self.floor[:, None]
         logs = np.stack([np.where(np.isnan(each.centre), -np.inf, each.centre) for each in (*before, still)])
         time = self._times(self.mode, logs, active, 0 * less)[0]
         part = (1 - GROWTH_KEPT) * (1 - np.clip(ratio(alone, time, 0.0), 0.0, 1.0))
-        return [counts[0], *found, average([still, still.moved(less)], np.stack([1 - part, part]))]
+        return [counts[0], *found, mix([still, still.moved(less)], np.stack([1 - part, part]))]
 
     def _times(self, mode: Array, logs: Array, active: Index, gone: Array) -> tuple[Array, Array, Array]:
         """Time, time alone, and how busy the interface is, for logarithms (4, K, k) of work, reads, writes and what of
@@ -319,7 +319,7 @@ class Sharing(Stored):
 class Shared:
     """Times of K kernels at k configurations, (K, k) each, in seconds."""
 
-    time: Spread
+    time: Quantity
     answers: Mask  # where the law says something
     undetermined: Mask  # where runs inside one domain do not determine others, whatever law is asked
     execution: Array
@@ -332,7 +332,7 @@ class Shared:
     """Bytes that a rank reads from memory, or from the cache; NaN where the traffic was not counted."""
 
 
-def _growth(counts: list[Spread], before: list[Spread]) -> list[Array]:
+def _growth(counts: list[Quantity], before: list[Quantity]) -> list[Array]:
     """By what the logarithms of bytes read and written per unit of work exceed those `before`."""
     work = counts[0].centre - before[0].centre
     return [_finite(now.centre - then.centre - work) for now, then in zip(counts[1:], before[1:], strict=True)]

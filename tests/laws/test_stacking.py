@@ -13,13 +13,13 @@ from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LAWS
 from ranksight.model.laws.stacking import Weights, learn_weights, log_score, mix
 from ranksight.model.laws.together import Laws
 from ranksight.model.priors import FREEDOM, REPEATED
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 
 
 def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> LawTimes:
     centre = np.log(np.array(values))
     side = np.full(centre.shape, width)
-    return LawTimes(kernels, Spread(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
+    return LawTimes(kernels, Quantity(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
 
 
 def test_the_law_that_was_right_leads() -> None:

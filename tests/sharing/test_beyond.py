@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.sharing.beyond import Beyond
 
 RANKS = np.array([18.0, 36.0, 54.0, 72.0])
@@ -17,9 +17,9 @@ def _beyond(left: np.ndarray) -> Beyond:
     return Beyond(18, RANKS, np.ones(4), law, left, scatter, none, none)
 
 
-def _law(kernels: int, ranks: np.ndarray) -> Spread:
+def _law(kernels: int, ranks: np.ndarray) -> Quantity:
     value = np.broadcast_to(90 / ranks, (kernels, len(ranks)))
-    return Spread.exact(np.log(value)).wider(np.array(0.03))
+    return Quantity.exact(np.log(value)).wider(np.array(0.03))
 
 
 LEFT = np.array(
