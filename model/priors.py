@@ -288,3 +288,23 @@ STARTING = (0.75, 0.5)
 """Power of the nodes with which the time grows in which cores wait for a program to start on all of them, and its
 standard deviation, 1: nodes are started one after another (1), or each by itself (0). Set by hand between the two,
 nearer to the first, as 16 nodes of ``python -m benchmarks energy`` show."""
+ELSEWHERE: Mapping[str, float] = {
+    "turbo": 0.1,
+    "clock": 0.1,
+    "bandwidth measured": 0.08,
+    "bandwidth estimated": 0.15,
+    "latency": 0.1,
+    "times alone": 0.15,
+    "messages": 0.4,
+    "others": 0.3,
+}
+"""Standard deviations, 1, of the logarithms of what another machine than that of the runs makes different: of the part
+of the turbo range that it takes under load (sites choose the governor), of a clock of which only the nominal one is
+described, of a kernel's share of the described bandwidth where that was measured and where it is an estimate
+(controllers serve mixes of reads and writes differently: a tenth within one generation, Mess, Esmaili-Dokht et al.
+2024), of cycles that loads wait, of a ratio of machines besides cores and memory where times alone were measured, of
+messages whose network is not described, and of what is outside of kernels. Judgement, but for the bandwidth."""
+RATIO_DRIFT = 0.25
+"""Standard deviation of the logarithm of a ratio of two machines, 1, for each e-fold of a parameter from where it was
+measured: what they spend on computation, memory and messages shifts with the scale. Published strong scaling of GROMACS
+and OpenSBLI on 14 machines: 0.20 to 0.28 by program."""

@@ -87,7 +87,7 @@ class Quantity:
         """One over the quantities."""
         return replace(self, centre=-self.centre, down=self.up, up=self.down)
 
-    def wider(self, down: Array, up: Array | None = None) -> Quantity:
+    def wider(self, down: Array | float, up: Array | float | None = None) -> Quantity:
         """The same with further independent deviations downwards and upwards, equal ones when one is given."""
         return replace(self, down=np.hypot(self.down, down), up=np.hypot(self.up, down if up is None else up))
 

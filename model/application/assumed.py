@@ -6,26 +6,9 @@ from dataclasses import dataclass
 from math import hypot, log
 
 from ranksight.model.plaindata import Stored
+from ranksight.model.priors import ELSEWHERE
 from ranksight.platforms import Platform
 from ranksight.platforms.cores import SETS, UNKNOWN, instruction_set, instructions_per_cycle, is_stated
-
-TURBO = 0.1
-"""Standard deviation of the part of the turbo range that a machine under load takes, 1: sites choose the governor."""
-CLOCK = 0.1
-"""Standard deviation of the logarithm of a clock under load of which only the nominal one is described."""
-MEASURED, ESTIMATED = 0.08, 0.15
-"""Standard deviation of the logarithm of a kernel's share of the described bandwidth on another machine, where that
-was measured and where it is an estimate. Memory controllers serve mixes of reads and writes, and cores' own limits,
-differently: described machines of one generation differ by a tenth (Mess, Esmaili-Dokht et al. 2024)."""
-LATENCY = 0.1
-"""The same of cycles that loads wait, which out-of-order cores of other size hide otherwise."""
-OTHERWISE = 0.15
-"""Standard deviation, of the logarithm, of a ratio of machines besides what cores and memory explain, where times alone
-were measured: compilers, libraries and ranks on a node differ as well."""
-NETWORK = 0.4
-"""The same of messages' time where the other machine's network is not described: that of the runs is taken."""
-OUTSIDE = 0.3
-"""The same of T_others: start of the program, files and system differ by site."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +55,12 @@ def _clock(here: Platform, there: Platform, clock: float) -> Assumed:
         return Assumed(f"clock against {here.name}", there.clock.measured / own, 0.01, "measured under load there")
     base, top = there.clock.base, there.clock.single
     if top is None or here.clock.single is None or here.clock.single <= here.clock.base or top <= base:
-        share, value, spread = 0.0, base * min(own / here.frequency, 1.0), CLOCK
+        share, value, spread = 0.0, base * min(own / here.frequency, 1.0), ELSEWHERE["clock"]
         source = f"{here.name} ran at {own / here.frequency:.0%} of its nominal clock, and so does {there.name}"
         return Assumed(f"clock against {here.name}", value / own, spread, source)
     share = (own - here.clock.base) / (here.clock.single - here.clock.base)
     value = base + share * (top - base) if share > 0 else base * own / here.clock.base
-    spread = TURBO * (top - base) / value
+    spread = ELSEWHERE["turbo"] * (top - base) / value
     source = f"{here.name} ran at {max(share, 0):.0%} of its turbo range, and so does {there.name}"
     return Assumed(f"clock against {here.name}", value / own, spread, source)
 
@@ -89,5 +72,6 @@ def bandwidth(here: Platform, there: Platform) -> Assumed:
     own, other = (platform.memory.bandwidth_domain * platform.domains for platform in (here, there))
     source = f"{'estimated' if guessed else 'described'} {other / 1e9:.3g} GB/s a node against {own / 1e9:.3g}"
     what = f"share of the described bandwidth against {here.name}"
-    spread = UNKNOWN if not (is_stated(here) and is_stated(there)) else ESTIMATED if guessed else MEASURED
+    known = ELSEWHERE["bandwidth estimated" if guessed else "bandwidth measured"]
+    spread = known if is_stated(here) and is_stated(there) else UNKNOWN
     return Assumed(what, 1.0, spread, source)

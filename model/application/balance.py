@@ -49,19 +49,19 @@ class Balance(Stored):
     classes: RankClasses  # work of each class of ranks over the mean
     busiest: str = ""  # the rank that was busiest in all runs at the most ranks, the first or the last one
 
-    def imbalance(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
-        """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,).
+    def imbalance(self, points: Array) -> tuple[Array, Array, Array]:
+        """Work of the busiest rank over the mean at `points` (k, m), with the ends of its 90 % interval; each (k,).
 
         Where the busiest rank is the first or the last one, each class of ranks has its own law, and the busiest is
         taken last; times of ranks that scatter about their mean have none. The interval holds what the ratio itself
         becomes by its own function.
         """
-        said, row = self.fitted.predict(points, level), self.fitted.rows[KEY]
+        said, row = self.fitted.predict(points), self.fitted.rows[KEY]
         (least, most), lower, upper = self.seen, said.lower[row], said.upper[row]
         known = said.status[row] == forecast.OK
         value = np.where(known, said.value[row], most)
         if self.busiest and most >= TELLING:
-            value = self.classes.ratios(points, level)[0].max(axis=0)[0]
+            value = self.classes.ratios(points)[0].max(axis=0)[0]
         low, high = np.where(known, lower, least), np.where(known, upper, most)
         value = np.maximum(np.nan_to_num(value, nan=1.0), 1.0)
         return value, np.clip(np.nan_to_num(low, nan=1.0), 1.0, value), np.fmax(high, value)

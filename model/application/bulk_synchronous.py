@@ -11,28 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ranksight.comm.topology.shape import Topology
-from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import WHOLE
-from ranksight.core.mpi import communicates
-from ranksight.model.application import whole
-from ranksight.model.application.assumed import NETWORK, OUTSIDE
 from ranksight.model.application.balance import Balance
-from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
-from ranksight.model.application.communication import Communication, Exchanged
+from ranksight.model.application.breakdown import Refined
+from ranksight.model.application.communication import Communication
 from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
-from ranksight.model.application.replayed import mixed, replayed_seconds
 from ranksight.model.application.runs import Runs
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.asked import Asked
@@ -124,9 +119,7 @@ class Application(Stored):
         """The laws that predict kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)
 
-    def refine(
-        self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
-    ) -> Refined:
+    def refine(self, said: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Refined:
         """The forecast of all series with the kernels' times by the equations where their counters carry them.
 
         `said`: of the functions. `points` (k, m). `share`: what the busiest rank works on, where work comes in whole
@@ -136,7 +129,7 @@ class Application(Stored):
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
         if self.machine is not None and timed:
             said = self.machine.of_functions(said, timed, points, functions.fitted.parameters)
-        asked = self.asked(said, functions, points, level, share)
+        asked = self.asked(said, functions, points, share)
         laws = Laws.of(asked, self.pace)
         if self.machine is not None:
             self.machine.laws(laws, points, functions.fitted.parameters)
@@ -188,20 +181,13 @@ class Application(Stored):
             laws.leave(shared, law.crowded(points))
         laws.leave(laws.having("counts"), further)
 
-    def asked(
-        self, said: Forecast, functions: Functions, points: Array, level: float = 0.9, share: Share | None = None
-    ) -> Asked:
+    def asked(self, said: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Asked:
         """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""
         at, counts = (share.points, share.said) if share is not None and "time" in share.busiest else (points, said)
         held = self.imbalances if self.imbalances is not None and self.imbalances.held else None
 
-        def slowest(kernels: tuple[str, ...]) -> tuple[Array, Array]:
-            assert held is not None
-            ratio, reach = held.reaching(kernels, at, level)
-            return ratio, reach / float(special.ndtri((1 + level) / 2))
-
-        ranks = None if held is None else slowest
-        return Asked(functions.fitted.parameters, points, functions.rows, said, counts, at, self.laws, level, ranks)
+        slowest = None if held is None else partial(held.reaching, points=at)
+        return Asked(functions.fitted.parameters, points, functions.rows, said, counts, at, self.laws, slowest)
 
     def _cycles(
         self,
@@ -253,125 +239,6 @@ class Application(Stored):
         """Which of `kernels` go by a shared cache."""
         return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
 
-    def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
-        """Sum everything up at `points` (k, m).
-
-        `refined`: of the same points, from :meth:`refine`. `shares` (s,): share of each series in the measured total of
-        its metric. `rho`: correlation of the kernels' noise.
-        """
-        said, rows = refined.said, functions.rows
-        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        if self.nested:
-            timed = {WHOLE: timed[WHOLE]}
-        elif len(timed) > 1:  # kernels other than the whole are its parts
-            timed.pop(WHOLE, None)
-        exchanged = None
-        if self.communication is not None and not self.nested and self.communication.priced(self.network):
-            exchanged = self.communication.exchanged(points, self.network, said.level)
-        calls = [kernel for kernel in timed if communicates(kernel)]
-        if exchanged is not None and 0 < len(calls) < len(timed):  # a profile timed the same messages
-            if exchanged.assumed:
-                exchanged = None
-            else:
-                timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
-        if exchanged is not None and self.communication is not None:
-            mean = np.nan_to_num(said.value[np.array(list(timed.values()), dtype=np.intp)]).sum(axis=0)
-            exchanged = self._with_waiting(exchanged, points, mean)
-        messages = None if exchanged is None else exchanged.times
-        if messages is not None and self.machine is not None and not self.machine.network:
-            messages = self.machine.wider(messages, NETWORK)
-        times = np.array(list(timed.values()), dtype=np.intp)
-        summed = whole.add(said, times, shares[times], rho)
-        (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
-        if self.pace > 0:
-            factor = np.exp(float(special.ndtri((1 + said.level) / 2)) * self.pace)
-            own = (high - low) ** 2
-            low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
-            form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
-        callers = () if messages is None or self.communication is None else self.communication.callers
-        kernels = tuple(dict.fromkeys((*timed, *callers)))
-        place = {kernel: at for at, kernel in enumerate(kernels)}
-        names = functions.fitted.parameters
-        ranks = points[:, names.index("ranks")] if "ranks" in names else np.full(len(points), np.inf)
-        busiest, least, most = self._busiest(refined, timed, points, np.maximum(ranks, 1.0))
-        each = self._each(refined, timed, place, points, busiest)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            down, up = (np.log(total / low), np.log(busiest / least)), (np.log(high / total), np.log(most / busiest))
-            total = total * busiest
-            low, high = total * np.exp(-np.hypot(*down)), total * np.exp(np.hypot(*up))
-        if messages is not None and self.communication is not None:
-            np.add.at(each["communication"], [place[name] for name in callers], messages.value)
-            theirs = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
-            distances = messages.value - messages.lower, messages.upper - messages.value
-            fall, rise = (distance.sum(axis=0) for distance in distances)
-            total, low, high, form = _plus((total, low, high, form), messages.value.sum(axis=0), fall, rise, theirs)
-            self.communication.judge(messages, total, summed.status[0], summed.reason[0])
-        others = None
-        if self.others is not None:
-            others = self.others.at(points, total, said.level, ranks)
-            if self.machine is not None:
-                others = self.machine.wider(others, OUTSIDE)
-            (more,), (least,), (most,) = others.value, others.lower, others.upper
-            total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
-        ends = {"value": total[None], "lower": low[None], "upper": high[None]}
-        summed = whole.judged(replace(summed, form=form[None], **ends))
-        if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
-            codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
-            summed = replace(summed, status=codes[None], reason=reasons[None])
-        return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
-
-    def _with_waiting(self, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
-        """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
-        sent = self.communication
-        if sent is None or sent.replayed is None or sent.messages is None or self.network is None:
-            return exchanged
-        beyond, _ = replayed_seconds(sent.messages, self.network, points, computing)
-        return mixed(sent.replayed, exchanged, beyond)
-
-    def _busiest(
-        self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
-    ) -> tuple[Array, Array, Array]:
-        """What the busiest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
-        uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
-        if self.imbalances is not None:
-            # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
-            own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
-            found = self.imbalances.program(tuple(timed), own, points, refined.said.level)
-            value, low, high = (end * uneven for end in found)
-            return value, low, high
-        ends = (self.imbalance,) * 3 if self.balance is None else self.balance.imbalance(points, refined.said.level)
-        # No rank does more than all together.
-        value, low, high = (np.minimum(end, most) * uneven for end in ends)
-        return value, low, high
-
-    def _each(
-        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array, busiest: Array
-    ) -> dict[str, Array]:
-        """The parts of every kernel at `points`, without messages."""
-        each = {name: np.zeros((len(place), len(points))) for name in PARTS}
-        times = np.array(list(timed.values()), dtype=np.intp)
-        own = np.nan_to_num(refined.said.value[times])
-        each["direct"][: len(timed)] = own
-        each["imbalance"][: len(timed)] = own * (busiest - 1.0)
-
-        for name, part in (refined.split or {}).items():
-            each[name][: len(timed)] = np.array([part[kernel] for kernel in timed])
-        if self.imbalances is not None:
-            # Times of slowest ranks hold the imbalance, as do times of the ranks that have a kernel; they give it up
-            # to the kernels that are uneven, or that few ranks have.
-            kernels = tuple(timed)
-            mean = self.imbalances.means(kernels, own, points)
-            for name in PARTS:
-                each[name][: len(kernels)] *= mean / np.where(own > 0, own, 1.0)
-            each["imbalance"][: len(kernels)] = self.imbalances.parts(kernels, own, points)
-        calls = np.array([communicates(kernel) for kernel in timed], dtype=bool)
-        if calls.any():  # what ranks do in MPI is no computing, and no imbalance of it
-            mine = np.flatnonzero(calls)
-            seconds = np.sum([each[name][mine] for name in PARTS], axis=0)
-            for name in PARTS:
-                each[name][mine] = seconds if name == "communication" else 0.0
-        return each
-
     def placed(
         self,
         placement: str | None,
@@ -412,14 +279,3 @@ class Application(Stored):
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf
-
-
-def _plus(
-    summed: tuple[Array, Array, Array, Array], more: Array, down: Array, up: Array, form: Array
-) -> tuple[Array, Array, Array, Array]:
-    """A sum (value, lower and upper end, share of the form) with an independent part more, (k,) each; `down` and `up`
-    are how far the ends of the part's interval are below and above it."""
-    total, low, high, known = summed
-    share = forecast.form_of(((high - low) ** 2, known), ((down + up) ** 2, form))
-    value = total + more
-    return value, value - np.hypot(total - low, down), value + np.hypot(high - total, up), share

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.units import whole
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.stacking import places
@@ -72,9 +71,8 @@ def terms_of(
         rows = np.flatnonzero(counted.split)
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
         clock = np.broadcast_arrays(times.cpi.centre, times.clock.centre, times.clock.down, times.clock.up)[1:]
-        cpi, blocking, rate = (
-            _of_logarithms(spread, rows, level) for spread in (times.cpi, times.blocking, Quantity(*clock))
-        )
+        terms = (times.cpi, times.blocking, Quantity(*clock))
+        cpi, blocking, rate = (Forecast.of(term.rows(rows), level) for term in terms)
         blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
     if resources is not None and parts is not None:
         known = blocks[0].kernels if blocks else ()
@@ -104,13 +102,6 @@ def terms_of(
         tuple(text for block in blocks for text in block.method),
         blocks[0].latencies,
     )
-
-
-def _of_logarithms(spread: Quantity, rows: Index, level: float) -> Forecast:
-    """Some rows of quantities whose logarithms are `spread`."""
-    z = float(special.ndtri((1 + level) / 2))
-    centre, down, up = (side[rows] for side in (spread.centre, spread.down, spread.up))
-    return Forecast.settled(np.exp(centre), np.exp(centre - z * down), np.exp(np.minimum(centre + z * up, 50.0)), level)
 
 
 @dataclass(frozen=True)

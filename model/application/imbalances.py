@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import working
@@ -102,13 +101,12 @@ class Imbalances(Stored):
         left = np.maximum(total.max(axis=0) - mean.sum(axis=0), 0.0)
         return np.asarray(beyond * np.divide(left, positive, out=np.zeros_like(left), where=positive > 0))
 
-    def program(
-        self, kernels: tuple[str, ...], times: Array, points: Array, level: float
-    ) -> tuple[Array, Array, Array]:
-        """The program's slowest rank over the sum of the kernels' `times`, with the ends of its interval, each (k,)."""
+    def program(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[Array, Array, Array]:
+        """The program's slowest rank over the sum of the kernels' `times`, with the ends of its 90 % interval, each
+        (k,)."""
         total = times.sum(axis=0)
         mean = self.means(kernels, times, points).sum(axis=0)
-        ends = (np.maximum(each.sum(axis=1).max(axis=0), mean) for each in self._seconds(kernels, times, points, level))
+        ends = (np.maximum(each.sum(axis=1).max(axis=0), mean) for each in self._seconds(kernels, times, points))
         value, low, high = (np.where(total > 0, end / np.where(total > 0, total, 1.0), 1.0) for end in ends)
         return value, low, high
 
@@ -117,18 +115,16 @@ class Imbalances(Stored):
         total = self._seconds(kernels, times, points)[0].sum(axis=1)
         return tuple(CLASSES[at] for at in total.argmax(axis=0))
 
-    def _seconds(
-        self, kernels: tuple[str, ...], times: Array, points: Array, level: float = 0.9
-    ) -> tuple[Array, Array, Array]:
-        """Seconds of each class of ranks in each kernel, (C, K, k), with the ends of their interval; 0 without ranks
-        of the class."""
+    def _seconds(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[Array, Array, Array]:
+        """Seconds of each class of ranks in each kernel, (C, K, k), with the ends of their 90 % interval; 0 without
+        ranks of the class."""
         here, there = self._uneven(kernels)
         ranks = np.maximum(points[:, self.classes.fitted.parameters.index("ranks")], 1.0)
         # Not even two ranks have others than the first and the last.
         present = (np.arange(1, len(CLASSES) + 1)[:, None] <= ranks)[:, None]
         ratio = self.of(kernels, points) if self.held else np.ones_like(times)
         found = []
-        for end in self.classes.ratios(points, level):
+        for end in self.classes.ratios(points):
             each = np.repeat(ratio[None], len(CLASSES), axis=0)
             each[:, here] = end[: len(CLASSES), there]
             found.append(np.where(present, times / ratio * each, 0.0))
@@ -145,23 +141,23 @@ class Imbalances(Stored):
         first, slope = np.array([self.having.get(kernel, (0.0, 1.0)) for kernel in kernels]).reshape(-1, 2).T
         return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
 
-    def reaching(self, kernels: tuple[str, ...], points: Array, level: float) -> tuple[Array, Array]:
-        """:meth:`slowest` of any kernels, and how far the logarithm of each may be off, (len(kernels), k) each.
+    def reaching(self, kernels: tuple[str, ...], points: Array) -> tuple[Array, Array]:
+        """:meth:`slowest` of any kernels, and the standard deviation of its logarithm, (len(kernels), k) each.
 
         That is as much as it goes on beyond what was seen of it, and what times drift from their functions.
         """
         every, among = self.of(kernels, points), self.among(kernels, points)
         here, there = self._uneven(kernels)
-        whole, z = every[here], float(special.ndtri((1 + level) / 2))
+        whole = every[here]
         beyond = np.log(whole / np.clip(whole, *np.moveaxis(self.seen[there], 1, 0)[:, :, None]))
         beyond = np.where(among[here] < 1, 0.0, beyond)  # who has it is no matter of how much
         trained = self.classes.fitted.trained[there]
         ends, x = (np.log(np.maximum(each, 1e-300)) for each in (trained, points))
         out = np.maximum(np.maximum(x - ends[:, None, :, 1], ends[:, None, :, 0] - x), 0.0)
         drift = priors.DRIFT * np.sqrt((out**2).sum(axis=2))
-        reach = np.zeros_like(every)
-        reach[here] = np.hypot(beyond * z / forecast.TAIL, drift * z)
-        return self._of_those(every, among), reach
+        deviation = np.zeros_like(every)
+        deviation[here] = np.hypot(beyond / forecast.TAIL, drift)
+        return self._of_those(every, among), deviation
 
     def slowest(self, kernels: tuple[str, ...], points: Array) -> Array:
         """What the slowest rank takes over the mean of those that have a kernel, (len(kernels), k)."""

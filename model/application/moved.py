@@ -21,16 +21,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
-from ranksight.model.application.assumed import LATENCY, NETWORK, Assumed
+from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.node import NODES
 from ranksight.model.application.runs import Runs
 from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
 from ranksight.model.plaindata import Stored
+from ranksight.model.priors import ELSEWHERE, RATIO_DRIFT
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
 from ranksight.model.structure.functions import choose, rows_of
@@ -42,12 +43,8 @@ CORE, MEMORY, RATIO, BOUND = range(4)
 of those that waits for memory."""
 MIXED = 1 / np.sqrt(12)
 """Standard deviation of a uniform part."""
-APART = 0.25
-"""Standard deviation of the logarithm of a ratio of two machines, for each e-fold of a parameter from where it was
-measured: what they spend on computation, memory and messages shifts with the scale. Published strong scaling of
-GROMACS and OpenSBLI on 14 machines: 0.20 to 0.28 by program."""
 
-ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
+MEASURED_ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
 
 
 @dataclass(frozen=True)
@@ -75,14 +72,10 @@ class Moved(Stored):
         said = said if self.runs is None else self.runs.met(said, points, timed)
         own = rows_of(said, index)
         centre, spread = self.alone(rows, points, names)
-        z = float(special.ndtri((1 + said.level) / 2))
-        value = own.value * np.exp(centre)
+        moved = own.having(Quantity.of_ends(own.value, own.lower, own.upper, own.level).moved(centre).wider(spread))
         with np.errstate(invalid="ignore", divide="ignore"):
-            down, up = np.log(own.value / own.lower), np.log(own.upper / own.value)
-            lower, upper = value * np.exp(-np.hypot(down, z * spread)), value * np.exp(np.hypot(up, z * spread))
-            status, reason = forecast.judged_by_width(upper / lower, own.status, own.reason.astype(object))
-        moved = replace(own, value=value, lower=lower, upper=upper, status=status, reason=reason)
-        return choose(said, moved, index, np.ones(value.shape, dtype=bool))
+            status, reason = forecast.judged_by_width(moved.upper / moved.lower, own.status, own.reason.astype(object))
+        return choose(said, replace(moved, status=status, reason=reason), index, np.ones(status.shape, dtype=bool))
 
     def alone(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
         """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
@@ -91,7 +84,7 @@ class Moved(Stored):
         waits = np.clip(0.5 + self.shift[rows, BOUND, None], 0.0, 1.0)
         squares = np.square(self.spread[rows][..., None])
         # Away from a run there no more is known than without one, and no less.
-        own = np.minimum(squares[:, RATIO] + (APART * self._far(points)) ** 2, self.ratio_spread**2)
+        own = np.minimum(squares[:, RATIO] + (RATIO_DRIFT * self._far(points)) ** 2, self.ratio_spread**2)
         spread = np.sqrt(own + squares[:, BOUND] * (memory - core) ** 2)
         return core + waits * (memory - core) + self.shift[rows, RATIO, None], spread
 
@@ -128,7 +121,7 @@ class Moved(Stored):
                 centre, spread = self.alone(rows, points, names)
                 laws.laws[name] = replace(law, time=law.time.moved(centre).wider(spread))
             elif name == MESSAGES:
-                laws.laws[name] = replace(law, time=law.time.wider(np.full(law.time.centre.shape, NETWORK)))
+                laws.laws[name] = replace(law, time=law.time.wider(ELSEWHERE["messages"]))
         counting = tuple(name for name, law in laws.laws.items() if law.parts and name != FUNCTION)
         laws.leave(counting, np.ones(len(points), dtype=bool))
 
@@ -140,21 +133,19 @@ class Moved(Stored):
         work = sum((held.get(name, 0.0) for name in ("execution", "direct")), np.zeros(total.shape))
         traffic = held.get("contention", np.zeros(total.shape))
         waits = total - work - traffic
-        squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + LATENCY**2)
+        squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + ELSEWHERE["latency"] ** 2)
         return np.asarray(np.sqrt(squares) / total)
 
     def wider(self, times: Forecast, deviation: float) -> Forecast:
         """Seconds that no law here counts, whose logarithm is off by `deviation` on another machine."""
-        z = deviation * float(special.ndtri((1 + times.level) / 2))
-        low, high = times.lower * np.exp(-z), times.upper * np.exp(z)
-        return replace(times, lower=low, upper=high)
+        return times.having(Quantity.of_ends(times.value, times.lower, times.upper, times.level).wider(deviation))
 
     def refuse(self, status: Index, reason: NDArray[np.object_], rows: Mapping[tuple[str, str], int]) -> None:
         """Mark what the machine decides and no law moves: all but times and counts that follow from the program."""
         for (_, name), row in rows.items():
             about = metric(name)
             if name != "time" and not (about.kind == "requirement" and about.steady):
-                status[row], reason[row] = forecast.NO_DATA, ELSEWHERE.format(metric=name, machine=self.name)
+                status[row], reason[row] = forecast.NO_DATA, MEASURED_ELSEWHERE.format(metric=name, machine=self.name)
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
         """The same machine with its ranks placed in another way."""

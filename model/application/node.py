@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask, log_ratio
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.units import in_full
 from ranksight.model.plaindata import Stored
+from ranksight.model.quantity import Quantity, product
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -74,16 +75,15 @@ class Node(Stored):
         least, most, crowded = self.slower(points, parameters)
         if not (most > 1).any():
             return times
-        half = np.log(most / least) / 2
-        value = times.value * np.sqrt(least * most)
-        down, up = log_ratio(times.value, times.lower), log_ratio(times.upper, times.value)
-        lower, upper = value * np.exp(-np.hypot(down, half)), value * np.exp(np.hypot(up, half))
+        slower = Quantity.of_ends(np.sqrt(least * most), least, most, 0.9)
+        alone = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+        shared = times.having(product([alone, slower]))
         status, reason = times.status.copy(), times.reason.astype(object)
         for k in np.flatnonzero(crowded):
             ranks = in_full(self.here(points, parameters)[k])
             status[:, k] = forecast.DOMAIN
             reason[:, k] = CROWDED.format(ranks=ranks, threads=self.cores * self.threads)
-        return replace(times, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        return replace(shared, status=status, reason=reason)
 
     def _fits(self) -> bool:
         return min(self.cores, self.threads, self.ranks, self.most) > 0

@@ -61,16 +61,16 @@ class RankClasses(Stored):
             found = np.where(np.isfinite(each), each, found)
         return found
 
-    def ratios(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
+    def ratios(self, points: Array) -> tuple[Array, Array, Array]:
         """Work of each class, then the most of any of the others, over the mean at `points` (k, m), (4, K, k), with the
-        ends of its interval.
+        ends of its 90 % interval.
 
         Where it was measured, that is the answer. A ratio without a prediction stays as it was at the most ranks; that
         of the others to the busiest of the first and last rank, which have one value a run and not one of many. No rank
         does more than all together. The interval is that of counts: what scatters in a rank's time scatters in the mean
         as well.
         """
-        said = self._predict(points, level)
+        said = self._predict(points)
         shape = (len(WORKS), *self.measured.shape[1:2], len(points))
         value, lower, upper, status = (end.reshape(shape) for end in (said.value, said.lower, said.upper, said.status))
         exact = (self.fitted.press < EXACT).reshape(shape[:2])[1:, :, None] & (status[1:] != forecast.TURN)
@@ -98,14 +98,14 @@ class RankClasses(Stored):
             end[:, :, at] = np.where(np.isfinite(there), there, end[:, :, at])
         return one, low, high
 
-    def _predict(self, points: Array, level: float) -> Forecast:
+    def _predict(self, points: Array) -> Forecast:
         """Work of all rows at `points`, by the sum of terms that meets the counts where one does."""
-        said = self.fitted.predict(points, level)
+        said = self.fitted.predict(points)
         if self.laws is None:
             return said
         place = {key: row for row, key in enumerate(_named(self.fitted))}
         index = np.array([place[key] for key in self.laws.keys], dtype=np.intp)
-        found = self.laws.predict(points, level)
+        found = self.laws.predict(points)
         return choose(said, found, index, found.status == forecast.OK)
 
     def _fits(self) -> bool:

@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 
 from ranksight.comm.replay.machine import replay
-from ranksight.core import special
 from ranksight.core.arrays import Array, log_ratio
 from ranksight.core.errors import RanksightError
 from ranksight.model.application.comm_blocking import Taken
@@ -23,6 +22,7 @@ from ranksight.model.application.communication import Communication, Exchanged, 
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
+from ranksight.model.quantity import Quantity
 
 FEWEST = 2
 """Numbers of ranks that a run is predicted from."""
@@ -99,12 +99,8 @@ def mixed(law: Replay, exchanged: Exchanged, said: Array) -> Exchanged:
     known = np.isfinite(said) & (said > 0) & (total > 0)
     weight = np.where(known & ~exchanged.measured, law.weight, 0.0)
     apart = np.where(known, log_ratio(np.where(known, said, 1.0), np.where(known, total, 1.0)), 0.0)
-    shift = np.exp(weight * apart)
     # Where the laws differ, either may hold.
     spread = np.sqrt((weight * law.error) ** 2 + weight * (1 - weight) * apart**2)
-    half = spread * float(special.ndtri((1 + times.level) / 2))
-    down, up = ((1 - weight) * np.nan_to_num(log_ratio(*ends)) for ends in (
-        (times.value, times.lower), (times.upper, times.value)))  # fmt: skip
-    value = times.value * shift
-    lower, upper = value * np.exp(-np.hypot(down, half)), value * np.exp(np.hypot(up, half))
-    return replace(exchanged, times=replace(times, value=value, lower=lower, upper=upper))
+    prices = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+    prices = replace(prices, down=(1 - weight) * prices.down, up=(1 - weight) * prices.up)
+    return replace(exchanged, times=times.having(prices.moved(weight * apart).wider(spread)))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.plaindata import Stored
@@ -72,16 +71,13 @@ class Runs(Stored):
         logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
         place = np.ix_(index, asked)
         law = replace(said, **{name: getattr(said, name)[place] for name in ARRAYS}).quantity()
-        centre, deviation = _posterior(law, logs, errors, scatter, pace)
-        half = float(special.ndtri((1 + said.level) / 2)) * deviation
-        status, reason = forecast.judged_by_width(
-            np.exp(2 * half), np.full(half.shape, forecast.OK), np.full(half.shape, "", dtype=object)
-        )
-        ends = np.exp(centre), np.exp(centre - half), np.exp(centre + half)
+        met = Forecast.of(_posterior(law, logs, errors, scatter, pace), said.level)
+        status, reason = forecast.judged_by_width(met.upper / met.lower, met.status, met.reason)
+        met = replace(met, status=status, reason=reason)
         arrays: dict[str, Any] = {}
-        for name, values in zip(ARRAYS, (*ends, status, reason, np.zeros(half.shape)), strict=True):
+        for name in ARRAYS:
             arrays[name] = np.array(getattr(said, name), dtype=object if name == "reason" else None)
-            arrays[name][place] = np.where(np.isfinite(logs), values, arrays[name][place])
+            arrays[name][place] = np.where(np.isfinite(logs), getattr(met, name), arrays[name][place])
         return replace(said, **arrays)
 
     def _fits(self) -> bool:
@@ -89,9 +85,9 @@ class Runs(Stored):
         return self.points.ndim == 2 and self.logs.shape == self.errors.shape == self.scatter.shape == shape
 
 
-def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: float) -> tuple[Array, Array]:
-    """Logarithms of times, and standard deviations of a further run, (K, a); what has no law is what was measured."""
-    deviation = np.maximum((law.down + law.up) / 2, REPEATED)
+def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: float) -> Quantity:
+    """Times (K, a) with the deviations of a further run; what has no law is what was measured."""
+    deviation = np.maximum(law.deviation, REPEATED)
     repeated = np.isfinite(errors)
     errors = np.where(repeated, errors, deviation)
     gap = logs - law.centre
@@ -100,4 +96,4 @@ def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: 
     again = np.where(repeated, np.hypot(scatter, pace), deviation)
     alone = ~np.isfinite(gap)
     spread = np.where(repeated & ~alone, np.sqrt(weight * errors**2 + again**2), again)
-    return np.where(alone, logs, law.centre + weight * gap), spread
+    return Quantity.even(np.where(alone, logs, law.centre + weight * gap), spread)

@@ -32,7 +32,6 @@ class Asked:
     counts: Forecast  # the same where counts are taken: of the busiest rank, where work comes in whole units
     work_points: Array  # (k, m): those configurations
     fits: Fits
-    level: float = 0.9
     slowest: Slowest | None = None  # where times are those of slowest ranks
 
     @property

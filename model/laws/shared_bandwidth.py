@@ -49,7 +49,7 @@ class SharedBandwidth(Law):
 
     def at(self, learned: Sharing, asked: Asked) -> LawTimes:
         """Times of the kernels that no shared cache's law has."""
-        shared = learned.forecast(asked.points, asked.level, asked.work_points)
+        shared = learned.forecast(asked.points, asked.work_points)
         cached = asked.fits.by(CACHE)
         others = np.isin(np.array(learned.kernels, dtype=object), () if cached is None else cached.kernels)
         answers = shared.answers & ~others[:, None]

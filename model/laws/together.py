@@ -33,13 +33,12 @@ LOGGED = 20
 class Laws:
     """Laws of kernels' times at k configurations."""
 
-    level: float
     laws: dict[str, LawTimes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, asked: Asked, pace: float = 0.0) -> Laws:
         """What every law predicts of what is `asked`; `pace`: see :meth:`no_narrower`."""
-        result = cls(asked.level, asked.predicted())
+        result = cls(asked.predicted())
         result.no_narrower(pace)
         result.leave_imputed()
         return result
@@ -105,7 +104,7 @@ class Laws:
         each = weights.of(kernels, tuple(self.laws))[..., None]
         if inside is not None:
             each = np.where(near[:, None], inside.of(kernels, tuple(self.laws))[..., None], each)
-        result, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])), self.level)
+        result, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])), said.level)
         own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
         alone = self.weight(FUNCTION, share) > 1 - 1e-9
         keep = alone | np.isin(own.status, NO_LAW) | ~np.isfinite(result.value)

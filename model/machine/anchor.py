@@ -160,14 +160,14 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
     machine = equation.machine
     assert machine is not None
     functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
-    said, level = functions.predict(runs.points, 0.9), 0.9
-    share = None if model.staircase is None else model.staircase.share(functions, runs.points, level)
+    said = functions.predict(runs.points)
+    share = None if model.staircase is None else model.staircase.share(functions, runs.points, 0.9)
     zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
 
     def asked(shift: Array) -> Quantity:
         every = np.zeros(machine.shift.shape)
         every[at] = shift
-        found = _with(zero, every).refine(said, functions, runs.points, level, share)
+        found = _with(zero, every).refine(said, functions, runs.points, share)
         return rows_of(found.said, rows).quantity()
 
     first = asked(np.zeros((len(at), machine.shift.shape[1])))

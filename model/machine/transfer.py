@@ -16,9 +16,6 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.application.assumed import (
-    NETWORK,
-    OTHERWISE,
-    OUTSIDE,
     Assumed,
     bandwidth,
     core_factors,
@@ -34,7 +31,7 @@ from ranksight.model.kernel_time.composition import Caches
 from ranksight.model.kernel_time.counted import BEYOND_L1, WAITING, Counted
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.laws.fits import Fits
-from ranksight.model.priors import BETWEEN_JOBS
+from ranksight.model.priors import BETWEEN_JOBS, ELSEWHERE
 from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing
@@ -88,7 +85,7 @@ def _moved(model: Model, here: Platform, there: Platform, instructions: float | 
     first = Domains.of(here, placement) if shared is None or shared.domain is None else shared
     second = Domains.of(there, placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
-    either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, OTHERWISE))
+    either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, ELSEWHERE["times alone"]))
     spread = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
     network, notes = _network(equation, there)
     moved = Moved(
@@ -149,12 +146,16 @@ def _network(equation: Application, there: Platform) -> tuple[Network | None, tu
     notes = []
     network = equation.network
     if equation.others is not None:
-        notes.append(Assumed("T_others", 1.0, OUTSIDE, "time outside of kernels and messages is that of the runs"))
+        notes.append(
+            Assumed("T_others", 1.0, ELSEWHERE["others"], "time outside of kernels and messages is that of the runs")
+        )
     if equation.communication is None and equation.laws.get("exchange") is None:
         return network, tuple(notes)
     if there.network and equation.communication is not None:
         return Network(dict(there.network), there.cores if "inter" in there.network else 1 << 30), tuple(notes)
-    notes.append(Assumed("time of messages", 1.0, NETWORK, f"no [network] in {there.name}: that of the runs"))
+    notes.append(
+        Assumed("time of messages", 1.0, ELSEWHERE["messages"], f"no [network] in {there.name}: that of the runs")
+    )
     return network, tuple(notes)
 
 

@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model import priors
 from ranksight.model.plaindata import Row, Stored
-from ranksight.model.quantity import Quantity
+from ranksight.model.quantity import TAIL, Quantity, deviations
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import INSUFFICIENT, OK, Forecast
 
@@ -108,7 +107,7 @@ class Resources(Stored):
 
         `given`: requirements there, the series that `rows` names by (kernel, metric).
         """
-        factor, *ends = self._blocking(points, given.level)
+        factor, *ends = self._blocking(points)
         index = np.array(
             [[rows.get((kernel, name), -1) for kernel in self.kernels] for name in ("instructions", *LEVELS, "loads")]
         )
@@ -127,13 +126,13 @@ class Resources(Stored):
         unknown = held[:-1] & np.isin(given.status[index[:-1]], INSUFFICIENT)
         at_most = np.fmax(np.abs(each) * np.minimum(np.nan_to_num(upper[:-1]), 1e300), np.abs(seconds))
         unknown[1:] &= at_most[1:] >= NEGLIGIBLE * np.abs(time)
-        z = float(special.ndtri((1 + given.level) / 2))
+        z = deviations(given.level)
         jobs = z * np.hypot(priors.BETWEEN_JOBS, self.run_to_run) * np.nan_to_num(time)
         pace = z * self.spread[:, None]
         down, up = (
             np.sqrt(
                 (np.nan_to_num(np.abs(each) * side[:-1]) ** 2).sum(axis=0)
-                + ((end - factor) * waiting) ** 2
+                + ((end - factor) * waiting * z / TAIL) ** 2
                 + jobs**2
                 + (time * own) ** 2
             )
@@ -143,9 +142,9 @@ class Resources(Stored):
         spread = Quantity(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
         return Parts(spread, np.asarray(~unknown.any(axis=0)), seconds[0], np.moveaxis(seconds[1:], 0, 2), waiting)
 
-    def _blocking(self, points: Array, level: float) -> Array:
-        """BF_mem of each kernel at `points` (k, m) and the ends of its intervals, (3, s, k)."""
-        reach = float(special.ndtri((1 + level) / 2)) * self.error
+    def _blocking(self, points: Array) -> Array:
+        """BF_mem of each kernel at `points` (k, m) and the ends of its 90 % interval, (3, s, k)."""
+        reach = TAIL * self.error
         found = np.stack([self.factor, self.factor - reach, self.factor + reach])[..., None]
         found = found * np.ones(len(points))
         if self.trend is None:
@@ -156,7 +155,7 @@ class Resources(Stored):
             points = np.array(points, dtype=np.float64)
             column = self.trend.levels.parameters.index(self.trend.levels.parameter)
             points[:, column] = np.clip(points[:, column], *self.trend.levels.levels)
-        given = self.trend.predict(points, level)
+        given = self.trend.predict(points)
         # What was measured bounds how far memory blocks. Where no trend is known, the mean is what is.
         low, high = self.seen[index, :1], self.seen[index, 1:]
         ends = np.clip(np.stack([given.value, given.lower, given.upper]), low, high)

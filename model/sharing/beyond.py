@@ -21,11 +21,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
-from ranksight.model.quantity import Quantity
+from ranksight.model.quantity import TAIL, Quantity
 from ranksight.model.uncertainty.mixture import quantiles
 
 FORMS = (np.ones_like, np.log2, np.sqrt, np.positive)
@@ -55,16 +54,16 @@ class Beyond(Stored):
     guessed: Mask  # (K,): kernels of which it is unknown how their work is divided
     whole: Mask  # (K,): those that are whole programs
 
-    def take(self, given: Quantity, ranks: Array, nodes: Array, active: Index, level: float) -> Quantity:
-        """The times (K, k) of the law, with what else grows; quantiles of `level` are those of the answer."""
+    def take(self, given: Quantity, ranks: Array, nodes: Array, active: Index) -> Quantity:
+        """The times (K, k) of the law, with what else grows; their 90 % interval is that of the mixture."""
         rows, where = np.flatnonzero(self.known), np.flatnonzero(active == self.active)
         if not len(rows) or not len(where):
             return given
-        at, z = np.ix_(rows, where), float(special.ndtri((1 + level) / 2))
-        low, middle, high = self._added(np.exp(given.centre[at]), ranks[where], nodes[where], level)
+        at = np.ix_(rows, where)
+        low, middle, high = self._added(np.exp(given.centre[at]), ranks[where], nodes[where])
         centre, down, up = given.centre.copy(), given.down.copy(), given.up.copy()
         centre[at] += middle
-        down[at], up[at] = np.hypot(down[at], (middle - low) / z), np.hypot(up[at], (high - middle) / z)
+        down[at], up[at] = np.hypot(down[at], (middle - low) / TAIL), np.hypot(up[at], (high - middle) / TAIL)
         return Quantity(centre, down, up)
 
     @cached_property
@@ -80,12 +79,12 @@ class Beyond(Stored):
         at = self.known
         return _Learned.of(self.ranks, self.nodes, self.law[at], self.left[at], self.scatter[at])
 
-    def _added(self, law: Array, ranks: Array, nodes: Array, level: float) -> Array:
-        """Quantiles (3, T, k) of the logarithm of time over `law` (T, k) of the kernels of :attr:`known`."""
+    def _added(self, law: Array, ranks: Array, nodes: Array) -> Array:
+        """Quantiles (3, T, k) of 5, 50 and 95 % of ln of time over `law` (T, k), of the kernels of :attr:`known`."""
         learned = self._learned
         several = self.whole[self.known] & (np.maximum(learned.nodes.max(axis=1), nodes.max()) > 1)
         weight = learned.weight(several)
-        probabilities = ((1 - level) / 2, 0.5, (1 + level) / 2)
+        probabilities = (0.05, 0.5, 0.95)
         # Quantiles are smooth in the ranks: those at some numbers bracket those at the others.
         few = _spread_out(ranks)
         rest = np.setdiff1d(np.arange(len(ranks)), few)

@@ -51,10 +51,7 @@ class Seen(Stored):
         weights, width = np.stack([share, 1 - share]), np.hypot(far / TAIL, NOISE)
         return [
             work,
-            *(
-                mix([work.moved(log(rate)).wider(width), now], weights)
-                for rate, now in zip(rates, counts, strict=True)
-            ),
+            *(mix([work.moved(log(rate)).wider(width), now], weights) for rate, now in zip(rates, counts, strict=True)),
         ]
 
     def at(self, work: Array, active: Index) -> tuple[Mask, tuple[Array, Array], Array]:

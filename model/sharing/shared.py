@@ -23,7 +23,7 @@ from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import GROWTH_KEPT
-from ranksight.model.quantity import UNKNOWN, Quantity, mix
+from ranksight.model.quantity import TAIL, UNKNOWN, Quantity, mix
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.computation import in_cores
 from ranksight.model.series.domains import Domains, needs
@@ -79,7 +79,7 @@ class Sharing(Stored):
     domains then."""
     seen: Seen | None = None  # the traffic that was counted; None where none was
 
-    def forecast(self, points: Array, level: float = 0.9, share: Array | None = None) -> Shared:
+    def forecast(self, points: Array, share: Array | None = None) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
 
         `share` (k, m): where counts are asked, if not at `points`: with the ranks that would all have as much as the
@@ -90,8 +90,8 @@ class Sharing(Stored):
         )
         ranks = points[:, self._column]
         active = self.domains.active(ranks)
-        counts, known = self._counts(counted, active, level)
-        inputs = [*self._grown(self._kept(counts, counted, active, level), points, counted, level)]
+        counts, known = self._counts(counted, active)
+        inputs = [*self._grown(self._kept(counts, counted, active), points, counted)]
         if self.seen is not None:
             inputs[:3] = self.seen.take(inputs[:3], active, ~self.inside(points))
         logs = np.stack([np.where(np.isnan(each.centre), -np.inf, each.centre) for each in inputs])
@@ -108,16 +108,15 @@ class Sharing(Stored):
         both = np.where(self._elsewhere(points), off[:, 1] + off[:, 2], np.hypot(off[:, 1], off[:, 2]))
         # What the memory interface alone decides has no other way to go than its traffic, whose own drift is in it.
         drift = priors.DRIFT * self._out(points)[None, :] * (1 - busy) + self._crowded(active)[None, :] * busy
-        z = float(special.ndtri((1 + level) / 2))
-        reach = special.stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2) / z
-        scattered = np.fmax(reach * spread, self._farthest(level)[:, None] / z)
+        reach = special.stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], 0.95) / TAIL
+        scattered = np.fmax(reach * spread, self._farthest[:, None] / TAIL)
         own = reach**2 * variance + scattered**2 + drift**2 + priors.BETWEEN_JOBS**2
         down, up = np.minimum(np.sqrt(own + off[:, 0] ** 2 + both**2 + off[:, 3] ** 2), UNKNOWN)
         answer = Quantity(log(time), down, up)
         undetermined = np.zeros(time.shape, dtype=bool)
         if self.beyond is not None:
             undetermined = self.beyond.guessed[:, None] & (ranks > active)
-            answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active, level)
+            answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active)
         read, written = np.exp(logs[1:3])
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, read, written)[0], core)
         part = np.nan_to_num(np.minimum(ratio(np.exp(answer.centre), time), 1.0), nan=1.0)
@@ -134,9 +133,9 @@ class Sharing(Stored):
             reads=np.where(self._counted, read, np.nan),
         )
 
-    def _counts(self, points: Array, active: Index, level: float) -> tuple[list[Quantity], Mask]:
+    def _counts(self, points: Array, active: Index) -> tuple[list[Quantity], Mask]:
         """Work, bytes read and bytes written at `points` (k, m), and where they are known (K, k)."""
-        said = self.counts.predict(points, level)
+        said = self.counts.predict(points)
         rows = self.counts.rows
         work, by_domain, by_ranks, written = (
             said.quantity(np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
@@ -149,7 +148,7 @@ class Sharing(Stored):
         np.logical_or.at(unknown, owner, np.isin(said.status, forecast.INSUFFICIENT))
         return [work, read, written], ~unknown
 
-    def _kept(self, counts: list[Quantity], points: Array, active: Index, level: float) -> list[Quantity]:
+    def _kept(self, counts: list[Quantity], points: Array, active: Index) -> list[Quantity]:
         """Bytes at other sizes than were measured may also be as many per unit of work as at the nearest measured one.
 
         Traffic that grows faster than the work does so as caches are outgrown, and no longer when they are.
@@ -157,12 +156,12 @@ class Sharing(Stored):
         if not self._elsewhere(points).any():
             return counts
         near = np.where(self._others, np.clip(points, *self.trained.T), points)
-        found, growth = counts[:1], _growth(counts, self._counts(near, active, level)[0])
+        found, growth = counts[:1], _growth(counts, self._counts(near, active)[0])
         for now, more in zip(counts[1:], growth, strict=True):
-            found.append(now.wider(np.maximum(more, 0.0) / forecast.TAIL, np.minimum(more, 0.0) / forecast.TAIL))
+            found.append(now.wider(np.maximum(more, 0.0) / TAIL, np.minimum(more, 0.0) / TAIL))
         return found
 
-    def _grown(self, counts: list[Quantity], points: Array, at: Array, level: float) -> list[Quantity]:
+    def _grown(self, counts: list[Quantity], points: Array, at: Array) -> list[Quantity]:
         """The same with part of what bytes per unit of work grow by beyond the domain that was measured, and the part
         of the time that does not shrink which is left there.
 
@@ -177,7 +176,7 @@ class Sharing(Stored):
         there = at.copy()
         there[:, self._column] = np.minimum(at[:, self._column], full)
         active = self.domains.active(np.minimum(points[:, self._column], full))
-        before = self._kept(self._counts(there, active, level)[0], there, active, level)
+        before = self._kept(self._counts(there, active)[0], there, active)
         less = _finite(np.where(out, counts[0].centre - before[0].centre, 0.0))
         grown = np.where(out, _growth(counts, before), 0.0)
         keep = np.array([GROWTH_KEPT, 1 - GROWTH_KEPT])[:, None, None]
@@ -232,13 +231,14 @@ class Sharing(Stored):
         out = (points < self.trained[:, 0]) | (points > self.trained[:, 1])
         return np.asarray((out & self._others).any(axis=1))
 
-    def _farthest(self, level: float) -> Array:
-        """The half-width that covers the share `level` of the leave-one-out residuals of times (conformal).
+    @property
+    def _farthest(self) -> Array:
+        """The half-width that covers 90 % of the leave-one-out residuals of times (conformal).
 
         Zero where there are too few to say.
         """
         size = np.sort(np.abs(self.residual), axis=1)
-        at = np.ceil((self.count + 1) * level).astype(np.intp)
+        at = np.ceil((self.count + 1) * 0.9).astype(np.intp)
         found = size[np.arange(len(size)), np.minimum(at, self.count) - 1]
         return np.asarray(np.where(at <= self.count, found, 0.0))
 
