@@ -95,7 +95,7 @@ class Quantity:
         """The same with a standard deviation of `deviation` at least."""
         return replace(self, down=np.maximum(self.down, deviation), up=np.maximum(self.up, deviation))
 
-    def at_most(self, bound: float) -> Quantity:
+    def at_most(self, bound: Array | float) -> Quantity:
         """The quantities, which cannot exceed `bound`: neither the medians nor the upper ends of 90 % intervals do."""
         centre = np.minimum(self.centre, np.log(bound))
         with np.errstate(invalid="ignore"):

@@ -84,7 +84,9 @@ def terms_of(
         for seconds, end in zip(parts.time.interval(level), (mixed.value, mixed.lower, mixed.upper), strict=True):
             seconds = np.where((mine >= 0)[:, None], end[mine], seconds[rows])
             factors.append(ratio(seconds - parts.execution[rows], parts.waiting[rows], 0.0))
-        middle, low, high = factors
+        # What is left of a time beyond all that its loads take is none of theirs, but what the runs showed.
+        most = np.maximum(resources.seen[rows, 1:], 1.0)
+        middle, low, high = (np.minimum(factor, most) for factor in factors)
         cpi, blocking, rate = (
             Forecast.settled(*ends, level) for ends in ((each,) * 3, (middle, low, high), (frequency,) * 3)
         )

@@ -230,6 +230,7 @@ class Counted(Stored):
         levels = loads * self.latencies_at(np.exp(f.centre[0])).T
         waiting = log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
+        stalls, blocking = self._bounded(stalls, waiting, kinds.get(WAITING, none))
         core = product([add([execution, stalls]), inverse])
         time = core if need is None else larger(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -241,8 +242,28 @@ class Counted(Stored):
             busy = np.full(shape, np.nan) if need is None else np.exp(need.centre - time.centre)
         work = works["instructions"]
         cpi = Quantity(execution.centre - work.centre, execution.down, execution.up)
-        blocking = Quantity(stalls.centre - waiting, stalls.down, stalls.up)
         return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy, fitted)
+
+    def _bounded(self, stalls: Quantity, waiting: Array, loads: Quantity) -> tuple[Quantity, Quantity]:
+        """Stall cycles and BF_mem (K, k), which is at most 1: a core waits no longer than its loads take.
+
+        Where runs showed more, stalls hold others than those of loads, and the most that was measured is the bound.
+        `waiting` (K, k): logarithm of the cycles that loads take; NaN where these were not counted. `loads`: the same
+        with its deviations.
+        """
+        assert self.stall is not None
+        blocking = stalls.moved(-waiting)
+        if WAITING not in self.stall.names:
+            return stalls, blocking
+        measured = self.stall.rates[self.stall.names.index(WAITING)].values
+        bound = np.exp(np.fmax.reduce(measured, axis=1, initial=0.0))[:, None]
+        bounded = blocking.at_most(bound)
+        if not (beyond := bounded.up < blocking.up).any():
+            return stalls, blocking
+        # How many loads there are remains as uncertain as it is.
+        within = bounded.moved(waiting).wider(loads.down, loads.up)
+        sides = ("centre", "down", "up")
+        return Quantity(*(np.where(beyond, getattr(within, side), getattr(stalls, side)) for side in sides)), bounded
 
     def _by_loads(
         self,

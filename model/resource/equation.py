@@ -147,8 +147,10 @@ class Resources(Stored):
         reach = TAIL * self.error
         found = np.stack([self.factor, self.factor - reach, self.factor + reach])[..., None]
         found = found * np.ones(len(points))
+        # A core waits no longer than its loads take, but for other stalls, which the measured ratios hold as well.
+        most = np.maximum(self.seen[:, 1:], 1.0)
         if self.trend is None:
-            return found
+            return np.minimum(found, most)
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
         if self.trend.levels is not None:
             # A ratio that two sizes show is carried beyond them as it was at the nearer one.
@@ -160,7 +162,7 @@ class Resources(Stored):
         low, high = self.seen[index, :1], self.seen[index, 1:]
         ends = np.clip(np.stack([given.value, given.lower, given.upper]), low, high)
         found[:, index] = np.where(given.status == OK, ends, found[:, index])
-        return found
+        return np.minimum(found, most)
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)

@@ -71,7 +71,9 @@ def test_a_sum_of_errors_of_one_cause_is_as_uncertain_as_its_parts(
     errors = random.normal(size=(SAMPLES, 1))
     found = add(parts)
     assert found.deviation == pytest.approx([deviation])
-    assert covered(found, np.sum([draws(part, errors) for part in parts], axis=0), 0.9) == pytest.approx([0.9], abs=5e-3)
+    assert covered(found, np.sum([draws(part, errors) for part in parts], axis=0), 0.9) == pytest.approx(
+        [0.9], abs=5e-3
+    )
     assert add([found, *parts]).deviation == pytest.approx([deviation])
 
 
