@@ -29,17 +29,17 @@ def core_factors(here: Platform, there: Platform, clock: float, instructions: fl
 
     `clock`: Hz that the runs had, NaN where they show none. `instructions`: the ratio as the user states it.
     """
-    found = []
+    factors = []
     one, other = instruction_set(here), instruction_set(there)
     if instructions is not None:
-        found.append(Assumed(f"instructions against {here.name}", instructions, 0.0, "as stated"))
+        factors.append(Assumed(f"instructions against {here.name}", instructions, 0.0, "as stated"))
     elif one and other and one != other:
         source = f"{other} against {one}, no factor is stated: --instructions RATIO states it"
-        found.append(Assumed(f"instructions against {here.name}", 1.0, SETS, source))
+        factors.append(Assumed(f"instructions against {here.name}", 1.0, SETS, source))
     ipc = instructions_per_cycle(here, there)
     name = here.architecture or here.name
-    found.append(Assumed(f"instructions per cycle against {name}", ipc.value, ipc.spread, ipc.source))
-    return (*found, _clock(here, there, clock))
+    factors.append(Assumed(f"instructions per cycle against {name}", ipc.value, ipc.spread, ipc.source))
+    return (*factors, _clock(here, there, clock))
 
 
 def core_seconds(factors: tuple[Assumed, ...]) -> tuple[float, float]:
@@ -50,27 +50,29 @@ def core_seconds(factors: tuple[Assumed, ...]) -> tuple[float, float]:
 
 def _clock(here: Platform, there: Platform, clock: float) -> Assumed:
     """The clock there over that of the runs."""
-    own = clock if clock > 0 else here.frequency
+    measured = clock if clock > 0 else here.frequency
     if there.clock.measured is not None:
-        return Assumed(f"clock against {here.name}", there.clock.measured / own, 0.01, "measured under load there")
+        return Assumed(f"clock against {here.name}", there.clock.measured / measured, 0.01, "measured under load there")
     base, top = there.clock.base, there.clock.single
     if top is None or here.clock.single is None or here.clock.single <= here.clock.base or top <= base:
-        share, value, spread = 0.0, base * min(own / here.frequency, 1.0), ELSEWHERE["clock"]
-        source = f"{here.name} ran at {own / here.frequency:.0%} of its nominal clock, and so does {there.name}"
-        return Assumed(f"clock against {here.name}", value / own, spread, source)
-    share = (own - here.clock.base) / (here.clock.single - here.clock.base)
-    value = base + share * (top - base) if share > 0 else base * own / here.clock.base
+        share, value, spread = 0.0, base * min(measured / here.frequency, 1.0), ELSEWHERE["clock"]
+        source = f"{here.name} ran at {measured / here.frequency:.0%} of its nominal clock, and so does {there.name}"
+        return Assumed(f"clock against {here.name}", value / measured, spread, source)
+    share = (measured - here.clock.base) / (here.clock.single - here.clock.base)
+    value = base + share * (top - base) if share > 0 else base * measured / here.clock.base
     spread = ELSEWHERE["turbo"] * (top - base) / value
     source = f"{here.name} ran at {max(share, 0):.0%} of its turbo range, and so does {there.name}"
-    return Assumed(f"clock against {here.name}", value / own, spread, source)
+    return Assumed(f"clock against {here.name}", value / measured, spread, source)
 
 
 def bandwidth(here: Platform, there: Platform) -> Assumed:
     """A kernel's share of the described bandwidth of a domain, there over here, and how large both are."""
     keys = ("memory.bandwidth_domain", "memory.scaling.update")
-    guessed = [key for key in keys if (said := there.source(key)) is not None and said.estimate]
-    own, other = (platform.memory.bandwidth_domain * platform.domains for platform in (here, there))
-    source = f"{'estimated' if guessed else 'described'} {other / 1e9:.3g} GB/s a node against {own / 1e9:.3g}"
+    guessed = [key for key in keys if (origin := there.source(key)) is not None and origin.estimate]
+    bandwidth_here, other = (platform.memory.bandwidth_domain * platform.domains for platform in (here, there))
+    source = (
+        f"{'estimated' if guessed else 'described'} {other / 1e9:.3g} GB/s a node against {bandwidth_here / 1e9:.3g}"
+    )
     what = f"share of the described bandwidth against {here.name}"
     known = ELSEWHERE["bandwidth estimated" if guessed else "bandwidth measured"]
     spread = known if is_stated(here) and is_stated(there) else UNKNOWN

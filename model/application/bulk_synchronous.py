@@ -77,26 +77,26 @@ class Application(Stored):
     @property
     def resources(self) -> Resources | None:
         """The equation of kernels whose stalls were not counted."""
-        found: Resources | None = self.laws.by(CONSTANT_CPI)
-        return found
+        resources: Resources | None = self.laws.by(CONSTANT_CPI)
+        return resources
 
     @property
     def counted(self) -> Counted | None:
         """The counted equation and the cost per unit of work of every kernel."""
-        found: Counted | None = self.laws.by(COUNTED)
-        return found
+        counted: Counted | None = self.laws.by(COUNTED)
+        return counted
 
     @property
     def sharing(self) -> Sharing | None:
         """Kernels whose memory traffic was counted, where the domains of the machine are known."""
-        found: Sharing | None = self.laws.by(BANDWIDTH)
-        return found
+        sharing: Sharing | None = self.laws.by(BANDWIDTH)
+        return sharing
 
     @property
     def cached(self) -> Sharing | None:
         """Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law."""
-        found: Sharing | None = self.laws.by(CACHE)
-        return found
+        cached: Sharing | None = self.laws.by(CACHE)
+        return cached
 
     def with_laws(self, **learned: Any) -> Application:
         """The same where laws learned something else, by the parts they keep it under; None drops a part."""
@@ -119,29 +119,29 @@ class Application(Stored):
         """The laws that predict kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)
 
-    def refine(self, said: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Refined:
+    def refine(self, predicted: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Refined:
         """The forecast of all series with the kernels' times by the equations where their counters carry them.
 
-        `said`: of the functions. `points` (k, m). `share`: what the busiest rank works on, where work comes in whole
-        units.
+        `predicted`: of the functions. `points` (k, m). `share`: what the busiest rank works on, where work comes in
+        whole units.
         """
         rows = functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
         if self.machine is not None and timed:
-            said = self.machine.of_functions(said, timed, points, functions.fitted.parameters)
-        asked = self.asked(said, functions, points, share)
+            predicted = self.machine.of_functions(predicted, timed, points, functions.fitted.parameters)
+        asked = self.asked(predicted, functions, points, share)
         laws = Laws.of(asked, self.pace)
         if self.machine is not None:
             self.machine.laws(laws, points, functions.fitted.parameters)
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
         parts, times = asked.parts, asked.counted
         if not timed:
-            return Refined(said, parts, uneven=uneven)
+            return Refined(predicted, parts, uneven=uneven)
         self._leave(laws, points)
         laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
-        mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
+        mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
         if self.sharing is not None and self.communication is None:
             exchange = self.laws.by(MESSAGES)
             sending = {*PROGRAM, *(() if exchange is None else exchange.kernels)}
@@ -149,26 +149,26 @@ class Application(Stored):
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
         if self.node is not None:
             mixed = self.node.longer(mixed, points, functions.fitted.parameters)
-        here = np.ones(mixed.value.shape, dtype=bool)
-        said = choose(said, mixed, index, here)
+        everywhere = np.ones(mixed.value.shape, dtype=bool)
+        predicted = choose(predicted, mixed, index, everywhere)
         if self.runs is not None:
-            said = self.runs.met(said, points, timed, self.pace)
-            mixed = rows_of(said, index)
-        said = self._cycles(said, mixed, timed, rows, times)
+            predicted = self.runs.met(predicted, points, timed, self.pace)
+            mixed = rows_of(predicted, index)
+        predicted = self._cycles(predicted, mixed, timed, rows, times)
         terms = terms_of(self.counted, times, self.resources, parts, mixed, timed)
         if self.cache is not None and terms is not None:
-            said = self._opened(said, functions, points, said if share is None else share.said, terms)
+            predicted = self._opened(predicted, functions, points, predicted if share is None else share.said, terms)
         texts = methods(names, weights, laws.details(tuple(timed)))
         first = np.array([name == FUNCTION for name in names], dtype=bool)[weights.argmax(axis=0)]
         by_law = ((index, laws.weight(FUNCTION, weights) < 1, texts, first),)
-        own = rows_of(said, index).value
-        seconds = laws.split(tuple(timed), own, names, weights)
+        times_of_kernels = rows_of(predicted, index).value
+        seconds = laws.split(tuple(timed), times_of_kernels, names, weights)
         split = {name: dict(zip(timed, part, strict=True)) for name, part in seconds.items()}
-        taken = {
+        quantities = {
             name: dict(zip(timed, values, strict=True))
             for name, values in laws.taken(tuple(timed), names, weights).items()
         }
-        return Refined(said, parts, by_law, uneven, terms, split, taken)
+        return Refined(predicted, parts, by_law, uneven, terms, split, quantities)
 
     def _leave(self, laws: Laws, points: Array) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
@@ -181,17 +181,19 @@ class Application(Stored):
             laws.leave(shared, law.crowded(points))
         laws.leave(laws.having("counts"), further)
 
-    def asked(self, said: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Asked:
+    def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Asked:
         """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""
-        at, counts = (share.points, share.said) if share is not None and "time" in share.busiest else (points, said)
-        held = self.imbalances if self.imbalances is not None and self.imbalances.held else None
+        at, counts = (
+            (share.points, share.said) if share is not None and "time" in share.busiest else (points, predicted)
+        )
+        uneven = self.imbalances if self.imbalances is not None and self.imbalances.held else None
 
-        slowest = None if held is None else partial(held.reaching, points=at)
-        return Asked(functions.fitted.parameters, points, functions.rows, said, counts, at, self.laws, slowest)
+        slowest = None if uneven is None else partial(uneven.reaching, points=at)
+        return Asked(functions.fitted.parameters, points, functions.rows, predicted, counts, at, self.laws, slowest)
 
     def _cycles(
         self,
-        said: Forecast,
+        predicted: Forecast,
         mixed: Forecast,
         timed: Mapping[str, int],
         rows: Mapping[tuple[str, str], int],
@@ -204,16 +206,18 @@ class Application(Stored):
             clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
         if self.counted is not None and times is not None:
             known = np.flatnonzero(np.isfinite(self.counted.offset))
-            mine = [place[self.counted.kernels[at]] for at in known]
-            clock[mine] = np.exp(times.clock.centre - self.counted.offset[known][:, None])
-        mine = [at for kernel, at in place.items() if (kernel, "cycles") in rows and np.isfinite(clock[at]).all()]
+            chosen = [place[self.counted.kernels[at]] for at in known]
+            clock[chosen] = np.exp(times.clock.centre - self.counted.offset[known][:, None])
+        chosen = [at for kernel, at in place.items() if (kernel, "cycles") in rows and np.isfinite(clock[at]).all()]
         kernels = list(timed)
-        index = np.array([rows[kernels[at], "cycles"] for at in mine], dtype=np.intp)
-        given = rows_of(mixed, np.array(mine, dtype=np.intp))
-        ends = {name: getattr(given, name) * clock[mine] for name in ("value", "lower", "upper")}
-        return choose(said, replace(given, **ends), index, given.status == forecast.OK)
+        index = np.array([rows[kernels[at], "cycles"] for at in chosen], dtype=np.intp)
+        of_times = rows_of(mixed, np.array(chosen, dtype=np.intp))
+        ends = {name: getattr(of_times, name) * clock[chosen] for name in ("value", "lower", "upper")}
+        return choose(predicted, replace(of_times, **ends), index, of_times.status == forecast.OK)
 
-    def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast, terms: Terms) -> Forecast:
+    def _opened(
+        self, predicted: Forecast, functions: Functions, points: Array, counts: Forecast, terms: Terms
+    ) -> Forecast:
         """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.
 
         Where stalls were counted these loads wait as the others do; otherwise each may wait alone.
@@ -222,18 +226,18 @@ class Application(Stored):
         at_work = cores(points, functions.fitted.parameters)
         more, _ = self.cache.spilled(counts, functions.rows, at_work)
         if not more.any():
-            return said
-        mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in terms.kernels]
-        index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in mine], dtype=np.intp)
-        theirs = np.array([terms.kernels.index(self.cache.kernels[at]) for at in mine], dtype=np.intp)
+            return predicted
+        chosen = [at for at, kernel in enumerate(self.cache.kernels) if kernel in terms.kernels]
+        index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in chosen], dtype=np.intp)
+        theirs = np.array([terms.kernels.index(self.cache.kernels[at]) for at in chosen], dtype=np.intp)
         blocked = np.where(terms.counted[theirs][:, None], np.fmin(terms.blocking.upper[theirs], 1.0), 1.0)
-        apart = terms.latencies[-1] - terms.latencies[LEVELS.index(loads_of(self.cache.name))]
-        upper, status, reason = said.upper.copy(), said.status.copy(), said.reason.astype(object)
-        upper[index] += more[mine] * blocked * apart / terms.clock.value[theirs]
+        longer = terms.latencies[-1] - terms.latencies[LEVELS.index(loads_of(self.cache.name))]
+        upper, status, reason = predicted.upper.copy(), predicted.status.copy(), predicted.reason.astype(object)
+        upper[index] += more[chosen] * blocked * longer / terms.clock.value[theirs]
         with np.errstate(invalid="ignore", divide="ignore"):
-            factor = np.where(more[mine] > 0, upper[index] / said.lower[index], 1.0)
+            factor = np.where(more[chosen] > 0, upper[index] / predicted.lower[index], 1.0)
         status[index], reason[index] = forecast.judged_by_width(factor, status[index], reason[index])
-        return replace(said, upper=upper, status=status, reason=reason)
+        return replace(predicted, upper=upper, status=status, reason=reason)
 
     def by_cache(self, kernels: tuple[str, ...]) -> Mask:
         """Which of `kernels` go by a shared cache."""
@@ -261,9 +265,11 @@ class Application(Stored):
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        alone = not self.shared and self.cache is None and (self.counted is None or self.counted.where.domains is None)
-        alone = alone and self.machine is None
-        if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
+        unshared = (
+            not self.shared and self.cache is None and (self.counted is None or self.counted.where.domains is None)
+        )
+        unshared = unshared and self.machine is None
+        if unshared and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not know what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",

@@ -65,17 +65,23 @@ class Moved(Stored):
     seen: Array | None = None  # (n, m): configurations that were measured there
     runs: Runs | None = None  # times as measured here
 
-    def of_functions(self, said: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]) -> Forecast:
-        """The forecast `said` with the functions of time, which `timed` names, on the other machine."""
+    def of_functions(
+        self, predicted: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
+    ) -> Forecast:
+        """The forecast `predicted` with the functions of time, which `timed` names, on the other machine."""
         index = np.array(list(timed.values()), dtype=np.intp)
         rows = places(self.kernels, tuple(timed))
-        said = said if self.runs is None else self.runs.met(said, points, timed)
-        own = rows_of(said, index)
+        predicted = predicted if self.runs is None else self.runs.met(predicted, points, timed)
+        of_times = rows_of(predicted, index)
         centre, spread = self.alone(rows, points, names)
-        moved = own.having(Quantity.of_ends(own.value, own.lower, own.upper, own.level).moved(centre).wider(spread))
+        moved = of_times.having(
+            Quantity.of_ends(of_times.value, of_times.lower, of_times.upper, of_times.level).moved(centre).wider(spread)
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
-            status, reason = forecast.judged_by_width(moved.upper / moved.lower, own.status, own.reason.astype(object))
-        return choose(said, replace(moved, status=status, reason=reason), index, np.ones(status.shape, dtype=bool))
+            status, reason = forecast.judged_by_width(
+                moved.upper / moved.lower, of_times.status, of_times.reason.astype(object)
+            )
+        return choose(predicted, replace(moved, status=status, reason=reason), index, np.ones(status.shape, dtype=bool))
 
     def alone(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
         """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
@@ -84,8 +90,8 @@ class Moved(Stored):
         waits = np.clip(0.5 + self.shift[rows, BOUND, None], 0.0, 1.0)
         squares = np.square(self.spread[rows][..., None])
         # Away from a run there no more is known than without one, and no less.
-        own = np.minimum(squares[:, RATIO] + (RATIO_DRIFT * self._far(points)) ** 2, self.ratio_spread**2)
-        spread = np.sqrt(own + squares[:, BOUND] * (memory - core) ** 2)
+        variance = np.minimum(squares[:, RATIO] + (RATIO_DRIFT * self._far(points)) ** 2, self.ratio_spread**2)
+        spread = np.sqrt(variance + squares[:, BOUND] * (memory - core) ** 2)
         return core + waits * (memory - core) + self.shift[rows, RATIO, None], spread
 
     def _far(self, points: Array) -> Array:
@@ -127,11 +133,11 @@ class Moved(Stored):
 
     def _by_parts(self, parts: Mapping[str, Array], rows: Index) -> Array:
         """Standard deviation (K, k) of ln T by the factors of its parts."""
-        held = {name: np.nan_to_num(seconds) for name, seconds in parts.items()}
-        total = np.maximum(np.sum(list(held.values()), axis=0), np.finfo(float).tiny)
+        seconds_of = {name: np.nan_to_num(seconds) for name, seconds in parts.items()}
+        total = np.maximum(np.sum(list(seconds_of.values()), axis=0), np.finfo(float).tiny)
         core, memory = (self.spread[rows, at, None] for at in (CORE, MEMORY))
-        work = sum((held.get(name, 0.0) for name in ("execution", "direct")), np.zeros(total.shape))
-        traffic = held.get("contention", np.zeros(total.shape))
+        work = sum((seconds_of.get(name, 0.0) for name in ("execution", "direct")), np.zeros(total.shape))
+        traffic = seconds_of.get("contention", np.zeros(total.shape))
         waits = total - work - traffic
         squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + ELSEWHERE["latency"] ** 2)
         return np.asarray(np.sqrt(squares) / total)

@@ -66,9 +66,9 @@ class Node(Stored):
 
     def slower(self, points: Array, parameters: Sequence[str]) -> tuple[Array, Array, Mask]:
         """Least and largest factor of computation at `points` (k, m), and where ranks have no hardware thread each."""
-        here = self.here(points, parameters)
-        ranks_per_core = np.maximum(here / max(self.cores, self.most), 1.0)
-        return np.maximum(ranks_per_core / self.threads, 1.0), ranks_per_core, here > self.cores * self.threads
+        on_node = self.here(points, parameters)
+        ranks_per_core = np.maximum(on_node / max(self.cores, self.most), 1.0)
+        return np.maximum(ranks_per_core / self.threads, 1.0), ranks_per_core, on_node > self.cores * self.threads
 
     def longer(self, times: Forecast, points: Array, parameters: Sequence[str]) -> Forecast:
         """Kernels' `times` (s, k) on cores of their own, where cores are shared."""
@@ -76,8 +76,8 @@ class Node(Stored):
         if not (most > 1).any():
             return times
         slower = Quantity.of_ends(np.sqrt(least * most), least, most, 0.9)
-        alone = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
-        shared = times.having(product([alone, slower]))
+        unshared = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+        shared = times.having(product([unshared, slower]))
         status, reason = times.status.copy(), times.reason.astype(object)
         for k in np.flatnonzero(crowded):
             ranks = in_full(self.here(points, parameters)[k])

@@ -57,8 +57,8 @@ def program_time(
     if messages is not None and equation.communication is not None:
         np.add.at(each["communication"], [place[name] for name in callers], messages.value)
         of_each = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
-        ends = (end.sum(axis=0) for end in (messages.value, messages.lower, messages.upper))
-        total, form = _plus(total, form, Quantity.of_ends(*ends, level), of_each)
+        value, lower, upper = (end.sum(axis=0) for end in (messages.value, messages.lower, messages.upper))
+        total, form = _plus(total, form, Quantity.of_ends(value, lower, upper, level), of_each)
         equation.communication.judge(messages, np.exp(total.centre), summed.status[0], summed.reason[0])
     others = None
     if equation.others is not None:

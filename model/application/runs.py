@@ -54,7 +54,7 @@ class Runs(Stored):
         errors = np.where(known, np.maximum(error, REPEATED / np.sqrt(count)), np.nan)
         return cls(part.kernels, series.points, logs, errors, errors * np.sqrt(count))
 
-    def met(self, said: Forecast, points: Array, rows: Mapping[str, int], pace: float = 0.0) -> Forecast:
+    def met(self, predicted: Forecast, points: Array, rows: Mapping[str, int], pace: float = 0.0) -> Forecast:
         """The forecast with the times of kernels in `rows` at those of `points` (k, m) that were measured.
 
         `pace`: standard deviation of the logarithm of what all times of a run have in common, and repetitions of one
@@ -65,20 +65,20 @@ class Runs(Stored):
         asked = np.flatnonzero(same.any(axis=1))
         kernels = [at for at, kernel in enumerate(self.kernels) if kernel in rows]
         if not len(asked) or not kernels:
-            return said
+            return predicted
         index = np.array([rows[self.kernels[at]] for at in kernels], dtype=np.intp)
         run = same[asked].argmax(axis=1)
         logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
         place = np.ix_(index, asked)
-        law = replace(said, **{name: getattr(said, name)[place] for name in ARRAYS}).quantity()
-        met = Forecast.of(_posterior(law, logs, errors, scatter, pace), said.level)
+        law = replace(predicted, **{name: getattr(predicted, name)[place] for name in ARRAYS}).quantity()
+        met = Forecast.of(_posterior(law, logs, errors, scatter, pace), predicted.level)
         status, reason = forecast.judged_by_width(met.upper / met.lower, met.status, met.reason)
         met = replace(met, status=status, reason=reason)
         arrays: dict[str, Any] = {}
         for name in ARRAYS:
-            arrays[name] = np.array(getattr(said, name), dtype=object if name == "reason" else None)
+            arrays[name] = np.array(getattr(predicted, name), dtype=object if name == "reason" else None)
             arrays[name][place] = np.where(np.isfinite(logs), getattr(met, name), arrays[name][place])
-        return replace(said, **arrays)
+        return replace(predicted, **arrays)
 
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.points))
@@ -91,9 +91,9 @@ def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: 
     repeated = np.isfinite(errors)
     errors = np.where(repeated, errors, deviation)
     gap = logs - law.centre
-    own = np.maximum(deviation**2, gap**2 - errors**2)
-    weight = own / (own + errors**2)
+    variance = np.maximum(deviation**2, gap**2 - errors**2)
+    weight = variance / (variance + errors**2)
     again = np.where(repeated, np.hypot(scatter, pace), deviation)
-    alone = ~np.isfinite(gap)
-    spread = np.where(repeated & ~alone, np.sqrt(weight * errors**2 + again**2), again)
-    return Quantity.even(np.where(alone, logs, law.centre + weight * gap), spread)
+    lawless = ~np.isfinite(gap)
+    spread = np.where(repeated & ~lawless, np.sqrt(weight * errors**2 + again**2), again)
+    return Quantity.even(np.where(lawless, logs, law.centre + weight * gap), spread)

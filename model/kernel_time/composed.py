@@ -63,8 +63,8 @@ class Composed(Stored):
             total = execution[..., None] + waiting.sum(axis=2)
             logs = np.log(total)
             centre[:, at] = np.einsum("mh,mhk->mk", weight, logs)
-            apart = (logs - centre[:, at, None]) ** 2 + (unseen / total) ** 2
-            square = np.einsum("mh,mhk->mk", weight, apart)
+            squares = (logs - centre[:, at, None]) ** 2 + (unseen / total) ** 2
+            square = np.einsum("mh,mhk->mk", weight, squares)
             deviation[:, at] = np.sqrt(square)
             waits[:, :, at] = np.einsum("mh,mhlk->mlk", weight, waiting / total[:, :, None])
         return [Quantity(*each) for each in zip(centre, deviation, deviation, strict=True)], waits

@@ -121,20 +121,20 @@ class Where(Stored):
         where = cls(series.parameters, work_per_rank(series), domains, (0, 1, 2))
         every = where.every(series.points)
         every = every - every.mean(axis=0)
-        kept: list[int] = []
+        columns_used: list[int] = []
         stated = WORK_PER_RANK in series.parameters
         for column in range(every.shape[1] - stated):
-            trial = every[:, [*kept, column]]
-            if np.linalg.matrix_rank(trial, tol=1e-6) == len(kept) + 1:
-                kept.append(column)
-        kept += [RANKS] if stated else []
+            trial = every[:, [*columns_used, column]]
+            if np.linalg.matrix_rank(trial, tol=1e-6) == len(columns_used) + 1:
+                columns_used.append(column)
+        columns_used += [RANKS] if stated else []
         ranks, active = where.ranks(series.points), where.active(series.points)
-        columns = tuple(kept) or (0,)
+        columns = tuple(columns_used) or (0,)
         if domains is None:
             full = filled(float(ranks.min()), float(ranks.max())) * shows(float(ranks.min()), series.metrics)
             return cls(series.parameters, where.work, domains, columns, full=full)
-        alone = bool((ranks == active).all()) and len(np.unique(active)) > 1
-        return cls(series.parameters, where.work, domains, columns, alone)
+        one_domain = bool((ranks == active).all()) and len(np.unique(active)) > 1
+        return cls(series.parameters, where.work, domains, columns, one_domain)
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,9 @@ class Counted(Stored):
         x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
         shape = len(self.kernels), len(points)
         each, sides = np.full((4, *shape), np.nan), np.zeros((2, *shape))
-        for at, (held, name) in enumerate(self.compositions):
-            if held is not None:
-                each[:, at] = log(held.per_work(x, capacities)[0]) + works[name].centre[at]
+        for at, (composition, name) in enumerate(self.compositions):
+            if composition is not None:
+                each[:, at] = log(composition.per_work(x, capacities)[0]) + works[name].centre[at]
                 sides[:, at] = works[name].down[at], works[name].up[at]
         return each, *sides
 
@@ -235,14 +235,14 @@ class Counted(Stored):
         time = core if need is None else larger(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
             levels = np.ones_like(levels) if self.caches is None else levels
-            held = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
+            waits = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
             # A saturated domain hides what a core alone would wait for.
             seconds = np.exp(execution.centre - f.centre)
             contention = np.maximum(np.exp(time.centre) - np.exp(core.centre), 0.0)
             busy = np.full(shape, np.nan) if need is None else np.exp(need.centre - time.centre)
         work = works["instructions"]
         cpi = Quantity(execution.centre - work.centre, execution.down, execution.up)
-        return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy, fitted)
+        return Times(whole, time, seconds, contention, waits, cpi, blocking, f, loads, busy, fitted)
 
     def _bounded(self, stalls: Quantity, waiting: Array, loads: Quantity) -> tuple[Quantity, Quantity]:
         """Stall cycles and BF_mem (K, k), which is at most 1: a core waits no longer than its loads take.
@@ -294,10 +294,12 @@ class Counted(Stored):
         full = self.where.fills(points)
         if not full.any():
             return costs
-        held = self.total.rates[0].inputs
-        kept = self.total.at(works, self.where.of_domain(points, inputs, (held.min(axis=0), held.max(axis=0))))
+        measured = self.total.rates[0].inputs
+        of_domain = self.total.at(
+            works, self.where.of_domain(points, inputs, (measured.min(axis=0), measured.max(axis=0)))
+        )
         share = np.broadcast_to(full, costs.centre.shape)
-        return mix([costs, kept], np.stack([1 - share, share]))
+        return mix([costs, of_domain], np.stack([1 - share, share]))
 
     def regime(self, inputs: Array, of_core: bool = False) -> Array:
         """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d).
@@ -347,9 +349,9 @@ class Counted(Stored):
 
     def latencies_at(self, frequency: Array) -> Array:
         """Cycles (4, k) of a load at clocks `frequency` (k,): caches go with the clock, memory does not."""
-        found = np.repeat(self.latencies[:, None], len(frequency), axis=1)
-        found[3] *= frequency / self.frequency
-        return found
+        latencies = np.repeat(self.latencies[:, None], len(frequency), axis=1)
+        latencies[3] *= frequency / self.frequency
+        return latencies
 
     def need(self, memory: Quantity | None, points: Array, works: dict[str, Quantity]) -> Quantity | None:
         """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it; None where that is

@@ -175,10 +175,10 @@ def checked(name: str, times: Any, timed: Collection[str], count: int) -> LawTim
 
 def claims(name: str, learned: Any, kernels: Collection[str]) -> None:
     """ContractError where a law learned of kernels that are not among `kernels`, which have a time."""
-    own = getattr(learned, "kernels", None)
-    if not isinstance(own, tuple):
+    claimed = getattr(learned, "kernels", None)
+    if not isinstance(claimed, tuple):
         raise refused(name, "what it learned has no tuple of kernels")
-    if unknown := sorted(map(str, set(own) - set(kernels) - {WHOLE})):
+    if unknown := sorted(map(str, set(claimed) - set(kernels) - {WHOLE})):
         raise refused(name, f"it claims kernels that were not measured: {some_of(unknown)}")
 
 

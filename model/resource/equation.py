@@ -102,19 +102,21 @@ class Resources(Stored):
         """Whether the equation gives a kernel's time on the mean rank and not on the slowest, (s,)."""
         return np.array([self.means and text.endswith(BY_CYCLES) for text in self.evidence], dtype=bool)
 
-    def parts(self, points: Array, given: Forecast, rows: Mapping[tuple[str, str], int]) -> Parts:
+    def parts(self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]) -> Parts:
         """Time of each kernel at `points` (k, m), and what it is made of.
 
-        `given`: requirements there, the series that `rows` names by (kernel, metric).
+        `counts`: requirements there, the series that `rows` names by (kernel, metric).
         """
         factor, *ends = self._blocking(points)
         index = np.array(
             [[rows.get((kernel, name), -1) for kernel in self.kernels] for name in ("instructions", *LEVELS, "loads")]
         )
-        held = (index >= 0)[..., None]
-        value, lower, upper = (np.where(held, getattr(given, end)[index], 0.0) for end in ("value", "lower", "upper"))
+        counted = (index >= 0)[..., None]
+        value, lower, upper = (
+            np.where(counted, getattr(counts, end)[index], 0.0) for end in ("value", "lower", "upper")
+        )
         # No level serves more loads than the kernel has.
-        most = np.where(held[-1] & np.isfinite(upper[-1]), upper[-1], np.inf)
+        most = np.where(counted[-1] & np.isfinite(upper[-1]), upper[-1], np.inf)
         upper[1:-1] = np.minimum(upper[1:-1], np.maximum(most, value[1:-1]))
         f, latencies = self.machine.frequency / self.scale, np.array(self.machine.latencies)[:, None, None]
         each = np.concatenate([np.broadcast_to(self.cpi[:, None], factor.shape)[None], factor * latencies]) / f
@@ -123,10 +125,10 @@ class Resources(Stored):
         waiting = (np.nan_to_num(value[1:-1]) * latencies / f).sum(axis=0)
         time = seconds.sum(axis=0)
         # What is not known matters where it may hold more than a small part of the time.
-        unknown = held[:-1] & np.isin(given.status[index[:-1]], INSUFFICIENT)
+        unknown = counted[:-1] & np.isin(counts.status[index[:-1]], INSUFFICIENT)
         at_most = np.fmax(np.abs(each) * np.minimum(np.nan_to_num(upper[:-1]), 1e300), np.abs(seconds))
         unknown[1:] &= at_most[1:] >= NEGLIGIBLE * np.abs(time)
-        z = deviations(given.level)
+        z = deviations(counts.level)
         jobs = z * np.hypot(priors.BETWEEN_JOBS, self.run_to_run) * np.nan_to_num(time)
         pace = z * self.spread[:, None]
         down, up = (
@@ -134,9 +136,9 @@ class Resources(Stored):
                 (np.nan_to_num(np.abs(each) * side[:-1]) ** 2).sum(axis=0)
                 + ((end - factor) * waiting * z / TAIL) ** 2
                 + jobs**2
-                + (time * own) ** 2
+                + (time * relative) ** 2
             )
-            for side, end, own in zip((value - lower, upper - value), ends, (pace, np.expm1(pace)), strict=True)
+            for side, end, relative in zip((value - lower, upper - value), ends, (pace, np.expm1(pace)), strict=True)
         )
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
         spread = Quantity(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
@@ -145,24 +147,24 @@ class Resources(Stored):
     def _blocking(self, points: Array) -> Array:
         """BF_mem of each kernel at `points` (k, m) and the ends of its 90 % interval, (3, s, k)."""
         reach = TAIL * self.error
-        found = np.stack([self.factor, self.factor - reach, self.factor + reach])[..., None]
-        found = found * np.ones(len(points))
+        result = np.stack([self.factor, self.factor - reach, self.factor + reach])[..., None]
+        result = result * np.ones(len(points))
         # A core waits no longer than its loads take, but for other stalls, which the measured ratios hold as well.
         most = np.maximum(self.seen[:, 1:], 1.0)
         if self.trend is None:
-            return np.minimum(found, most)
+            return np.asarray(np.minimum(result, most))
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
         if self.trend.levels is not None:
             # A ratio that two sizes show is carried beyond them as it was at the nearer one.
             points = np.array(points, dtype=np.float64)
             column = self.trend.levels.parameters.index(self.trend.levels.parameter)
             points[:, column] = np.clip(points[:, column], *self.trend.levels.levels)
-        given = self.trend.predict(points)
+        predicted = self.trend.predict(points)
         # What was measured bounds how far memory blocks. Where no trend is known, the mean is what is.
         low, high = self.seen[index, :1], self.seen[index, 1:]
-        ends = np.clip(np.stack([given.value, given.lower, given.upper]), low, high)
-        found[:, index] = np.where(given.status == OK, ends, found[:, index])
-        return np.minimum(found, most)
+        ends = np.clip(np.stack([predicted.value, predicted.lower, predicted.upper]), low, high)
+        result[:, index] = np.where(predicted.status == OK, ends, result[:, index])
+        return np.asarray(np.minimum(result, most))
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)
