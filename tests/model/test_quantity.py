@@ -148,6 +148,14 @@ def test_the_larger_of_two_follows_whichever_is_larger_at_each_end() -> None:
     assert larger(wide, Quantity.exact(np.full(2, np.nan))).up == pytest.approx(wide.up)
 
 
+def test_further_deviations_are_independent_and_on_their_side() -> None:
+    part = quantity(2.0, deviation=0.3)
+    assert part.wider(0.4).deviation == pytest.approx([0.5])
+    assert (part.wider(0.4, 0.0).down, part.wider(0.4, 0.0).up) == (pytest.approx([0.5]), pytest.approx([0.3]))
+    assert part.no_narrower(0.4).deviation == pytest.approx([0.4])
+    assert part.no_narrower(0.2).deviation == pytest.approx([0.3])
+
+
 def test_an_inverse_turns_both_sides_round() -> None:
     part = Quantity(np.log([2.0]), np.array([0.1]), np.array([0.4]))
     value, low, high = part.inverse().interval(0.9)
