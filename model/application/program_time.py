@@ -20,11 +20,11 @@ from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Exchanged
 from ranksight.model.application.replayed import mixed, replayed_seconds
-from ranksight.model.priors import ELSEWHERE
 from ranksight.model.quantity import Quantity, add, product
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.platforms.assumptions import spread
 
 
 def program_time(
@@ -39,7 +39,7 @@ def program_time(
     timed, exchanged = _summands(equation, predicted, functions, points)
     messages = None if exchanged is None else exchanged.times
     if messages is not None and equation.machine is not None and not equation.machine.network:
-        messages = equation.machine.wider(messages, ELSEWHERE["messages"])
+        messages = equation.machine.wider(messages, spread("network"))
     rows = _rows(timed)
     summed = whole.add(predicted, rows, shares[rows], rho)
     total, form = _first_row(summed), summed.form[0]
@@ -64,7 +64,7 @@ def program_time(
     if equation.others is not None:
         others = equation.others.at(points, np.exp(total.centre), level, ranks)
         if equation.machine is not None:
-            others = equation.machine.wider(others, ELSEWHERE["others"])
+            others = equation.machine.wider(others, spread("outside"))
         total, form = _plus(total, form, _first_row(others), others.form[0])
     ends = dict(zip(("value", "lower", "upper"), (end[None] for end in total.interval(level)), strict=True))
     summed = whole.judged(replace(summed, form=form[None], **ends))

@@ -246,8 +246,7 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
                 apart = source != target
                 channels.append(Channel(source[apart], target[apart], links.size[apart]))
                 calls += [
-                    Call(what, kernel, key, len(channels) - 1)
-                    for what in ("post", "send", "receive", "complete")
+                    Call(what, kernel, key, len(channels) - 1) for what in ("post", "send", "receive", "complete")
                 ]
             elif name in OPERATIONS:
                 call, count = _collective(mine, ranks)

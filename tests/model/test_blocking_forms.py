@@ -61,7 +61,9 @@ def test_hypotheses_are_weighed_by_the_data(name: str) -> None:
     np.testing.assert_allclose(np.exp(mean[:, :5]), np.broadcast_to(TRUTHS[name](RANKS), (len(mean), 5)))
     middle = np.exp(found.weights @ mean[:, 5:])
     np.testing.assert_allclose(middle, TRUTHS[name](FAR), rtol=0.25)
-    reach = float(special.ndtri(0.95)) * np.sqrt(found.weights @ (deviation**2 + (mean - np.log(middle)[0]) ** 2)[:, 5:])
+    reach = float(special.ndtri(0.95)) * np.sqrt(
+        found.weights @ (deviation**2 + (mean - np.log(middle)[0]) ** 2)[:, 5:]
+    )
     assert (np.abs(np.log(middle / TRUTHS[name](FAR))) < reach).all()
 
 
