@@ -66,8 +66,8 @@ def program_time(
         if equation.machine is not None:
             others = equation.machine.wider(others, spread("outside"))
         total, form = _plus(total, form, _first_row(others), others.form[0])
-    ends = dict(zip(("value", "lower", "upper"), (end[None] for end in total.interval(level)), strict=True))
-    summed = whole.judged(replace(summed, form=form[None], **ends))
+    value, lower, upper = (end[None] for end in total.interval(level))
+    summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
     between_nodes = messages is not None and equation.network is not None and "inter" in equation.network.table
     if equation.sharing is not None and not between_nodes:
         codes, reasons = equation.sharing.without_far(points, summed.status[0], summed.reason[0])
