@@ -26,6 +26,7 @@ from ranksight.model.application.breakdown import Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.doubts import with_doubts
 from ranksight.model.application.equation_terms import EquationTerms
+from ranksight.model.application.program_time import program_time
 from ranksight.model.energy.stored import Energy
 from ranksight.model.evidence import evidence_of_series, evidence_of_sum
 from ranksight.model.fitting.columns import Columns
@@ -283,7 +284,7 @@ class Model:
         broken = None
         if "time" in wanted and (kernels is None or WHOLE in kernels):
             rho = self.correlation.get("time", whole.NOISE)
-            broken = self.equation.breakdown(refined, self.functions, points, self.shares, rho)
+            broken = program_time(self.equation, refined, self.functions, points, self.shares, rho)
         asked = every != WHOLE if kernels is None else np.isin(every, [name for name in kernels if name != WHOLE])
         texts = evidence_of_series(self.fitted, self.provenance, refined)
         blocks = []
@@ -399,10 +400,10 @@ class Model:
     def _by_equations(self, points: Array, level: float) -> Refined:
         staircase = self.staircase
         if staircase is None:
-            return self.equation.refine(self.functions.predict(points, level), self.functions, points, level)
+            return self.equation.refine(self.functions.predict(points, level), self.functions, points)
         share = staircase.share(self.functions, points, level)
         said = staircase.predict(self.functions.predict(points, level), self.functions, share, level)
-        return self.equation.refine(said, self.functions, points, level, share)
+        return self.equation.refine(said, self.functions, points, share)
 
     def breakdown(self, points: Array, level: float = 0.9) -> Breakdown:
         """The application's time at `points` (k, m) and what it is made of."""
@@ -412,7 +413,7 @@ class Model:
         """Both :meth:`forecast` and :meth:`breakdown` at `points` (k, m), for the price of one."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         refined, rho = self._refined(points, level), self.correlation.get("time", whole.NOISE)
-        return refined.said, self.equation.breakdown(refined, self.functions, points, self.shares, rho)
+        return refined.said, program_time(self.equation, refined, self.functions, points, self.shares, rho)
 
     def placed(
         self,

@@ -49,31 +49,31 @@ class Balance(Stored):
     classes: RankClasses  # work of each class of ranks over the mean
     busiest: str = ""  # the rank that was busiest in all runs at the most ranks, the first or the last one
 
-    def imbalance(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
-        """Work of the busiest rank over the mean at `points` (k, m), with the ends of its interval; each (k,).
+    def imbalance(self, points: Array) -> tuple[Array, Array, Array]:
+        """Work of the busiest rank over the mean at `points` (k, m), with the ends of its 90 % interval; each (k,).
 
         Where the busiest rank is the first or the last one, each class of ranks has its own law, and the busiest is
         taken last; times of ranks that scatter about their mean have none. The interval holds what the ratio itself
         becomes by its own function.
         """
-        said, row = self.fitted.predict(points, level), self.fitted.rows[KEY]
-        (least, most), lower, upper = self.seen, said.lower[row], said.upper[row]
-        known = said.status[row] == forecast.OK
-        value = np.where(known, said.value[row], most)
+        predicted, row = self.fitted.predict(points), self.fitted.rows[KEY]
+        (least, most), lower, upper = self.seen, predicted.lower[row], predicted.upper[row]
+        known = predicted.status[row] == forecast.OK
+        value = np.where(known, predicted.value[row], most)
         if self.busiest and most >= TELLING:
-            value = self.classes.ratios(points, level)[0].max(axis=0)[0]
+            value = self.classes.ratios(points)[0].max(axis=0)[0]
         low, high = np.where(known, lower, least), np.where(known, upper, most)
         value = np.maximum(np.nan_to_num(value, nan=1.0), 1.0)
         return value, np.clip(np.nan_to_num(low, nan=1.0), 1.0, value), np.fmax(high, value)
 
     def notes(self, points: Array) -> list[str]:
         """Which rank the wall waits for at `points`, where it does by :data:`TELLING` or more."""
-        found = []
+        texts = []
         for point, ratio in zip(points, self.imbalance(points)[0] if self.busiest else (), strict=False):
             if ratio >= TELLING:
                 where = ", ".join(f"{n} = {x:g}" for n, x in zip(self.fitted.parameters, point, strict=True))
-                found.append(f"at {where} all wait for the {self.busiest}, which has {ratio:.3g} times the mean work")
-        return found
+                texts.append(f"at {where} all wait for the {self.busiest}, which has {ratio:.3g} times the mean work")
+        return texts
 
     def _fits(self) -> bool:
         low, high = self.seen
@@ -130,7 +130,7 @@ def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:
 
     Samples do not show which ranks have a kernel: a rank without one may have it.
     """
-    found: dict[tuple[float, ...], list[float]] = {}
+    ratios: dict[tuple[float, ...], list[float]] = {}
     for run in experiment.runs:
         table = experiment.table(run, "counters")
         counted = [] if table is None else [name for name in HAVING if name in table.columns and not run.sampled(name)]
@@ -144,8 +144,8 @@ def _held(experiment: Experiment) -> dict[tuple[float, ...], float]:
         each = float(by_kernel.mean().sum())
         if each > 0:
             point = run.point(experiment.parameters)
-            found.setdefault(point, []).append(float(table[metric].sum()) / float(run.configuration["ranks"]) / each)
-    return {point: float(np.median(parts)) for point, parts in found.items()}
+            ratios.setdefault(point, []).append(float(table[metric].sum()) / float(run.configuration["ranks"]) / each)
+    return {point: float(np.median(parts)) for point, parts in ratios.items()}
 
 
 def _work(experiment: Experiment, run: Run, metric: str) -> Array | None:
@@ -162,10 +162,10 @@ def _work(experiment: Experiment, run: Run, metric: str) -> Array | None:
     if table["rank"].nunique() < 2:
         return None
     ranks = range(int(run.configuration.get("ranks", table["rank"].nunique())))
-    found = table.groupby("rank")[metric].sum().reindex(ranks, fill_value=0.0).to_numpy(dtype=np.float64)
-    if run.sampled(metric) and _by_chance(experiment, run, metric, found):
-        found = np.full_like(found, found.mean())
-    return found if found.sum() > 0 else None
+    work = table.groupby("rank")[metric].sum().reindex(ranks, fill_value=0.0).to_numpy(dtype=np.float64)
+    if run.sampled(metric) and _by_chance(experiment, run, metric, work):
+        work = np.full_like(work, work.mean())
+    return work if work.sum() > 0 else None
 
 
 def _by_chance(experiment: Experiment, run: Run, metric: str, work: Array) -> bool:

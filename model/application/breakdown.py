@@ -57,9 +57,9 @@ class Breakdown:
     @property
     def parts(self) -> dict[str, Array]:
         """Seconds of each of :data:`PARTS` over all kernels, and of ``others``, each (k,)."""
-        found = {name: values.sum(axis=0) for name, values in self.each.items()}
-        found["others"] = np.zeros_like(self.total.value[0]) if self.others is None else self.others.value[0]
-        return found
+        seconds = {name: values.sum(axis=0) for name, values in self.each.items()}
+        seconds["others"] = np.zeros_like(self.total.value[0]) if self.others is None else self.others.value[0]
+        return seconds
 
     @property
     def computing(self) -> Array:

@@ -11,27 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ranksight.comm.topology.shape import Topology
-from ranksight.core import special
 from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import WHOLE
-from ranksight.core.mpi import communicates
-from ranksight.model.application import whole
 from ranksight.model.application.balance import Balance
-from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
-from ranksight.model.application.communication import Communication, Exchanged
+from ranksight.model.application.breakdown import Refined
+from ranksight.model.application.communication import Communication
 from ranksight.model.application.equation_terms import Terms, terms_of
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import Moved
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.others import Others
-from ranksight.model.application.replayed import mixed, replayed_seconds
 from ranksight.model.application.runs import Runs
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.asked import Asked
@@ -49,7 +45,6 @@ from ranksight.model.structure.functions import Functions, choose, rows_of
 from ranksight.model.structure.wholeunits import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.platforms.assumptions import spread
 
 
 @dataclass(frozen=True)
@@ -82,26 +77,26 @@ class Application(Stored):
     @property
     def resources(self) -> Resources | None:
         """The equation of kernels whose stalls were not counted."""
-        found: Resources | None = self.laws.by(CONSTANT_CPI)
-        return found
+        resources: Resources | None = self.laws.by(CONSTANT_CPI)
+        return resources
 
     @property
     def counted(self) -> Counted | None:
         """The counted equation and the cost per unit of work of every kernel."""
-        found: Counted | None = self.laws.by(COUNTED)
-        return found
+        counted: Counted | None = self.laws.by(COUNTED)
+        return counted
 
     @property
     def sharing(self) -> Sharing | None:
         """Kernels whose memory traffic was counted, where the domains of the machine are known."""
-        found: Sharing | None = self.laws.by(BANDWIDTH)
-        return found
+        sharing: Sharing | None = self.laws.by(BANDWIDTH)
+        return sharing
 
     @property
     def cached(self) -> Sharing | None:
         """Kernels that a cache serves whose bandwidth cores share; they go by it, not by memory's law."""
-        found: Sharing | None = self.laws.by(CACHE)
-        return found
+        cached: Sharing | None = self.laws.by(CACHE)
+        return cached
 
     def with_laws(self, **learned: Any) -> Application:
         """The same where laws learned something else, by the parts they keep it under; None drops a part."""
@@ -124,31 +119,29 @@ class Application(Stored):
         """The laws that predict kernels by the bandwidth that ranks share."""
         return tuple(law for law in (self.sharing, self.cached) if law is not None)
 
-    def refine(
-        self, said: Forecast, functions: Functions, points: Array, level: float, share: Share | None = None
-    ) -> Refined:
+    def refine(self, predicted: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Refined:
         """The forecast of all series with the kernels' times by the equations where their counters carry them.
 
-        `said`: of the functions. `points` (k, m). `share`: what the busiest rank works on, where work comes in whole
-        units.
+        `predicted`: of the functions. `points` (k, m). `share`: what the busiest rank works on, where work comes in
+        whole units.
         """
         rows = functions.rows
         timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
         if self.machine is not None and timed:
-            said = self.machine.of_functions(said, timed, points, functions.fitted.parameters)
-        asked = self.asked(said, functions, points, level, share)
+            predicted = self.machine.of_functions(predicted, timed, points, functions.fitted.parameters)
+        asked = self.asked(predicted, functions, points, share)
         laws = Laws.of(asked, self.pace)
         if self.machine is not None:
             self.machine.laws(laws, points, functions.fitted.parameters)
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
         parts, times = asked.parts, asked.counted
         if not timed:
-            return Refined(said, parts, uneven=uneven)
+            return Refined(predicted, parts, uneven=uneven)
         self._leave(laws, points)
         laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
         near = functions.fitted.inside(points)[index]
-        mixed, names, weights = laws.mixed(said, timed, self.weights, self.inside, near)
+        mixed, names, weights = laws.mixed(predicted, timed, self.weights, self.inside, near)
         if self.sharing is not None and self.communication is None:
             exchange = self.laws.by(MESSAGES)
             sending = {*PROGRAM, *(() if exchange is None else exchange.kernels)}
@@ -156,26 +149,26 @@ class Application(Stored):
             mixed.status[at], mixed.reason[at] = self.sharing.without_far(points, mixed.status[at], mixed.reason[at])
         if self.node is not None:
             mixed = self.node.longer(mixed, points, functions.fitted.parameters)
-        here = np.ones(mixed.value.shape, dtype=bool)
-        said = choose(said, mixed, index, here)
+        everywhere = np.ones(mixed.value.shape, dtype=bool)
+        predicted = choose(predicted, mixed, index, everywhere)
         if self.runs is not None:
-            said = self.runs.met(said, points, timed, self.pace)
-            mixed = rows_of(said, index)
-        said = self._cycles(said, mixed, timed, rows, times)
+            predicted = self.runs.met(predicted, points, timed, self.pace)
+            mixed = rows_of(predicted, index)
+        predicted = self._cycles(predicted, mixed, timed, rows, times)
         terms = terms_of(self.counted, times, self.resources, parts, mixed, timed)
         if self.cache is not None and terms is not None:
-            said = self._opened(said, functions, points, said if share is None else share.said, terms)
+            predicted = self._opened(predicted, functions, points, predicted if share is None else share.said, terms)
         texts = methods(names, weights, laws.details(tuple(timed)))
         first = np.array([name == FUNCTION for name in names], dtype=bool)[weights.argmax(axis=0)]
         by_law = ((index, laws.weight(FUNCTION, weights) < 1, texts, first),)
-        own = rows_of(said, index).value
-        seconds = laws.split(tuple(timed), own, names, weights)
+        times_of_kernels = rows_of(predicted, index).value
+        seconds = laws.split(tuple(timed), times_of_kernels, names, weights)
         split = {name: dict(zip(timed, part, strict=True)) for name, part in seconds.items()}
-        taken = {
+        quantities = {
             name: dict(zip(timed, values, strict=True))
             for name, values in laws.taken(tuple(timed), names, weights).items()
         }
-        return Refined(said, parts, by_law, uneven, terms, split, taken)
+        return Refined(predicted, parts, by_law, uneven, terms, split, quantities)
 
     def _leave(self, laws: Laws, points: Array) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.
@@ -188,24 +181,19 @@ class Application(Stored):
             laws.leave(shared, law.crowded(points))
         laws.leave(laws.having("counts"), further)
 
-    def asked(
-        self, said: Forecast, functions: Functions, points: Array, level: float = 0.9, share: Share | None = None
-    ) -> Asked:
+    def asked(self, predicted: Forecast, functions: Functions, points: Array, share: Share | None = None) -> Asked:
         """What laws are asked for the kernels' times; parameters as of :meth:`refine`."""
-        at, counts = (share.points, share.said) if share is not None and "time" in share.busiest else (points, said)
-        held = self.imbalances if self.imbalances is not None and self.imbalances.held else None
+        at, counts = (
+            (share.points, share.said) if share is not None and "time" in share.busiest else (points, predicted)
+        )
+        uneven = self.imbalances if self.imbalances is not None and self.imbalances.held else None
 
-        def slowest(kernels: tuple[str, ...]) -> tuple[Array, Array]:
-            assert held is not None
-            ratio, reach = held.reaching(kernels, at, level)
-            return ratio, reach / float(special.ndtri((1 + level) / 2))
-
-        ranks = None if held is None else slowest
-        return Asked(functions.fitted.parameters, points, functions.rows, said, counts, at, self.laws, level, ranks)
+        slowest = None if uneven is None else partial(uneven.reaching, points=at)
+        return Asked(functions.fitted.parameters, points, functions.rows, predicted, counts, at, self.laws, slowest)
 
     def _cycles(
         self,
-        said: Forecast,
+        predicted: Forecast,
         mixed: Forecast,
         timed: Mapping[str, int],
         rows: Mapping[tuple[str, str], int],
@@ -218,16 +206,18 @@ class Application(Stored):
             clock[[place[kernel] for kernel in law.kernels]] = law.clock[:, None]
         if self.counted is not None and times is not None:
             known = np.flatnonzero(np.isfinite(self.counted.offset))
-            mine = [place[self.counted.kernels[at]] for at in known]
-            clock[mine] = np.exp(times.clock.centre - self.counted.offset[known][:, None])
-        mine = [at for kernel, at in place.items() if (kernel, "cycles") in rows and np.isfinite(clock[at]).all()]
+            chosen = [place[self.counted.kernels[at]] for at in known]
+            clock[chosen] = np.exp(times.clock.centre - self.counted.offset[known][:, None])
+        chosen = [at for kernel, at in place.items() if (kernel, "cycles") in rows and np.isfinite(clock[at]).all()]
         kernels = list(timed)
-        index = np.array([rows[kernels[at], "cycles"] for at in mine], dtype=np.intp)
-        given = rows_of(mixed, np.array(mine, dtype=np.intp))
-        ends = {name: getattr(given, name) * clock[mine] for name in ("value", "lower", "upper")}
-        return choose(said, replace(given, **ends), index, given.status == forecast.OK)
+        index = np.array([rows[kernels[at], "cycles"] for at in chosen], dtype=np.intp)
+        of_times = rows_of(mixed, np.array(chosen, dtype=np.intp))
+        ends = {name: getattr(of_times, name) * clock[chosen] for name in ("value", "lower", "upper")}
+        return choose(predicted, replace(of_times, **ends), index, of_times.status == forecast.OK)
 
-    def _opened(self, said: Forecast, functions: Functions, points: Array, counts: Forecast, terms: Terms) -> Forecast:
+    def _opened(
+        self, predicted: Forecast, functions: Functions, points: Array, counts: Forecast, terms: Terms
+    ) -> Forecast:
         """Times that may rise by what memory takes in the place of a cache that more ranks share than ever did.
 
         Where stalls were counted these loads wait as the others do; otherwise each may wait alone.
@@ -236,141 +226,22 @@ class Application(Stored):
         at_work = cores(points, functions.fitted.parameters)
         more, _ = self.cache.spilled(counts, functions.rows, at_work)
         if not more.any():
-            return said
-        mine = [at for at, kernel in enumerate(self.cache.kernels) if kernel in terms.kernels]
-        index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in mine], dtype=np.intp)
-        theirs = np.array([terms.kernels.index(self.cache.kernels[at]) for at in mine], dtype=np.intp)
+            return predicted
+        chosen = [at for at, kernel in enumerate(self.cache.kernels) if kernel in terms.kernels]
+        index = np.array([functions.rows[self.cache.kernels[at], "time"] for at in chosen], dtype=np.intp)
+        theirs = np.array([terms.kernels.index(self.cache.kernels[at]) for at in chosen], dtype=np.intp)
         blocked = np.where(terms.counted[theirs][:, None], np.fmin(terms.blocking.upper[theirs], 1.0), 1.0)
-        apart = terms.latencies[-1] - terms.latencies[LEVELS.index(loads_of(self.cache.name))]
-        upper, status, reason = said.upper.copy(), said.status.copy(), said.reason.astype(object)
-        upper[index] += more[mine] * blocked * apart / terms.clock.value[theirs]
+        longer = terms.latencies[-1] - terms.latencies[LEVELS.index(loads_of(self.cache.name))]
+        upper, status, reason = predicted.upper.copy(), predicted.status.copy(), predicted.reason.astype(object)
+        upper[index] += more[chosen] * blocked * longer / terms.clock.value[theirs]
         with np.errstate(invalid="ignore", divide="ignore"):
-            factor = np.where(more[mine] > 0, upper[index] / said.lower[index], 1.0)
+            factor = np.where(more[chosen] > 0, upper[index] / predicted.lower[index], 1.0)
         status[index], reason[index] = forecast.judged_by_width(factor, status[index], reason[index])
-        return replace(said, upper=upper, status=status, reason=reason)
+        return replace(predicted, upper=upper, status=status, reason=reason)
 
     def by_cache(self, kernels: tuple[str, ...]) -> Mask:
         """Which of `kernels` go by a shared cache."""
         return np.isin(np.array(kernels, dtype=object), () if self.cached is None else self.cached.kernels)
-
-    def breakdown(self, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float) -> Breakdown:
-        """Sum everything up at `points` (k, m).
-
-        `refined`: of the same points, from :meth:`refine`. `shares` (s,): share of each series in the measured total of
-        its metric. `rho`: correlation of the kernels' noise.
-        """
-        said, rows = refined.said, functions.rows
-        timed = {kernel: row for (kernel, name), row in rows.items() if name == "time"}
-        if self.nested:
-            timed = {WHOLE: timed[WHOLE]}
-        elif len(timed) > 1:  # kernels other than the whole are its parts
-            timed.pop(WHOLE, None)
-        exchanged = None
-        if self.communication is not None and not self.nested and self.communication.priced(self.network):
-            exchanged = self.communication.exchanged(points, self.network, said.level)
-        calls = [kernel for kernel in timed if communicates(kernel)]
-        if exchanged is not None and 0 < len(calls) < len(timed):  # a profile timed the same messages
-            if exchanged.assumed:
-                exchanged = None
-            else:
-                timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
-        if exchanged is not None and self.communication is not None:
-            mean = np.nan_to_num(said.value[np.array(list(timed.values()), dtype=np.intp)]).sum(axis=0)
-            exchanged = self._with_waiting(exchanged, points, mean)
-        messages = None if exchanged is None else exchanged.times
-        if messages is not None and self.machine is not None and not self.machine.network:
-            messages = self.machine.wider(messages, spread("network"))
-        times = np.array(list(timed.values()), dtype=np.intp)
-        summed = whole.add(said, times, shares[times], rho)
-        (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
-        if self.pace > 0:
-            factor = np.exp(float(special.ndtri((1 + said.level) / 2)) * self.pace)
-            own = (high - low) ** 2
-            low, high = np.minimum(low, total / factor), np.maximum(high, total * factor)
-            form = forecast.form_of((own, form), ((high - low) ** 2 - own, 0.0 * own))
-        callers = () if messages is None or self.communication is None else self.communication.callers
-        kernels = tuple(dict.fromkeys((*timed, *callers)))
-        place = {kernel: at for at, kernel in enumerate(kernels)}
-        names = functions.fitted.parameters
-        ranks = points[:, names.index("ranks")] if "ranks" in names else np.full(len(points), np.inf)
-        busiest, least, most = self._busiest(refined, timed, points, np.maximum(ranks, 1.0))
-        each = self._each(refined, timed, place, points, busiest)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            down, up = (np.log(total / low), np.log(busiest / least)), (np.log(high / total), np.log(most / busiest))
-            total = total * busiest
-            low, high = total * np.exp(-np.hypot(*down)), total * np.exp(np.hypot(*up))
-        if messages is not None and self.communication is not None:
-            np.add.at(each["communication"], [place[name] for name in callers], messages.value)
-            theirs = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
-            distances = messages.value - messages.lower, messages.upper - messages.value
-            fall, rise = (distance.sum(axis=0) for distance in distances)
-            total, low, high, form = _plus((total, low, high, form), messages.value.sum(axis=0), fall, rise, theirs)
-            self.communication.judge(messages, total, summed.status[0], summed.reason[0])
-        others = None
-        if self.others is not None:
-            others = self.others.at(points, total, said.level, ranks)
-            if self.machine is not None:
-                others = self.machine.wider(others, spread("outside"))
-            (more,), (least,), (most,) = others.value, others.lower, others.upper
-            total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
-        ends = {"value": total[None], "lower": low[None], "upper": high[None]}
-        summed = whole.judged(replace(summed, form=form[None], **ends))
-        if self.sharing is not None and (messages is None or self.network is None or "inter" not in self.network.table):
-            codes, reasons = self.sharing.without_far(points, summed.status[0], summed.reason[0])
-            summed = replace(summed, status=codes[None], reason=reasons[None])
-        return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
-
-    def _with_waiting(self, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
-        """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
-        sent = self.communication
-        if sent is None or sent.replayed is None or sent.messages is None or self.network is None:
-            return exchanged
-        beyond, _ = replayed_seconds(sent.messages, self.network, points, computing)
-        return mixed(sent.replayed, exchanged, beyond)
-
-    def _busiest(
-        self, refined: Refined, timed: Mapping[str, int], points: Array, most: Array
-    ) -> tuple[Array, Array, Array]:
-        """What the busiest rank has over the mean, at `most` (k,), with the ends of its interval, each (k,)."""
-        uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
-        if self.imbalances is not None:
-            # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
-            own = np.nan_to_num(refined.said.value[np.array(list(timed.values()), dtype=np.intp)])
-            found = self.imbalances.program(tuple(timed), own, points, refined.said.level)
-            value, low, high = (end * uneven for end in found)
-            return value, low, high
-        ends = (self.imbalance,) * 3 if self.balance is None else self.balance.imbalance(points, refined.said.level)
-        # No rank does more than all together.
-        value, low, high = (np.minimum(end, most) * uneven for end in ends)
-        return value, low, high
-
-    def _each(
-        self, refined: Refined, timed: Mapping[str, int], place: Mapping[str, int], points: Array, busiest: Array
-    ) -> dict[str, Array]:
-        """The parts of every kernel at `points`, without messages."""
-        each = {name: np.zeros((len(place), len(points))) for name in PARTS}
-        times = np.array(list(timed.values()), dtype=np.intp)
-        own = np.nan_to_num(refined.said.value[times])
-        each["direct"][: len(timed)] = own
-        each["imbalance"][: len(timed)] = own * (busiest - 1.0)
-
-        for name, part in (refined.split or {}).items():
-            each[name][: len(timed)] = np.array([part[kernel] for kernel in timed])
-        if self.imbalances is not None:
-            # Times of slowest ranks hold the imbalance, as do times of the ranks that have a kernel; they give it up
-            # to the kernels that are uneven, or that few ranks have.
-            kernels = tuple(timed)
-            mean = self.imbalances.means(kernels, own, points)
-            for name in PARTS:
-                each[name][: len(kernels)] *= mean / np.where(own > 0, own, 1.0)
-            each["imbalance"][: len(kernels)] = self.imbalances.parts(kernels, own, points)
-        calls = np.array([communicates(kernel) for kernel in timed], dtype=bool)
-        if calls.any():  # what ranks do in MPI is no computing, and no imbalance of it
-            mine = np.flatnonzero(calls)
-            seconds = np.sum([each[name][mine] for name in PARTS], axis=0)
-            for name in PARTS:
-                each[name][mine] = seconds if name == "communication" else 0.0
-        return each
 
     def placed(
         self,
@@ -394,9 +265,11 @@ class Application(Stored):
                 "the model knows no network between nodes: the distribution of ranks over nodes changes nothing",
                 "fit it with --platform NAME from runs that traced messages",
             )
-        alone = not self.shared and self.cache is None and (self.counted is None or self.counted.where.domains is None)
-        alone = alone and self.machine is None
-        if alone and (placement is not None or (ranks_per_node is not None and self.network is None)):
+        unshared = (
+            not self.shared and self.cache is None and (self.counted is None or self.counted.where.domains is None)
+        )
+        unshared = unshared and self.machine is None
+        if unshared and (placement is not None or (ranks_per_node is not None and self.network is None)):
             raise InputError(
                 "the model does not know what ranks on a node share",
                 "fit it with --platform NAME from runs that counted memory traffic",
@@ -412,14 +285,3 @@ class Application(Stored):
 
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf
-
-
-def _plus(
-    summed: tuple[Array, Array, Array, Array], more: Array, down: Array, up: Array, form: Array
-) -> tuple[Array, Array, Array, Array]:
-    """A sum (value, lower and upper end, share of the form) with an independent part more, (k,) each; `down` and `up`
-    are how far the ends of the part's interval are below and above it."""
-    total, low, high, known = summed
-    share = forecast.form_of(((high - low) ** 2, known), ((down + up) ** 2, form))
-    value = total + more
-    return value, value - np.hypot(total - low, down), value + np.hypot(high - total, up), share

@@ -17,30 +17,32 @@ STEADY = 1e-3
 """Relative difference up to which a series is the same at all numbers of ranks."""
 
 
-def with_doubts(said: Forecast, points: Array, functions: Functions, held: Messages, training: Array) -> Forecast:
+def with_doubts(
+    predicted: Forecast, points: Array, functions: Functions, messages: Messages, training: Array
+) -> Forecast:
     """The forecast of all series without what depends on partners in doubt (:meth:`Messages.open_partners`).
 
-    `said` (s, k): of `functions` at `points` (k, m), with the number of ranks among the parameters. `held`: what is
-    known of who sends to whom. `training` (n, m): configurations measured.
+    `predicted` (s, k): of `functions` at `points` (k, m), with the number of ranks among the parameters. `messages`:
+    what is known of who sends to whom. `training` (n, m): configurations measured.
     """
     at = functions.fitted.parameters.index("ranks")
     # Their intervals hold what each rule would send.
     lawful = {key for law in (functions.neighbours, functions.laws) if law is not None for key in law.keys}
     rows = {key: row for key, row in functions.rows.items() if key[1] in SENT and key not in lawful}
-    status, reason = said.status.copy(), said.reason.astype(object)
+    status, reason = predicted.status.copy(), predicted.reason.astype(object)
 
     @cache
     def steady() -> Mask:
         return _steady(functions, training[training[:, at] > 1])
 
     asked = points[:, at]
-    for ranks in set(asked[np.isfinite(asked)].tolist()) - set(held.measured):
-        doubts = held.open_partners(int(ranks)) if ranks > 1 else {}
+    for ranks in set(asked[np.isfinite(asked)].tolist()) - set(messages.measured):
+        doubts = messages.open_partners(int(ranks)) if ranks > 1 else {}
         for (kernel, _), row in rows.items():
-            here = (asked == ranks) & (status[row] == OK)
-            if kernel in doubts and here.any() and not steady()[row]:
-                status[row, here], reason[row, here] = FEW_POINTS, doubts[kernel]
-    return replace(said, status=status, reason=reason)
+            doubtful = (asked == ranks) & (status[row] == OK)
+            if kernel in doubts and doubtful.any() and not steady()[row]:
+                status[row, doubtful], reason[row, doubtful] = FEW_POINTS, doubts[kernel]
+    return replace(predicted, status=status, reason=reason)
 
 
 def _steady(functions: Functions, several: Array) -> Mask:

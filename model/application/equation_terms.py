@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, ratio
+from ranksight.core.arrays import Array, Mask, ratio
 from ranksight.core.units import whole
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.stacking import places
+from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import Parts, Resources
-from ranksight.model.resource.spread import Spread
 from ranksight.model.structure.functions import join
 from ranksight.model.uncertainty.forecast import Forecast
 
@@ -71,25 +70,26 @@ def terms_of(
     if counted is not None and times is not None and counted.split.any():
         rows = np.flatnonzero(counted.split)
         names, method = tuple(counted.kernels[at] for at in rows), ("stalls counted",) * len(rows)
-        clock = np.broadcast_arrays(times.cpi.centre, times.clock.centre, times.clock.down, times.clock.up)[1:]
-        cpi, blocking, rate = (
-            _of_logarithms(spread, rows, level) for spread in (times.cpi, times.blocking, Spread(*clock))
-        )
+        shape = times.cpi.centre.shape
+        centre, down, up = (np.broadcast_to(s, shape) for s in (times.clock.centre, times.clock.down, times.clock.up))
+        terms = (times.cpi, times.blocking, Quantity(centre, down, up))
+        cpi, blocking, rate = (Forecast.of(term.rows(rows), level) for term in terms)
         blocks.append(Terms(names, cpi, blocking, rate, np.ones(len(rows), dtype=bool), method, counted.latencies))
     if resources is not None and parts is not None:
         known = blocks[0].kernels if blocks else ()
         rows = np.array([at for at, kernel in enumerate(resources.kernels) if kernel not in known], dtype=np.intp)
         one = np.ones((len(rows), mixed.value.shape[1]))
         each, frequency = one * (resources.cpi * resources.scale)[rows, None], one * resources.machine.frequency
-        mine = places(tuple(timed), resources.kernels)[rows]
+        place = places(tuple(timed), resources.kernels)[rows]
         factors: list[Array] = []
         for seconds, end in zip(parts.time.interval(level), (mixed.value, mixed.lower, mixed.upper), strict=True):
-            seconds = np.where((mine >= 0)[:, None], end[mine], seconds[rows])
+            seconds = np.where((place >= 0)[:, None], end[place], seconds[rows])
             factors.append(ratio(seconds - parts.execution[rows], parts.waiting[rows], 0.0))
-        middle, low, high = factors
-        cpi, blocking, rate = (
-            Forecast.settled(*ends, level) for ends in ((each,) * 3, (middle, low, high), (frequency,) * 3)
-        )
+        # What is left of a time beyond all that its loads take is none of theirs, but what the runs showed.
+        most = np.maximum(resources.seen[rows, 1:], 1.0)
+        middle, low, high = (np.minimum(factor, most) for factor in factors)
+        cpi, rate = (Forecast.settled(value, value, value, level) for value in (each, frequency))
+        blocking = Forecast.settled(middle, low, high, level)
         names, method = (tuple(np.array(text, dtype=object)[rows]) for text in (resources.kernels, resources.evidence))
         latencies = np.array(resources.machine.latencies)
         blocks.append(Terms(names, cpi, blocking, rate, resources.counted[rows], method, latencies))
@@ -106,13 +106,6 @@ def terms_of(
     )
 
 
-def _of_logarithms(spread: Spread, rows: Index, level: float) -> Forecast:
-    """Some rows of quantities whose logarithms are `spread`."""
-    z = float(special.ndtri((1 + level) / 2))
-    centre, down, up = (side[rows] for side in (spread.centre, spread.down, spread.up))
-    return Forecast.settled(np.exp(centre), np.exp(centre - z * down), np.exp(np.minimum(centre + z * up, 50.0)), level)
-
-
 @dataclass(frozen=True)
 class EquationTerms:
     """Terms of the equation at k configurations."""
@@ -126,27 +119,27 @@ class EquationTerms:
     def rows(self) -> list[dict[str, Any]]:
         """A row of :data:`TERMS` for each known value, T_others last."""
         where = [dict(zip(self.parameters, map(whole, point), strict=True)) for point in self.points.tolist()]
-        found: list[dict[str, Any]] = []
+        result: list[dict[str, Any]] = []
         for at, kernel in enumerate(() if self.terms is None else self.terms.kernels):
             if self.terms is not None and (self.only is None or kernel in self.only):
                 each = ((CPI, self.terms.cpi), (BLOCKING, self.terms.shown_blocking), (CLOCK, self.terms.clock))
-                for name, said in each:
-                    found += _rows(where, kernel, name, said, at, self.terms.method[at])
+                for name, values in each:
+                    result += _rows(where, kernel, name, values, at, self.terms.method[at])
         if self.others is not None:
-            found += _rows(where, None, OTHERS, self.others, 0, "wall time minus kernels and messages")
-        return found
+            result += _rows(where, None, OTHERS, self.others, 0, "wall time minus kernels and messages")
+        return result
 
 
 def _rows(
-    where: Sequence[dict[str, Any]], kernel: str | None, term: str, said: Forecast, at: int, method: str
+    where: Sequence[dict[str, Any]], kernel: str | None, term: str, values: Forecast, at: int, method: str
 ) -> list[dict[str, Any]]:
     """Rows of one term of one kernel; values that are not known are left out, and no term is below zero."""
     # Least squares returns 1e-17 where a bound is active.
-    ends = np.stack([getattr(said, end)[at] for end in ("value", "lower", "upper")])
+    ends = np.stack([getattr(values, end)[at] for end in ("value", "lower", "upper")])
     columns = np.where(ends < ROUNDING, 0.0, ends).T.tolist()
-    found = []
+    result = []
     for place, (value, low, high) in zip(where, columns, strict=True):
         spread = (low, high) if -np.inf < low < high < np.inf else (None, None)
         if np.isfinite(value):
-            found.append(dict(zip(TERMS, (place, kernel, term, value, *spread, method), strict=True)))
-    return found
+            result.append(dict(zip(TERMS, (place, kernel, term, value, *spread, method), strict=True)))
+    return result

@@ -78,11 +78,16 @@ def fit_application(
     cache = None
     if platform is not None and domains is not None and domains.domain is not None:
         cache = find_shared_cache(series, platform, domains)
-    found = Application(view.fits(), weights=weights_of(view), cache=cache)
+    equation = Application(view.fits(), weights=weights_of(view), cache=cache)
     if platform is not None and domains is not None:
-        found = replace(found, node=Node.of(platform, domains.ranks_per_node, series.points, series.parameters))
+        equation = replace(equation, node=Node.of(platform, domains.ranks_per_node, series.points, series.parameters))
     return replace(
-        found, communication=communication, network=network, imbalance=imbalance, balance=balance, imbalances=imbalances
+        equation,
+        communication=communication,
+        network=network,
+        imbalance=imbalance,
+        balance=balance,
+        imbalances=imbalances,
     )
 
 

@@ -38,13 +38,13 @@ class Forms:
         return [[self._times(table, volume) for volume in volumes] for table in tables]
 
     def _times(self, table: MessageTable, volume: str) -> dict[tuple[str, str], float]:
-        found: dict[tuple[str, str], float] = {}
+        seconds: dict[tuple[str, str], float] = {}
         for row in table.rows:
             form = self.costs.get(kind_of(row.operation))
             if form is not None:
                 each = row.count * form(table.ranks, ratio(getattr(row, volume), row.count, 0.0))
-                found[row.key] = found.get(row.key, 0.0) + float(each.mean())
-        return found
+                seconds[row.key] = seconds.get(row.key, 0.0) + float(each.mean())
+        return seconds
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data that JSON can hold."""

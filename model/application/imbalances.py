@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.experiment import ALL_RANKS, WHOLE, Experiment, Run
 from ranksight.core.idle import working
@@ -102,13 +101,12 @@ class Imbalances(Stored):
         left = np.maximum(total.max(axis=0) - mean.sum(axis=0), 0.0)
         return np.asarray(beyond * np.divide(left, positive, out=np.zeros_like(left), where=positive > 0))
 
-    def program(
-        self, kernels: tuple[str, ...], times: Array, points: Array, level: float
-    ) -> tuple[Array, Array, Array]:
-        """The program's slowest rank over the sum of the kernels' `times`, with the ends of its interval, each (k,)."""
+    def program(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[Array, Array, Array]:
+        """The program's slowest rank over the sum of the kernels' `times`, with the ends of its 90 % interval, each
+        (k,)."""
         total = times.sum(axis=0)
         mean = self.means(kernels, times, points).sum(axis=0)
-        ends = (np.maximum(each.sum(axis=1).max(axis=0), mean) for each in self._seconds(kernels, times, points, level))
+        ends = (np.maximum(each.sum(axis=1).max(axis=0), mean) for each in self._seconds(kernels, times, points))
         value, low, high = (np.where(total > 0, end / np.where(total > 0, total, 1.0), 1.0) for end in ends)
         return value, low, high
 
@@ -117,22 +115,20 @@ class Imbalances(Stored):
         total = self._seconds(kernels, times, points)[0].sum(axis=1)
         return tuple(CLASSES[at] for at in total.argmax(axis=0))
 
-    def _seconds(
-        self, kernels: tuple[str, ...], times: Array, points: Array, level: float = 0.9
-    ) -> tuple[Array, Array, Array]:
-        """Seconds of each class of ranks in each kernel, (C, K, k), with the ends of their interval; 0 without ranks
-        of the class."""
-        here, there = self._uneven(kernels)
+    def _seconds(self, kernels: tuple[str, ...], times: Array, points: Array) -> tuple[Array, Array, Array]:
+        """Seconds of each class of ranks in each kernel, (C, K, k), with the ends of their 90 % interval; 0 without
+        ranks of the class."""
+        uneven, rows = self._uneven(kernels)
         ranks = np.maximum(points[:, self.classes.fitted.parameters.index("ranks")], 1.0)
         # Not even two ranks have others than the first and the last.
         present = (np.arange(1, len(CLASSES) + 1)[:, None] <= ranks)[:, None]
         ratio = self.of(kernels, points) if self.held else np.ones_like(times)
-        found = []
-        for end in self.classes.ratios(points, level):
+        ends = []
+        for end in self.classes.ratios(points):
             each = np.repeat(ratio[None], len(CLASSES), axis=0)
-            each[:, here] = end[: len(CLASSES), there]
-            found.append(np.where(present, times / ratio * each, 0.0))
-        value, low, high = found
+            each[:, uneven] = end[: len(CLASSES), rows]
+            ends.append(np.where(present, times / ratio * each, 0.0))
+        value, low, high = ends
         return value, low, high
 
     def part(self, kernels: tuple[str, ...], points: Array) -> Array:
@@ -145,23 +141,23 @@ class Imbalances(Stored):
         first, slope = np.array([self.having.get(kernel, (0.0, 1.0)) for kernel in kernels]).reshape(-1, 2).T
         return np.asarray(np.clip(np.round(first[:, None] + slope[:, None] * ranks, 6) / ranks, 1 / ranks, 1.0))
 
-    def reaching(self, kernels: tuple[str, ...], points: Array, level: float) -> tuple[Array, Array]:
-        """:meth:`slowest` of any kernels, and how far the logarithm of each may be off, (len(kernels), k) each.
+    def reaching(self, kernels: tuple[str, ...], points: Array) -> tuple[Array, Array]:
+        """:meth:`slowest` of any kernels, and the standard deviation of its logarithm, (len(kernels), k) each.
 
         That is as much as it goes on beyond what was seen of it, and what times drift from their functions.
         """
         every, among = self.of(kernels, points), self.among(kernels, points)
-        here, there = self._uneven(kernels)
-        whole, z = every[here], float(special.ndtri((1 + level) / 2))
-        beyond = np.log(whole / np.clip(whole, *np.moveaxis(self.seen[there], 1, 0)[:, :, None]))
-        beyond = np.where(among[here] < 1, 0.0, beyond)  # who has it is no matter of how much
-        trained = self.classes.fitted.trained[there]
+        uneven, rows = self._uneven(kernels)
+        whole = every[uneven]
+        beyond = np.log(whole / np.clip(whole, *np.moveaxis(self.seen[rows], 1, 0)[:, :, None]))
+        beyond = np.where(among[uneven] < 1, 0.0, beyond)  # who has it is no matter of how much
+        trained = self.classes.fitted.trained[rows]
         ends, x = (np.log(np.maximum(each, 1e-300)) for each in (trained, points))
         out = np.maximum(np.maximum(x - ends[:, None, :, 1], ends[:, None, :, 0] - x), 0.0)
         drift = priors.DRIFT * np.sqrt((out**2).sum(axis=2))
-        reach = np.zeros_like(every)
-        reach[here] = np.hypot(beyond * z / forecast.TAIL, drift * z)
-        return self._of_those(every, among), reach
+        deviation = np.zeros_like(every)
+        deviation[uneven] = np.hypot(beyond / forecast.TAIL, drift)
+        return self._of_those(every, among), deviation
 
     def slowest(self, kernels: tuple[str, ...], points: Array) -> Array:
         """What the slowest rank takes over the mean of those that have a kernel, (len(kernels), k)."""
@@ -174,24 +170,24 @@ class Imbalances(Stored):
     def of(self, kernels: tuple[str, ...], points: Array) -> Array:
         """r_k of any kernels, 1 of the even ones, (len(kernels), k): the largest of any class over the mean."""
         ratio = np.ones((len(kernels), len(points)))
-        here, there = self._uneven(kernels)
-        if len(here):
-            ratio[here] = np.maximum(self.classes.ratios(points)[0].max(axis=0)[there], 1.0)
+        uneven, rows = self._uneven(kernels)
+        if len(uneven):
+            ratio[uneven] = np.maximum(self.classes.ratios(points)[0].max(axis=0)[rows], 1.0)
         return ratio
 
     def over_mean(self, kernels: tuple[str, ...], points: Array) -> Array:
         """Work of the busiest rank of any kernels over the mean of all ranks, (len(kernels), k); NaN of even ones."""
-        found = np.full((len(kernels), len(points)), np.nan)
-        here, _ = self._uneven(kernels)
-        found[here] = (self.of(kernels, points) / self.part(kernels, points))[here]
-        return found
+        result = np.full((len(kernels), len(points)), np.nan)
+        uneven, _ = self._uneven(kernels)
+        result[uneven] = (self.of(kernels, points) / self.part(kernels, points))[uneven]
+        return result
 
     def _uneven(self, kernels: tuple[str, ...]) -> tuple[Index, Index]:
         """Which of any kernels are uneven, and their rows here."""
         place = {kernel: at for at, kernel in enumerate(self.kernels)}
-        mine = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]
-        here, there = np.array(mine, dtype=np.intp).reshape(-1, 2).T
-        return here, there
+        pairs = [(at, place[kernel]) for at, kernel in enumerate(kernels) if kernel in place]
+        uneven, rows = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        return uneven, rows
 
     def _fits(self) -> bool:
         seen = self.seen
@@ -219,7 +215,7 @@ def fit_imbalances(
     timed = _by_rank(experiment, "time") if held else []
     tables = {"time": timed} if timed else {name: _by_rank(experiment, name) for name in MEASURES}
     weights = _weights(times)
-    found: dict[tuple[str, str], dict[tuple[float, ...], list[Array]]] = {}
+    cells_of: dict[tuple[str, str], dict[tuple[float, ...], list[Array]]] = {}
     shares = []
     for name, several in tables.items():
         for run, table in several:
@@ -232,10 +228,10 @@ def fit_imbalances(
                 shares.append(_together(each, weight, held))
             for kernel, cells in zip(kernels, each.T, strict=True):
                 if cells[0] > 0:
-                    found.setdefault((kernel, name), {}).setdefault(point, []).append(cells)
+                    cells_of.setdefault((kernel, name), {}).setdefault(point, []).append(cells)
     measured: dict[tuple[str, str], dict[tuple[float, ...], Array]] = {}
     for name in MEASURES:
-        for kernel, points in ((kernel, points) for (kernel, other), points in found.items() if other == name):
+        for kernel, points in ((kernel, points) for (kernel, other), points in cells_of.items() if other == name):
             several_ranks = sum(point[at] > 1 for point in points)
             if several_ranks >= FEWEST and kernel not in {key for key, _ in measured}:
                 measured[kernel, name] = {point: np.median(several, axis=0) for point, several in points.items()}
@@ -244,8 +240,8 @@ def fit_imbalances(
     mean = {kernel: sum(each.get(kernel, 0.0) for each in weights.values()) for kernel in _names(weights)}
     if not held and sum(mean.get(kernel, 0.0) for kernel, _ in measured) < COVERED * sum(mean.values()):
         return None
-    alone = {} if every else _having(tables)
-    chosen = _uneven_ones(measured, weights, alone, held)
+    lines = {} if every else _having(tables)
+    chosen = _uneven_ones(measured, weights, lines, held)
     places = sorted({point for key in chosen for point in measured[key]})
     none = np.full(len(WORKS), np.nan)
     values = np.array([[measured[key].get(point, none) for point in places] for key in chosen])
@@ -255,14 +251,14 @@ def fit_imbalances(
     classes = fit_classes(experiment.parameters, np.array(places), values, tuple(chosen), **settings)
     known = [share for share in shares if share == share]
     together = float(np.clip(np.median(known), 0.0, 1.0)) if known else 1.0
-    return Imbalances(classes, seen, held, together, alone)
+    return Imbalances(classes, seen, held, together, lines)
 
 
 def _weights(series: Series) -> dict[tuple[float, ...], dict[str, float]]:
     """Time of each kernel at each configuration."""
-    mine = [at for at, (kernel, name) in enumerate(series.keys) if name == "time" and kernel != WHOLE]
-    values = np.nan_to_num(reduce(series.values[mine], "median", axis=2))
-    names = [series.kernels[at] for at in mine]
+    timed = [at for at, (kernel, name) in enumerate(series.keys) if name == "time" and kernel != WHOLE]
+    values = np.nan_to_num(reduce(series.values[timed], "median", axis=2))
+    names = [series.kernels[at] for at in timed]
     return {
         tuple(point): dict(zip(names, map(float, times), strict=True))
         for point, times in zip(series.points.tolist(), values.T, strict=True)
@@ -316,20 +312,20 @@ def _together(works_of: Array, weights: Array, held: bool) -> float:
 
 def _having(tables: Tables) -> dict[str, tuple[float, float]]:
     """Lines over the ranks of how many have each kernel, of those that not all have."""
-    found: dict[str, tuple[list[float], list[int]]] = {}
+    counted: dict[str, tuple[list[float], list[int]]] = {}
     seen: set[str] = set()
     for several in tables.values():
-        mine: set[str] = set()
+        kernels_of: set[str] = set()
         for run, table in several:
             for kernel, count in table.count().items() if run.configuration["ranks"] > 1 else ():
                 if count and kernel not in seen:
-                    ranks, counts = found.setdefault(str(kernel), ([], []))
+                    ranks, counts = counted.setdefault(str(kernel), ([], []))
                     ranks.append(float(run.configuration["ranks"]))
                     counts.append(int(count))
-                    mine.add(str(kernel))
-        seen |= mine
+                    kernels_of.add(str(kernel))
+        seen |= kernels_of
     lines = {}
-    for kernel, (ranks, counts) in found.items():
+    for kernel, (ranks, counts) in counted.items():
         if ranks == counts:
             continue
         if len(set(ranks)) > 1:
@@ -343,21 +339,21 @@ def _having(tables: Tables) -> dict[str, tuple[float, float]]:
 def _by_rank(experiment: Experiment, name: str) -> list[tuple[Run, pd.DataFrame]]:
     """A metric by rank (rows) and kernel (columns) of each run whose ranks were measured one by one; not of sampled
     values. Runs of one rank are among them where others have several."""
-    found = []
+    tables = []
     for run in experiment.runs:
-        held = None if run.sampled(name) else experiment.arrays(run)
-        if held is None or name not in held.values:
+        arrays = None if run.sampled(name) else experiment.arrays(run)
+        if arrays is None or name not in arrays.values:
             continue
-        own = np.array([kernel != WHOLE for kernel in held.kernels], dtype=bool)[held.code]
-        own &= (held.rank != ALL_RANKS) & ~np.isnan(held.values[name])
-        if (rows := working(run, held)) is not None:
-            own &= rows
-        if len(np.unique(held.rank[own])) < min(2, run.configuration["ranks"]):
+        chosen = np.array([kernel != WHOLE for kernel in arrays.kernels], dtype=bool)[arrays.code]
+        chosen &= (arrays.rank != ALL_RANKS) & ~np.isnan(arrays.values[name])
+        if (rows := working(run, arrays)) is not None:
+            chosen &= rows
+        if len(np.unique(arrays.rank[chosen])) < min(2, run.configuration["ranks"]):
             continue
         import pandas as pd
 
-        kernels = pd.Categorical.from_codes(held.code[own], dtype=pd.CategoricalDtype(list(held.kernels)))
-        table = pd.DataFrame({"kernel": kernels, "rank": held.rank[own], name: held.values[name][own]})
+        kernels = pd.Categorical.from_codes(arrays.code[chosen], dtype=pd.CategoricalDtype(list(arrays.kernels)))
+        table = pd.DataFrame({"kernel": kernels, "rank": arrays.rank[chosen], name: arrays.values[name][chosen]})
         pivot = table.pivot_table(index="rank", columns="kernel", values=name, aggfunc="sum", observed=True)
-        found.append((run, pivot))
-    return found if any(len(table) > 1 for _, table in found) else []
+        tables.append((run, pivot))
+    return tables if any(len(table) > 1 for _, table in tables) else []

@@ -75,7 +75,7 @@ def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
 
     Calls are those that move something; seconds are of all operations of the kind, with those that complete messages.
     """
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    rows_of: dict[str, list[tuple[float, float, float]]] = {}
     for run in experiment.runs:
         counters, table = experiment.table(run, "counters"), experiment.table(run, "messages")
         ranks = float(run.configuration.get("ranks", 1))
@@ -88,33 +88,33 @@ def calls(experiment: Experiment) -> dict[str, tuple[Array, Array, Array]]:
         )
         for kind, count, volume in sums.itertuples():
             if count > 0 and seconds.get(kind, 0.0) > 0:
-                found.setdefault(kind, []).append((ranks, volume / count, seconds[kind] * ranks / count))
-    return {kind: tuple(np.array(rows, dtype=np.float64).T) for kind, rows in found.items()}
+                rows_of.setdefault(kind, []).append((ranks, volume / count, seconds[kind] * ranks / count))
+    return {kind: tuple(np.array(rows, dtype=np.float64).T) for kind, rows in rows_of.items()}
 
 
 def taken(
-    found: list[Measured], waiting: Mapping[tuple[float, ...], float], cost: Mapping[tuple[str, str], Array]
+    runs: list[Measured], waiting: Mapping[tuple[float, ...], float], cost: Mapping[tuple[str, str], Array]
 ) -> Taken:
-    """What communication took at each configuration of `found`, over repetitions.
+    """What communication took at each configuration of `runs`, over repetitions.
 
     `waiting` (mapping of configuration to float): t_imbalance there: seconds that the mean rank waits for the slowest.
     `cost` (mapping of (kind, way) to (n,)): modelled seconds at the configurations, in the order of
     :func:`configurations`.
     """
-    points = configurations(found)
+    points = configurations(runs)
     places = {tuple(point): at for at, point in enumerate(points.tolist())}
     kinds = tuple(kind for kind, way in cost if way == STATED)
     logs: dict[str, list[list[float]]] = {kind: [[] for _ in places] for kind in kinds}
-    for one in found:
+    for one in runs:
         at, mean = places[one.point], sum(one.seconds.values())
-        own = max(one.least, 1 - waiting.get(one.point, 0.0) / mean)
-        alone = {kind: float(cost[kind, STATED][at]) for kind in kinds}
-        whole = max(sum(alone.values()), 1e-300)
+        part = max(one.least, 1 - waiting.get(one.point, 0.0) / mean)
+        modelled = {kind: float(cost[kind, STATED][at]) for kind in kinds}
+        whole = max(sum(modelled.values()), 1e-300)
         for kind in kinds:
             # Where kinds were not timed, each has the factor of all.
-            took = one.seconds[ALL] * alone[kind] / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
-            if own * took > 0:
-                logs[kind][at].append(float(np.log(own * took)))
+            took = one.seconds[ALL] * modelled[kind] / whole if ALL in one.seconds else one.seconds.get(kind, 0.0)
+            if part * took > 0:
+                logs[kind][at].append(float(np.log(part * took)))
     means, errors = np.full((len(kinds), len(points)), np.nan), np.zeros((len(kinds), len(points)))
     for row, each in enumerate(logs.values()):
         for at, several in enumerate(each):
@@ -125,12 +125,12 @@ def taken(
     return Taken(kinds, points, means, errors)
 
 
-def configurations(found: list[Measured]) -> Array:
-    """The configurations of `found`, each once, (n, m)."""
-    return np.array(list(dict.fromkeys(one.point for one in found)), dtype=np.float64)
+def configurations(runs: list[Measured]) -> Array:
+    """The configurations of `runs`, each once, (n, m)."""
+    return np.array(list(dict.fromkeys(one.point for one in runs)), dtype=np.float64)
 
 
-def apart(found: list[Measured], computed: Mapping[tuple[float, ...], float], names: Sequence[str]) -> bool:
+def apart(runs: list[Measured], computed: Mapping[tuple[float, ...], float], names: Sequence[str]) -> bool:
     """Whether kernels' times do not hold the communication: with it they take no longer than the program did.
 
     `computed` (mapping of configuration to float): seconds that the slowest rank computes. `names`: kernels that have a
@@ -138,13 +138,13 @@ def apart(found: list[Measured], computed: Mapping[tuple[float, ...], float], na
     """
     if any(name.rpartition("/")[2].lower().removeprefix("p").startswith("mpi_") for name in names):
         return False
-    sums = [(computed.get(one.point, 0.0) + one.least * sum(one.seconds.values()), one.wall) for one in found]
+    sums = [(computed.get(one.point, 0.0) + one.least * sum(one.seconds.values()), one.wall) for one in runs]
     return bool(sums) and all(took <= (1 + KERNELS_EXCESS) * wall for took, wall in sums)
 
 
 def contradiction(
     parameters: tuple[str, ...],
-    found: list[Measured],
+    runs: list[Measured],
     computed: Mapping[tuple[float, ...], float],
     modelled: Mapping[tuple[float, ...], float],
 ) -> str:
@@ -153,7 +153,7 @@ def contradiction(
     `computed` (mapping of configuration to float): seconds that the slowest rank computes. `modelled` (mapping of
     configuration to float): seconds that its messages take on the network.
     """
-    for one in found:
+    for one in runs:
         where = ", ".join(f"{in_full(x)} {name}" if name == "ranks" else f"{name} {in_full(x)}"
                           for name, x in zip(parameters, one.point, strict=True))  # fmt: skip
         kernels, network = computed.get(one.point, 0.0), modelled.get(one.point, 0.0)

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
 from ranksight.model.application.assumed import Assumed
@@ -31,6 +30,7 @@ from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
 from ranksight.model.laws.stacking import places
 from ranksight.model.laws.together import Laws
 from ranksight.model.plaindata import Stored
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.computation import cores
 from ranksight.model.series.domains import Domains
 from ranksight.model.structure.functions import choose, rows_of
@@ -73,14 +73,13 @@ class Moved(Stored):
         forecast_here = forecast_here if self.runs is None else self.runs.met(forecast_here, points, timed)
         times = rows_of(forecast_here, index)
         centre, deviation = self.ratio(rows, points, names)
-        z = float(special.ndtri((1 + forecast_here.level) / 2))
-        value = times.value * np.exp(centre)
+        quantity = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+        moved = times.having(quantity.moved(centre).wider(deviation))
         with np.errstate(invalid="ignore", divide="ignore"):
-            down, up = np.log(times.value / times.lower), np.log(times.upper / times.value)
-            lower, upper = value * np.exp(-np.hypot(down, z * deviation)), value * np.exp(np.hypot(up, z * deviation))
-            status, reason = forecast.judged_by_width(upper / lower, times.status, times.reason.astype(object))
-        moved = replace(times, value=value, lower=lower, upper=upper, status=status, reason=reason)
-        return choose(forecast_here, moved, index, np.ones(value.shape, dtype=bool))
+            factor = moved.upper / moved.lower
+        status, reason = forecast.judged_by_width(factor, times.status, times.reason.astype(object))
+        moved = replace(moved, status=status, reason=reason)
+        return choose(forecast_here, moved, index, np.ones(status.shape, dtype=bool))
 
     def ratio(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
         """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
@@ -126,7 +125,7 @@ class Moved(Stored):
                 centre, deviation = self.ratio(rows, points, names)
                 laws.laws[name] = replace(law, time=law.time.moved(centre).wider(deviation))
             elif name == MESSAGES:
-                laws.laws[name] = replace(law, time=law.time.wider(np.full(law.time.centre.shape, spread("network"))))
+                laws.laws[name] = replace(law, time=law.time.wider(spread("network")))
         counting = tuple(name for name, law in laws.laws.items() if law.parts and name != FUNCTION)
         laws.leave(counting, np.ones(len(points), dtype=bool))
 
@@ -143,9 +142,7 @@ class Moved(Stored):
 
     def wider(self, times: Forecast, deviation: float) -> Forecast:
         """Seconds that no law here counts, whose logarithm is off by `deviation` on another machine."""
-        z = deviation * float(special.ndtri((1 + times.level) / 2))
-        low, high = times.lower * np.exp(-z), times.upper * np.exp(z)
-        return replace(times, lower=low, upper=high)
+        return times.having(Quantity.of_ends(times.value, times.lower, times.upper, times.level).wider(deviation))
 
     def refuse(self, status: Index, reason: NDArray[np.object_], rows: Mapping[tuple[str, str], int]) -> None:
         """Mark what the machine decides and no law moves: all but times and counts that follow from the program."""

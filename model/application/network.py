@@ -42,8 +42,8 @@ class Network(Stored):
             for name in ("intra", "inter")
             if isinstance(self.table.get(name), Mapping)
         }
-        alone = "inter" in links and "intra" not in links
-        per_node = 1 if alone and self.topology is None else self.ranks_per_node
+        between_only = "inter" in links and "intra" not in links
+        per_node = 1 if between_only and self.topology is None else self.ranks_per_node
         return Fabric(links.get("intra"), links.get("inter"), per_node, self.distribution, self.topology)
 
     @property
@@ -72,10 +72,10 @@ class Network(Stored):
 
     def algorithms(self) -> dict[str, str]:
         """Algorithms of collectives as the table's ``algorithms`` states them; InputError where one is not known."""
-        given = self.table.get("algorithms", {})
-        if not isinstance(given, Mapping):
+        table = self.table.get("algorithms", {})
+        if not isinstance(table, Mapping):
             raise InputError("[network.algorithms] is not a table", 'write allreduce = "ring"')
-        return stated({str(name): str(kind) for name, kind in given.items()}, "[network.algorithms]")
+        return stated({str(name): str(kind) for name, kind in table.items()}, "[network.algorithms]")
 
     def stating(self, algorithms: Mapping[str, str]) -> Network:
         """The same network with these algorithms of collectives, besides those stated already."""

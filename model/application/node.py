@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core.arrays import Array, Mask, log_ratio
+from ranksight.core.arrays import Array, Mask
 from ranksight.core.errors import InputError
 from ranksight.core.units import in_full
 from ranksight.model.plaindata import Stored
+from ranksight.model.quantity import Quantity, product
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -65,25 +66,24 @@ class Node(Stored):
 
     def slower(self, points: Array, parameters: Sequence[str]) -> tuple[Array, Array, Mask]:
         """Least and largest factor of computation at `points` (k, m), and where ranks have no hardware thread each."""
-        here = self.here(points, parameters)
-        ranks_per_core = np.maximum(here / max(self.cores, self.most), 1.0)
-        return np.maximum(ranks_per_core / self.threads, 1.0), ranks_per_core, here > self.cores * self.threads
+        on_node = self.here(points, parameters)
+        ranks_per_core = np.maximum(on_node / max(self.cores, self.most), 1.0)
+        return np.maximum(ranks_per_core / self.threads, 1.0), ranks_per_core, on_node > self.cores * self.threads
 
     def longer(self, times: Forecast, points: Array, parameters: Sequence[str]) -> Forecast:
         """Kernels' `times` (s, k) on cores of their own, where cores are shared."""
         least, most, crowded = self.slower(points, parameters)
         if not (most > 1).any():
             return times
-        half = np.log(most / least) / 2
-        value = times.value * np.sqrt(least * most)
-        down, up = log_ratio(times.value, times.lower), log_ratio(times.upper, times.value)
-        lower, upper = value * np.exp(-np.hypot(down, half)), value * np.exp(np.hypot(up, half))
+        slower = Quantity.of_ends(np.sqrt(least * most), least, most, 0.9)
+        unshared = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+        shared = times.having(product([unshared, slower]))
         status, reason = times.status.copy(), times.reason.astype(object)
         for k in np.flatnonzero(crowded):
             ranks = in_full(self.here(points, parameters)[k])
             status[:, k] = forecast.DOMAIN
             reason[:, k] = CROWDED.format(ranks=ranks, threads=self.cores * self.threads)
-        return replace(times, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        return replace(shared, status=status, reason=reason)
 
     def _fits(self) -> bool:
         return min(self.cores, self.threads, self.ranks, self.most) > 0

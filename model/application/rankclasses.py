@@ -56,23 +56,25 @@ class RankClasses(Stored):
     @property
     def latest(self) -> Array:
         """The ratios at the most ranks at which each was measured, (4, K); 0 without any."""
-        found = np.zeros(self.measured.shape[:2])
+        latest = np.zeros(self.measured.shape[:2])
         for each in np.moveaxis(self.measured, 2, 0):
-            found = np.where(np.isfinite(each), each, found)
-        return found
+            latest = np.where(np.isfinite(each), each, latest)
+        return latest
 
-    def ratios(self, points: Array, level: float = 0.9) -> tuple[Array, Array, Array]:
+    def ratios(self, points: Array) -> tuple[Array, Array, Array]:
         """Work of each class, then the most of any of the others, over the mean at `points` (k, m), (4, K, k), with the
-        ends of its interval.
+        ends of its 90 % interval.
 
         Where it was measured, that is the answer. A ratio without a prediction stays as it was at the most ranks; that
         of the others to the busiest of the first and last rank, which have one value a run and not one of many. No rank
         does more than all together. The interval is that of counts: what scatters in a rank's time scatters in the mean
         as well.
         """
-        said = self._predict(points, level)
+        predicted = self._predict(points)
         shape = (len(WORKS), *self.measured.shape[1:2], len(points))
-        value, lower, upper, status = (end.reshape(shape) for end in (said.value, said.lower, said.upper, said.status))
+        value, lower, upper, status = (
+            end.reshape(shape) for end in (predicted.value, predicted.lower, predicted.upper, predicted.status)
+        )
         exact = (self.fitted.press < EXACT).reshape(shape[:2])[1:, :, None] & (status[1:] != forecast.TURN)
         sure = (status == forecast.OK) & np.isfinite(value)
         openly = np.isin(status, OPEN) & np.isfinite(value)
@@ -93,20 +95,20 @@ class RankClasses(Stored):
         ranks = np.maximum(points[:, self.fitted.parameters.index("ranks")], 1.0)
         one, low, high = (np.where(ranks > 1, np.clip(end, 0.0, ranks), 1.0) for end in (one, low, high))
         at, place = np.nonzero((points[:, None] == self.points[None]).all(axis=2))
-        there = self.measured[:, :, place]
+        measured = self.measured[:, :, place]
         for end in (one, low, high):
-            end[:, :, at] = np.where(np.isfinite(there), there, end[:, :, at])
+            end[:, :, at] = np.where(np.isfinite(measured), measured, end[:, :, at])
         return one, low, high
 
-    def _predict(self, points: Array, level: float) -> Forecast:
+    def _predict(self, points: Array) -> Forecast:
         """Work of all rows at `points`, by the sum of terms that meets the counts where one does."""
-        said = self.fitted.predict(points, level)
+        predicted = self.fitted.predict(points)
         if self.laws is None:
-            return said
+            return predicted
         place = {key: row for row, key in enumerate(_named(self.fitted))}
         index = np.array([place[key] for key in self.laws.keys], dtype=np.intp)
-        found = self.laws.predict(points, level)
-        return choose(said, found, index, found.status == forecast.OK)
+        lawful = self.laws.predict(points)
+        return choose(predicted, lawful, index, lawful.status == forecast.OK)
 
     def _fits(self) -> bool:
         rows, columns, count = self.measured.shape if self.measured.ndim == 3 else (0, 0, 0)
@@ -138,14 +140,14 @@ def works(work: Array, weights: Array, having: Array | None = None) -> Array:
     busiest of the others is found. `having` (K,): ranks that the mean is over; all when not given.
     """
     mean = work.sum(axis=0) / np.maximum(len(work) if having is None else having, 1)
-    found = np.full((len(WORKS), work.shape[1]), np.nan)
-    found[0], found[1] = mean, work[0]
+    result = np.full((len(WORKS), work.shape[1]), np.nan)
+    result[0], result[1] = mean, work[0]
     if len(work) > 1:
-        found[2] = work[-1]
+        result[2] = work[-1]
     if len(others := work[1:-1]):
         worth = np.divide(weights, mean, out=np.zeros_like(mean), where=mean > 0)
-        found[3], found[4] = others[int((others @ worth).argmax())], others.max(axis=0)
-    return found
+        result[3], result[4] = others[int((others @ worth).argmax())], others.max(axis=0)
+    return result
 
 
 def fit_classes(
@@ -176,24 +178,24 @@ def _single(values: Array, ranks: Array, order: Index) -> Array:
     several = order[ranks[order] > 1]
     most = values[1:3][:, :, several[-1:]]
     last = (most[1] > most[0])[:, 0] if most.shape[2] else np.zeros(values.shape[1], dtype=bool)
-    found = values.copy()
-    found[2] = np.where(last[:, None] & (ranks == 1), values[1], values[2])
-    found[1] = np.where(last[:, None] & (ranks == 1), np.nan, values[1])
-    return found
+    result = values.copy()
+    result[2] = np.where(last[:, None] & (ranks == 1), values[1], values[2])
+    result[1] = np.where(last[:, None] & (ranks == 1), np.nan, values[1])
+    return result
 
 
 def _exact_laws(counts: Series, **settings: Any) -> RankLaws | None:
     """Sums of terms of the ranks that meet `counts` to rounding at all numbers of ranks above one; None without any."""
-    found = fit_rank_laws(counts, set(counts.keys), **settings) if len(counts) else None
-    if found is None:
+    laws = fit_rank_laws(counts, set(counts.keys), **settings) if len(counts) else None
+    if laws is None:
         return None
     several = counts.points[:, counts.parameters.index("ranks")] > 1
-    said = found.predict(counts.points[several]).value
+    predicted = laws.predict(counts.points[several]).value
     rows = counts.rows
-    measured = counts.values[[rows[key] for key in found.keys]][:, several, 0]
-    missed = np.nan_to_num(np.abs(said - measured)) > EXACT * np.nan_to_num(measured)
-    met = {key for row, key in enumerate(found.keys) if not missed[row].any()}
-    return found if len(met) == len(found.keys) else fit_rank_laws(counts, met, **settings) if met else None
+    measured = counts.values[[rows[key] for key in laws.keys]][:, several, 0]
+    missed = np.nan_to_num(np.abs(predicted - measured)) > EXACT * np.nan_to_num(measured)
+    met = {key for row, key in enumerate(laws.keys) if not missed[row].any()}
+    return laws if len(met) == len(laws.keys) else fit_rank_laws(counts, met, **settings) if met else None
 
 
 def _named(fitted: Fitted) -> list[tuple[str, str]]:

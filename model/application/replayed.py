@@ -15,7 +15,6 @@ from dataclasses import replace
 import numpy as np
 
 from ranksight.comm.replay.machine import replay
-from ranksight.core import special
 from ranksight.core.arrays import Array, log_ratio
 from ranksight.core.errors import RanksightError
 from ranksight.model.application.comm_blocking import Taken
@@ -23,6 +22,7 @@ from ranksight.model.application.communication import Communication, Exchanged, 
 from ranksight.model.application.network import Network
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
+from ranksight.model.quantity import Quantity
 
 FEWEST = 2
 """Numbers of ranks that a run is predicted from."""
@@ -38,9 +38,9 @@ def replayed_seconds(messages: Messages, network: Network, points: Array, comput
 
     NaN where no order of calls is known, or it cannot be replayed.
     """
-    found = np.full((2, len(points)), np.nan)
+    seconds = np.full((2, len(points)), np.nan)
     if messages.order is None:
-        return found
+        return seconds
     fabric, choice = network.fabric(), network.choice()
     for k, (point, mean) in enumerate(zip(points, computing.tolist(), strict=True)):
         try:
@@ -50,10 +50,10 @@ def replayed_seconds(messages: Messages, network: Network, points: Array, comput
             each = dealt_out(messages.order, table.ranks, mean)
             made = schedule(messages, table, each)
             ran = replay(made.program, fabric, choice)
-            found[:, k] = ran.time * made.times - each.max(), ran.communication.mean() * made.times
+            seconds[:, k] = ran.time * made.times - each.max(), ran.communication.mean() * made.times
         except RanksightError:
             continue  # a table that is not predicted there, or an order that does not hold
-    return np.asarray(np.maximum(found, 0.0))
+    return np.asarray(np.maximum(seconds, 0.0))
 
 
 def weigh_replay(
@@ -73,38 +73,34 @@ def weigh_replay(
         return None
     column = communication.functions.fitted.parameters.index("ranks")
     ranks, measured = taken.points[:, column], np.nansum(np.exp(taken.logs), axis=0) + uneven
-    _, said = replayed_seconds(communication.messages, network, taken.points, computing)
+    _, predicted = replayed_seconds(communication.messages, network, taken.points, computing)
     errors: list[tuple[float, float]] = []
-    for at in np.flatnonzero((measured > 0) & (said > 0)):
+    for at in np.flatnonzero((measured > 0) & (predicted > 0)):
         fewer = ranks < ranks[at]
         if len(np.unique(ranks[fewer])) < FEWEST:
             continue
         part = replace(taken, points=taken.points[fewer], logs=taken.logs[:, fewer], errors=taken.errors[:, fewer])
         prices = float(fit(part).exchanged(taken.points[at][None], network).times.value.sum() + uneven[at])
         if prices > 0:
-            errors.append((float(np.log(prices / measured[at])), float(np.log(said[at] / measured[at]))))
+            errors.append((float(np.log(prices / measured[at])), float(np.log(predicted[at] / measured[at]))))
     if not errors:
         return None
     by_prices, by_replay = np.mean(np.square([*errors, (CHANCE, CHANCE)]), axis=0).tolist()
     return Replay(by_prices / (by_prices + by_replay), float(np.sqrt(by_replay)))
 
 
-def mixed(law: Replay, exchanged: Exchanged, said: Array) -> Exchanged:
+def mixed(law: Replay, exchanged: Exchanged, seconds: Array) -> Exchanged:
     """Times of operations with replay counted in: all of a configuration in the same proportion.
 
-    `said` (k,): seconds by replay; NaN where it does not answer.
+    `seconds` (k,): seconds by replay; NaN where it does not answer.
     """
     times = exchanged.times
     total = times.value.sum(axis=0)
-    known = np.isfinite(said) & (said > 0) & (total > 0)
+    known = np.isfinite(seconds) & (seconds > 0) & (total > 0)
     weight = np.where(known & ~exchanged.measured, law.weight, 0.0)
-    apart = np.where(known, log_ratio(np.where(known, said, 1.0), np.where(known, total, 1.0)), 0.0)
-    shift = np.exp(weight * apart)
+    gap = np.where(known, log_ratio(np.where(known, seconds, 1.0), np.where(known, total, 1.0)), 0.0)
     # Where the laws differ, either may hold.
-    spread = np.sqrt((weight * law.error) ** 2 + weight * (1 - weight) * apart**2)
-    half = spread * float(special.ndtri((1 + times.level) / 2))
-    down, up = ((1 - weight) * np.nan_to_num(log_ratio(*ends)) for ends in (
-        (times.value, times.lower), (times.upper, times.value)))  # fmt: skip
-    value = times.value * shift
-    lower, upper = value * np.exp(-np.hypot(down, half)), value * np.exp(np.hypot(up, half))
-    return replace(exchanged, times=replace(times, value=value, lower=lower, upper=upper))
+    spread = np.sqrt((weight * law.error) ** 2 + weight * (1 - weight) * gap**2)
+    prices = Quantity.of_ends(times.value, times.lower, times.upper, times.level)
+    prices = replace(prices, down=(1 - weight) * prices.down, up=(1 - weight) * prices.up)
+    return replace(exchanged, times=times.having(prices.moved(weight * gap).wider(spread)))

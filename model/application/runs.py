@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.model.kernel_time.learn_counted import located
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import REPEATED
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import ARRAYS
 from ranksight.model.uncertainty import forecast
@@ -55,7 +54,7 @@ class Runs(Stored):
         errors = np.where(known, np.maximum(error, REPEATED / np.sqrt(count)), np.nan)
         return cls(part.kernels, series.points, logs, errors, errors * np.sqrt(count))
 
-    def met(self, said: Forecast, points: Array, rows: Mapping[str, int], pace: float = 0.0) -> Forecast:
+    def met(self, predicted: Forecast, points: Array, rows: Mapping[str, int], pace: float = 0.0) -> Forecast:
         """The forecast with the times of kernels in `rows` at those of `points` (k, m) that were measured.
 
         `pace`: standard deviation of the logarithm of what all times of a run have in common, and repetitions of one
@@ -66,38 +65,35 @@ class Runs(Stored):
         asked = np.flatnonzero(same.any(axis=1))
         kernels = [at for at, kernel in enumerate(self.kernels) if kernel in rows]
         if not len(asked) or not kernels:
-            return said
+            return predicted
         index = np.array([rows[self.kernels[at]] for at in kernels], dtype=np.intp)
         run = same[asked].argmax(axis=1)
         logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
         place = np.ix_(index, asked)
-        law = Spread.of(replace(said, **{name: getattr(said, name)[place] for name in ARRAYS}))
-        centre, deviation = _posterior(law, logs, errors, scatter, pace)
-        half = float(special.ndtri((1 + said.level) / 2)) * deviation
-        status, reason = forecast.judged_by_width(
-            np.exp(2 * half), np.full(half.shape, forecast.OK), np.full(half.shape, "", dtype=object)
-        )
-        ends = np.exp(centre), np.exp(centre - half), np.exp(centre + half)
+        law = replace(predicted, **{name: getattr(predicted, name)[place] for name in ARRAYS}).quantity()
+        met = Forecast.of(_posterior(law, logs, errors, scatter, pace), predicted.level)
+        status, reason = forecast.judged_by_width(met.upper / met.lower, met.status, met.reason)
+        met = replace(met, status=status, reason=reason)
         arrays: dict[str, Any] = {}
-        for name, values in zip(ARRAYS, (*ends, status, reason, np.zeros(half.shape)), strict=True):
-            arrays[name] = np.array(getattr(said, name), dtype=object if name == "reason" else None)
-            arrays[name][place] = np.where(np.isfinite(logs), values, arrays[name][place])
-        return replace(said, **arrays)
+        for name in ARRAYS:
+            arrays[name] = np.array(getattr(predicted, name), dtype=object if name == "reason" else None)
+            arrays[name][place] = np.where(np.isfinite(logs), getattr(met, name), arrays[name][place])
+        return replace(predicted, **arrays)
 
     def _fits(self) -> bool:
         shape = (len(self.kernels), len(self.points))
         return self.points.ndim == 2 and self.logs.shape == self.errors.shape == self.scatter.shape == shape
 
 
-def _posterior(law: Spread, logs: Array, errors: Array, scatter: Array, pace: float) -> tuple[Array, Array]:
-    """Logarithms of times, and standard deviations of a further run, (K, a); what has no law is what was measured."""
-    deviation = np.maximum((law.down + law.up) / 2, REPEATED)
+def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: float) -> Quantity:
+    """Times (K, a) with the deviations of a further run; what has no law is what was measured."""
+    deviation = np.maximum(law.deviation, REPEATED)
     repeated = np.isfinite(errors)
     errors = np.where(repeated, errors, deviation)
     gap = logs - law.centre
-    own = np.maximum(deviation**2, gap**2 - errors**2)
-    weight = own / (own + errors**2)
+    variance = np.maximum(deviation**2, gap**2 - errors**2)
+    weight = variance / (variance + errors**2)
     again = np.where(repeated, np.hypot(scatter, pace), deviation)
-    alone = ~np.isfinite(gap)
-    spread = np.where(repeated & ~alone, np.sqrt(weight * errors**2 + again**2), again)
-    return np.where(alone, logs, law.centre + weight * gap), spread
+    lawless = ~np.isfinite(gap)
+    spread = np.where(repeated & ~lawless, np.sqrt(weight * errors**2 + again**2), again)
+    return Quantity.even(np.where(lawless, logs, law.centre + weight * gap), spread)

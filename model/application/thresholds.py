@@ -50,13 +50,13 @@ class Crossed:
 
 def calls(table: MessageTable, fabric: Fabric, choice: Choice) -> dict[Key, Call]:
     """A call of each kernel's operation that takes time."""
-    found = {}
+    result = {}
     for key, (ranks, size) in calls_of(table).items():
         name = operation_name(key[1])
         if name in OPERATIONS or name in SENDS:
             seconds = float(cost(name, ranks, size, fabric, choice))
-            found[key] = Call(ranks, size, seconds, _way(name, ranks, size, fabric, choice))
-    return found
+            result[key] = Call(ranks, size, seconds, _way(name, ranks, size, fabric, choice))
+    return result
 
 
 def others(operation: str, call: Call, fabric: Fabric, choice: Choice) -> dict[str, float]:
@@ -71,7 +71,7 @@ def others(operation: str, call: Call, fabric: Fabric, choice: Choice) -> dict[s
 
 def crossed(runs: Sequence[dict[Key, Call]], target: dict[Key, Call], fabric: Fabric) -> dict[Key, Crossed]:
     """Thresholds between calls of the runs, those on most ranks last, and those of the target."""
-    found = {}
+    result = {}
     for key, call in target.items():
         before = [run[key] for run in runs if key in run and run[key].ranks > 1 and run[key].way]
         if not before or not call.way or call.way in {one.way for one in before}:
@@ -79,8 +79,8 @@ def crossed(runs: Sequence[dict[Key, Call]], target: dict[Key, Call], fabric: Fa
         was, name = before[-1].way, operation_name(key[1])
         other = _switched(call, fabric) if name in SENDS else _by(name, was, call, fabric)
         if other > 0 and call.seconds > 0:
-            found[key] = Crossed(was, call.way, other / call.seconds)
-    return found
+            result[key] = Crossed(was, call.way, other / call.seconds)
+    return result
 
 
 def _by(name: str, way: str, call: Call, fabric: Fabric) -> float:

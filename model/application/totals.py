@@ -30,9 +30,9 @@ def values_of_totals(experiment: Experiment, times: Series) -> str:
     if "ranks" not in parameters or any(_by_rank(experiment, run) for run in experiment.runs):
         return ""
     points = {tuple(point): at for at, point in enumerate(times.points.tolist())}
-    mine = {kernel: at for at, (kernel, name) in enumerate(times.keys) if name == "time" and kernel != WHOLE}
-    kernels = {kernel: at for at, kernel in enumerate(mine)}
-    counts = np.full((len(MEANINGS), len(mine), len(points)), np.nan)
+    rows_of = {kernel: at for at, (kernel, name) in enumerate(times.keys) if name == "time" and kernel != WHOLE}
+    kernels = {kernel: at for at, kernel in enumerate(rows_of)}
+    counts = np.full((len(MEANINGS), len(rows_of), len(points)), np.nan)
     for run in experiment.runs:
         table, place = experiment.arrays(run), points.get(run.point(parameters))
         if place is None or table is None or WORK not in table.values or run.sampled(WORK):
@@ -41,13 +41,13 @@ def values_of_totals(experiment: Experiment, times: Series) -> str:
         table = table if rows is None else table.select(rows)
         ranks = float(run.configuration["ranks"])
         for code, kernel in enumerate(table.kernels):
-            here = (table.code == code) & (table.rank != ALL_RANKS)
-            work = table.values[WORK][here]
+            of_kernel = (table.code == code) & (table.rank != ALL_RANKS)
+            work = table.values[WORK][of_kernel]
             work = work[np.isfinite(work)]
             if kernel in kernels and len(work) and ranks > 1:
                 counts[:, kernels[kernel], place] = work.max(), work.mean(), work.sum() / ranks
-    taken = reduce(times.values[list(mine.values())], "median", axis=2)
-    return _steadiest(taken, counts)
+    medians = reduce(times.values[list(rows_of.values())], "median", axis=2)
+    return _steadiest(medians, counts)
 
 
 def _by_rank(experiment: Experiment, run: Run) -> bool:
@@ -77,5 +77,5 @@ def _steadiest(times: Array, counts: Array) -> str:
     best = int(scatter.argmin())
     others = scatter[np.arange(len(scatter)) != best]
     # Means over those that have a kernel and over all are one where all have each kernel.
-    apart = others[~np.isclose(others, scatter[best], rtol=1e-6, atol=1e-12)]
-    return MEANINGS[best] if len(apart) and scatter[best] <= CLEAR * apart.min() else ""
+    distinct = others[~np.isclose(others, scatter[best], rtol=1e-6, atol=1e-12)]
+    return MEANINGS[best] if len(distinct) and scatter[best] <= CLEAR * distinct.min() else ""

@@ -42,15 +42,15 @@ def without_sums(series: Series) -> Series:
     for i, name in enumerate(series.metrics):
         if metric(name).kind == "requirement" and metric(name).additive:
             rows.setdefault(name, []).append(i)
-    kept = np.ones(len(series), dtype=bool)
-    for mine in rows.values():
-        index = np.array(mine)
-        of_whole = np.array([series.kernels[i] == WHOLE for i in mine])
+    selected = np.ones(len(series), dtype=bool)
+    for members in rows.values():
+        index = np.array(members)
+        of_whole = np.array([series.kernels[i] == WHOLE for i in members])
         if of_whole.any() and not of_whole.all():
-            said, parts = series.values[index[of_whole]][0], np.nansum(series.values[index[~of_whole]], axis=0)
-            known = np.isfinite(said)
-            kept[index[of_whole]] = not np.allclose(said[known], parts[known], rtol=SAME, atol=0.0)
-    return series.select(kept)
+            whole_values, parts = series.values[index[of_whole]][0], np.nansum(series.values[index[~of_whole]], axis=0)
+            known = np.isfinite(whole_values)
+            selected[index[of_whole]] = not np.allclose(whole_values[known], parts[known], rtol=SAME, atol=0.0)
+    return series.select(selected)
 
 
 def correlation(residuals: Array, sizes: Array) -> float:
@@ -130,8 +130,8 @@ def apart(deviations: Array, form: Array, rho: float) -> tuple[Array, Array]:
     `deviations` (..., s, k). `form` (..., s, k): share of each part's variance that is of its form.
     """
     noise = _times(deviations, np.sqrt(1 - form))
-    common, own = noise.sum(axis=-2) ** 2, (noise**2).sum(axis=-2)
-    summed = np.sqrt(_times(common, np.asarray(rho)) + _times(own, np.asarray(1 - rho)))
+    common, independent = noise.sum(axis=-2) ** 2, (noise**2).sum(axis=-2)
+    summed = np.sqrt(_times(common, np.asarray(rho)) + _times(independent, np.asarray(1 - rho)))
     return summed, _times(deviations, np.sqrt(form)).sum(axis=-2)
 
 

@@ -22,7 +22,7 @@ from ranksight.core.metrics import LEVELS
 from ranksight.model.kernel_time.composition import Composition
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import REPEATED
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 
 KINDS = tuple(f"waiting from {name} on" for name in LEVELS)
 """Kinds of work, m of them."""
@@ -44,7 +44,7 @@ class Composed(Stored):
 
     def at(
         self, compositions: list[Composition], x: Array, capacities: Array, latencies: Array
-    ) -> tuple[list[Spread], Array]:
+    ) -> tuple[list[Quantity], Array]:
         """ln of cycles per instruction, without r, (r, k) by each kind, and what part of them are waiting for each
         level, (m, 4, r, k).
 
@@ -63,11 +63,11 @@ class Composed(Stored):
             total = execution[..., None] + waiting.sum(axis=2)
             logs = np.log(total)
             centre[:, at] = np.einsum("mh,mhk->mk", weight, logs)
-            apart = (logs - centre[:, at, None]) ** 2 + (unseen / total) ** 2
-            square = np.einsum("mh,mhk->mk", weight, apart)
+            squares = (logs - centre[:, at, None]) ** 2 + (unseen / total) ** 2
+            square = np.einsum("mh,mhk->mk", weight, squares)
             deviation[:, at] = np.sqrt(square)
             waits[:, :, at] = np.einsum("mh,mhlk->mlk", weight, waiting / total[:, :, None])
-        return [Spread(*each) for each in zip(centre, deviation, deviation, strict=True)], waits
+        return [Quantity(*each) for each in zip(centre, deviation, deviation, strict=True)], waits
 
     def _fits(self) -> bool:
         shape = self.weight.shape

@@ -60,11 +60,11 @@ class Caches(Stored):
     def of(cls, platform: Any, latencies: Array) -> Caches | None:
         """Of a :class:`ranksight.platforms.Platform`; None where it has no cache. A level that a machine lacks is as
         large as the one before."""
-        held = list(platform.caches)[:3]
-        if not held:
+        caches = list(platform.caches)[:3]
+        if not caches:
             return None
-        held += [held[-1]] * (3 - len(held))
-        sizes, shared = ([float(getattr(cache, name)) for cache in held] for name in ("capacity", "shared_by"))
+        caches += [caches[-1]] * (3 - len(caches))
+        sizes, shared = ([float(getattr(cache, name)) for cache in caches] for name in ("capacity", "shared_by"))
         return cls(np.array(sizes), np.array(shared), latencies)
 
     def _fits(self) -> bool:
@@ -124,9 +124,9 @@ def fit_compositions(loads: Array, x: Array, capacities: Array, latencies: Array
     grid = _Hypotheses(scale, sharpness, shared, shares)
     pieces = range(0, len(loads), AT_ONCE)
     return [
-        held
+        composition
         for at in pieces
-        for held in _fit(grid, loads[at : at + AT_ONCE], squares[at : at + AT_ONCE], x, capacities)
+        for composition in _fit(grid, loads[at : at + AT_ONCE], squares[at : at + AT_ONCE], x, capacities)
     ]
 
 
@@ -165,22 +165,22 @@ def _fit(grid: _Hypotheses, loads: Array, squares: Array, x: Array, capacities: 
             every[name].append(part[:, None])
 
     for which in range(len(capacities)):
-        mine = np.where(grid.shared == which, error, np.inf)
-        best = mine.argmin(axis=1)
-        some = np.flatnonzero(np.isfinite(mine[rows, best]))
+        errors_of = np.where(grid.shared == which, error, np.inf)
+        best = errors_of.argmin(axis=1)
+        some = np.flatnonzero(np.isfinite(errors_of[rows, best]))
         start = np.stack([grid.scale[best], grid.sharpness[best]], axis=1)
         refined = _Refinement(loads[some], squares[some], x, capacities[which])
         start[some] = refined.best(start[some])
-        found, height, rest = refined.at(start[some], np.arange(len(some)))
+        refined_at, height, rest = refined.at(start[some], np.arange(len(some)))
         levels, heights, errors = np.zeros((count, 4)), np.zeros(count), np.full(count, np.inf)
-        levels[some], heights[some], errors[some] = found, height, np.sqrt((rest**2).sum(axis=1) / n)
+        levels[some], heights[some], errors[some] = refined_at, height, np.sqrt((rest**2).sum(axis=1) / n)
         kind = np.full(count, which)
         add(constant=levels, amplitude=heights, scale=start[:, 0], sharpness=start[:, 1], shared=kind, error=errors)
     # No stream: every level serves a constant number of loads per unit of work.
     still = (served / total)[..., 0].T
-    alone = np.sqrt((squares * (still[:, :, None] - loads) ** 2).sum(axis=(1, 2)) / n)
+    still_error = np.sqrt((squares * (still[:, :, None] - loads) ** 2).sum(axis=(1, 2)) / n)
     none = np.zeros(count)
-    add(constant=still, amplitude=none, scale=none, sharpness=none + 1, shared=none.astype(np.intp), error=alone)
+    add(constant=still, amplitude=none, scale=none, sharpness=none + 1, shared=none.astype(np.intp), error=still_error)
     parts = {name: np.concatenate(part, axis=1) for name, part in every.items()}
     # All streams share the prior of there being one.
     streams = np.isfinite(parts["error"][:, :-1]).sum(axis=1)
@@ -189,13 +189,13 @@ def _fit(grid: _Hypotheses, loads: Array, squares: Array, x: Array, capacities: 
     fit = -0.5 * n * np.log(parts["error"] ** 2 + FLOOR**2) + prior
     parts["weight"] = np.exp(fit - fit.max(axis=1, keepdims=True))
     order = np.argsort(np.where(np.isfinite(parts["error"]), -parts["weight"], np.inf), axis=1, kind="stable")
-    held = []
+    result = []
     for at in range(count):
-        kept = order[at, : min(KEPT, streams[at] + 1)]
-        one = {name: part[at, kept] for name, part in parts.items()}
+        selected = order[at, : min(KEPT, streams[at] + 1)]
+        one = {name: part[at, selected] for name, part in parts.items()}
         one["weight"] = one["weight"] / one["weight"].sum()
-        held.append(Composition(**one))
-    return held
+        result.append(Composition(**one))
+    return result
 
 
 def _grid(x: Array, capacities: Array) -> tuple[Array, Array, Index]:
@@ -203,8 +203,8 @@ def _grid(x: Array, capacities: Array) -> tuple[Array, Array, Index]:
     low = float(np.log(capacities.min()) - x.max()) - BEYOND
     high = float(np.log(capacities.max()) - x.min()) + BEYOND
     places = np.linspace(low, high, max(2, int(np.ceil((high - low) * PER_FOLD))))
-    both = (0, 1) if not np.allclose(capacities[0], capacities[1]) else (0,)
-    mesh = np.array([(b, p, c) for b in places for p in priors.SHARPNESS for c in both])
+    sharing = (0, 1) if not np.allclose(capacities[0], capacities[1]) else (0,)
+    mesh = np.array([(b, p, c) for b in places for p in priors.SHARPNESS for c in sharing])
     return mesh[:, 0], mesh[:, 1], mesh[:, 2].astype(np.intp)
 
 

@@ -31,7 +31,7 @@ from ranksight.model.kernel_time.work_per_rank import WorkPerRank, work_per_rank
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import FULL_NODE
 from ranksight.model.process.covariance import unseen
-from ranksight.model.resource.spread import Spread, added, average, longer
+from ranksight.model.quantity import Quantity, add, larger, mix, product
 from ranksight.model.series.computation import DIVIDERS, WORK_PER_RANK, cores
 from ranksight.model.series.domains import Domains, needs
 from ranksight.model.series.reducing import Series
@@ -121,20 +121,20 @@ class Where(Stored):
         where = cls(series.parameters, work_per_rank(series), domains, (0, 1, 2))
         every = where.every(series.points)
         every = every - every.mean(axis=0)
-        kept: list[int] = []
+        columns_used: list[int] = []
         stated = WORK_PER_RANK in series.parameters
         for column in range(every.shape[1] - stated):
-            trial = every[:, [*kept, column]]
-            if np.linalg.matrix_rank(trial, tol=1e-6) == len(kept) + 1:
-                kept.append(column)
-        kept += [RANKS] if stated else []
+            trial = every[:, [*columns_used, column]]
+            if np.linalg.matrix_rank(trial, tol=1e-6) == len(columns_used) + 1:
+                columns_used.append(column)
+        columns_used += [RANKS] if stated else []
         ranks, active = where.ranks(series.points), where.active(series.points)
-        columns = tuple(kept) or (0,)
+        columns = tuple(columns_used) or (0,)
         if domains is None:
             full = filled(float(ranks.min()), float(ranks.max())) * shows(float(ranks.min()), series.metrics)
             return cls(series.parameters, where.work, domains, columns, full=full)
-        alone = bool((ranks == active).all()) and len(np.unique(active)) > 1
-        return cls(series.parameters, where.work, domains, columns, alone)
+        one_domain = bool((ranks == active).all()) and len(np.unique(active)) > 1
+        return cls(series.parameters, where.work, domains, columns, one_domain)
 
 
 @dataclass(frozen=True)
@@ -174,30 +174,30 @@ class Counted(Stored):
             return self
         return replace(self, where=replace(self.where, domains=domains.placed(placement, ranks_per_node)))
 
-    def frequencies(self, points: Array) -> Spread:
+    def frequencies(self, points: Array) -> Quantity:
         """ln f, one row (1, k)."""
         mean, spread = self.clock.at(occupancy(self.where, points))
-        return Spread(mean, spread, spread)
+        return Quantity(mean, spread, spread)
 
-    def work(self, name: str, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]) -> Spread:
+    def work(self, name: str, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]) -> Quantity:
         """Logarithms of one kind of work of all kernels at `points`."""
         shape = (len(self.kernels), len(points))
         if name == NOTHING:
-            return Spread.exact(np.zeros(shape))
+            return Quantity.exact(np.zeros(shape))
         if name == PER_RANK:
-            return Spread.exact(np.broadcast_to(self.where.work.logarithm(points), shape))
-        return Spread.of(counts, np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
+            return Quantity.exact(np.broadcast_to(self.where.work.logarithm(points), shape))
+        return counts.quantity(np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
 
-    def loads(self, points: Array, work_points: Array, works: dict[str, Spread]) -> tuple[Array, Array, Array]:
+    def loads(self, points: Array, work_points: Array, works: dict[str, Quantity]) -> tuple[Array, Array, Array]:
         """Logarithms of the loads that each level serves (4, K, k), by the best hypothesis of each kernel, and their
         deviations downwards and upwards (K, k)."""
         assert self.caches is not None
         x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
         shape = len(self.kernels), len(points)
         each, sides = np.full((4, *shape), np.nan), np.zeros((2, *shape))
-        for at, (held, name) in enumerate(self.compositions):
-            if held is not None:
-                each[:, at] = log(held.per_work(x, capacities)[0]) + works[name].centre[at]
+        for at, (composition, name) in enumerate(self.compositions):
+            if composition is not None:
+                each[:, at] = log(composition.per_work(x, capacities)[0]) + works[name].centre[at]
                 sides[:, at] = works[name].down[at], works[name].up[at]
         return each, *sides
 
@@ -211,14 +211,14 @@ class Counted(Stored):
         """
         work_points = points if work_points is None else work_points
         inputs, f = self.where.inputs(points, work_points), self.frequencies(points)
-        inverse = Spread(-f.centre, f.up, f.down)
+        inverse = f.inverse()
         works = {name: self.work(name, work_points, counts, rows) for name in (*COUNTS, PER_RANK, NOTHING)}
         # What no run shows: a deviation that grows with the distance from the measured ones.
         inverse = inverse.wider(unseen(inputs, self.total.rates[0].inputs))
-        whole = self._whole(points, inputs, [works[name] for name in self.total.names]).plus(inverse)
-        whole = whole.wider(self.regime(inputs))
+        costs = self._whole(points, inputs, [works[name] for name in self.total.names])
+        whole = product([costs, inverse]).wider(self.regime(inputs))
         shape = whole.centre.shape
-        none = Spread(*np.full((3, *shape), np.nan))
+        none = Quantity(*np.full((3, *shape), np.nan))
         loads, memory, kinds = self._waiting(points, work_points, f, works)
         need = self.need(memory, points, works)
         fitted = self._by_loads(points, work_points, inputs, f, works["instructions"], need)
@@ -230,22 +230,49 @@ class Counted(Stored):
         levels = loads * self.latencies_at(np.exp(f.centre[0])).T
         waiting = log(levels.sum(axis=2))
         stalls = self.stall.at([kinds[name] for name in self.stall.names], inputs)
-        core = added(execution, stalls).plus(inverse)
-        time = core if need is None else longer(core, need)
+        stalls, blocking = self._bounded(stalls, waiting, kinds.get(WAITING, none))
+        core = product([add([execution, stalls]), inverse])
+        time = core if need is None else larger(core, need)
         with np.errstate(invalid="ignore", divide="ignore"):
             levels = np.ones_like(levels) if self.caches is None else levels
-            held = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
+            waits = np.exp(stalls.centre - f.centre)[..., None] * levels / levels.sum(axis=2, keepdims=True)
             # A saturated domain hides what a core alone would wait for.
             seconds = np.exp(execution.centre - f.centre)
             contention = np.maximum(np.exp(time.centre) - np.exp(core.centre), 0.0)
             busy = np.full(shape, np.nan) if need is None else np.exp(need.centre - time.centre)
         work = works["instructions"]
-        cpi = Spread(execution.centre - work.centre, execution.down, execution.up)
-        blocking = Spread(stalls.centre - waiting, stalls.down, stalls.up)
-        return Times(whole, time, seconds, contention, held, cpi, blocking, f, loads, busy, fitted)
+        cpi = Quantity(execution.centre - work.centre, execution.down, execution.up)
+        return Times(whole, time, seconds, contention, waits, cpi, blocking, f, loads, busy, fitted)
+
+    def _bounded(self, stalls: Quantity, waiting: Array, loads: Quantity) -> tuple[Quantity, Quantity]:
+        """Stall cycles and BF_mem (K, k), which is at most 1: a core waits no longer than its loads take.
+
+        Where runs showed more, stalls hold others than those of loads, and the most that was measured is the bound.
+        `waiting` (K, k): logarithm of the cycles that loads take; NaN where these were not counted. `loads`: the same
+        with its deviations.
+        """
+        assert self.stall is not None
+        blocking = stalls.moved(-waiting)
+        if WAITING not in self.stall.names:
+            return stalls, blocking
+        measured = self.stall.rates[self.stall.names.index(WAITING)].values
+        bound = np.exp(np.fmax.reduce(measured, axis=1, initial=0.0))[:, None]
+        bounded = blocking.at_most(bound)
+        if not (beyond := bounded.up < blocking.up).any():
+            return stalls, blocking
+        # How many loads there are remains as uncertain as it is.
+        within = bounded.moved(waiting).wider(loads.down, loads.up)
+        sides = ("centre", "down", "up")
+        return Quantity(*(np.where(beyond, getattr(within, side), getattr(stalls, side)) for side in sides)), bounded
 
     def _by_loads(
-        self, points: Array, work_points: Array, inputs: Array, f: Spread, instructions: Spread, need: Spread | None
+        self,
+        points: Array,
+        work_points: Array,
+        inputs: Array,
+        f: Quantity,
+        instructions: Quantity,
+        need: Quantity | None,
     ) -> Fitted | None:
         """Times of the kernels whose CPI_exec and BF_mem were fitted to their cycles; None where there is none."""
         if self.composed is None or self.fitted is None or self.caches is None:
@@ -255,22 +282,24 @@ class Counted(Stored):
         x, capacities = self.where.work.logarithm(work_points), self.caches.capacities(self.where.active(points))
         each, waits = self.composed.at(chosen, x, capacities, self.latencies_at(np.exp(f.centre[0])))
         work = instructions.rows(rows)
-        core = self.fitted.at([work.plus(cycles) for cycles in each], inputs).plus(Spread(-f.centre, f.up, f.down))
-        core = core.wider(unseen(inputs, self.total.rates[0].inputs))
-        time = core if need is None else longer(core, need.rows(rows))
+        cycles = self.fitted.at([product([work, cpi]) for cpi in each], inputs)
+        core = product([cycles, f.inverse()]).wider(unseen(inputs, self.total.rates[0].inputs))
+        time = core if need is None else larger(core, need.rows(rows))
         seconds, levels = np.exp(core.centre), np.einsum("mr,mlrk->lrk", self.fitted.weights, waits)
         return Fitted(rows, time, (1 - levels.sum(axis=0)) * seconds, levels * seconds, np.exp(time.centre) - seconds)
 
-    def _whole(self, points: Array, inputs: Array, works: list[Spread]) -> Spread:
+    def _whole(self, points: Array, inputs: Array, works: list[Quantity]) -> Quantity:
         """Time by the cost per unit of work, which may stay that of a memory domain that is full."""
         costs = self.total.at(works, inputs)
         full = self.where.fills(points)
         if not full.any():
             return costs
-        held = self.total.rates[0].inputs
-        kept = self.total.at(works, self.where.of_domain(points, inputs, (held.min(axis=0), held.max(axis=0))))
+        measured = self.total.rates[0].inputs
+        of_domain = self.total.at(
+            works, self.where.of_domain(points, inputs, (measured.min(axis=0), measured.max(axis=0)))
+        )
         share = np.broadcast_to(full, costs.centre.shape)
-        return average([costs, kept], np.stack([1 - share, share]))
+        return mix([costs, of_domain], np.stack([1 - share, share]))
 
     def regime(self, inputs: Array, of_core: bool = False) -> Array:
         """Standard deviation (k,) of the logarithm of a rate that another regime may change at `inputs` (k, d).
@@ -284,8 +313,8 @@ class Counted(Stored):
         return changed(inputs[:, acting], self.total.rates[0].inputs[:, acting])
 
     def _waiting(
-        self, points: Array, work_points: Array, f: Spread, works: dict[str, Spread]
-    ) -> tuple[Array, Spread | None, dict[str, Spread]]:
+        self, points: Array, work_points: Array, f: Quantity, works: dict[str, Quantity]
+    ) -> tuple[Array, Quantity | None, dict[str, Quantity]]:
         """Loads of each level (K, k, 4), those from memory with their spread, and all kinds of work with the cycles
         that loads wait."""
         if self.caches is None:
@@ -293,9 +322,9 @@ class Counted(Stored):
         each, down, up = self.loads(points, work_points, works)
         cycles = np.exp(each) * self.latencies_at(np.exp(f.centre[0]))[:, None]
         kinds = {
-            name: Spread(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
+            name: Quantity(log(cycles[first:].sum(axis=0)), down, up) for name, first in ((WAITING, 0), (BEYOND_L1, 1))
         }
-        return np.moveaxis(np.exp(each), 0, 2), Spread(each[3], down, up), {**works, **kinds}
+        return np.moveaxis(np.exp(each), 0, 2), Quantity(each[3], down, up), {**works, **kinds}
 
     def _fits(self) -> bool:
         parts = [part for part in (self.total, self.execution, self.stall) if part is not None]
@@ -320,11 +349,11 @@ class Counted(Stored):
 
     def latencies_at(self, frequency: Array) -> Array:
         """Cycles (4, k) of a load at clocks `frequency` (k,): caches go with the clock, memory does not."""
-        found = np.repeat(self.latencies[:, None], len(frequency), axis=1)
-        found[3] *= frequency / self.frequency
-        return found
+        latencies = np.repeat(self.latencies[:, None], len(frequency), axis=1)
+        latencies[3] *= frequency / self.frequency
+        return latencies
 
-    def need(self, memory: Spread | None, points: Array, works: dict[str, Spread]) -> Spread | None:
+    def need(self, memory: Quantity | None, points: Array, works: dict[str, Quantity]) -> Quantity | None:
         """Logarithm of the seconds that a domain needs for the traffic of the ranks at work in it; None where that is
         not known."""
         if self.where.domains is None or self.where.domains.domain is None:
@@ -333,12 +362,12 @@ class Counted(Stored):
         of_bytes = np.isfinite(read.centre)
         if memory is not None:
             names, line = ("centre", "down", "up"), memory.moved(np.log(self.line))
-            read = Spread(*(np.where(of_bytes, getattr(read, name), getattr(line, name)) for name in names))
+            read = Quantity(*(np.where(of_bytes, getattr(read, name), getattr(line, name)) for name in names))
         if not np.isfinite(read.centre).any():
             return None
         one = needs(self.where.domains, np.exp(read.centre), np.nan_to_num(np.exp(written.centre)))[1]
         seconds = log_ratio(self.where.active(points) * one, self.bandwidth)
-        return Spread(seconds, read.down, read.up)
+        return Quantity(seconds, read.down, read.up)
 
 
 @dataclass(frozen=True)
@@ -346,7 +375,7 @@ class Fitted:
     """Times of r kernels by the equation with CPI_exec and BF_mem fitted to cycles, and seconds of their parts."""
 
     rows: Index  # (r,): among all kernels
-    time: Spread  # logarithms of seconds, (r, k)
+    time: Quantity  # logarithms of seconds, (r, k)
     execution: Array  # (r, k)
     levels: Array  # (4, r, k)
     contention: Array  # (r, k): what sharing the bandwidth of a domain adds
@@ -356,14 +385,14 @@ class Fitted:
 class Times:
     """Times of K kernels at k configurations, logarithms of seconds."""
 
-    total: Spread  # by work and its cost alone
-    time: Spread  # by the counted equation; NaN where stalls were not counted
+    total: Quantity  # by work and its cost alone
+    time: Quantity  # by the counted equation; NaN where stalls were not counted
     execution: Array  # (K, k): seconds of T_exec
     contention: Array  # (K, k): seconds that sharing the bandwidth of a domain adds
     levels: Array  # (K, k, 4): seconds of waiting for each level, without contention
-    cpi: Spread  # ln CPI_exec
-    blocking: Spread  # ln BF_mem
-    clock: Spread  # ln f, (1, k)
+    cpi: Quantity  # ln CPI_exec
+    blocking: Quantity  # ln BF_mem
+    clock: Quantity  # ln f, (1, k)
     loads: Array  # (K, k, 4): served by each level; NaN where they were not counted
     busy: Array  # (K, k)
     """Part of the time that the interface of a memory domain is at work; NaN where that is not known."""

@@ -28,7 +28,7 @@ from ranksight.model.kernel_time.counted import (
 )
 from ranksight.model.kernel_time.perwork import PerWork
 from ranksight.model.kernel_time.rates import Rates
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import median
@@ -67,8 +67,8 @@ def learn_counted(
     total = _learn(priors.TIME_PER, busy, error, counts, inputs, where)
     share = _stalled(known, cycles, busy, spent)
     split = np.isfinite(share).sum(axis=1) >= FEWEST
-    held = (split & False, None, None, (), None, line, 1.0, offset)
-    model = Counted(known.kernels, where, clock, np.ones(4), frequency, total, *held)
+    empty = (split & False, None, None, (), None, line, 1.0, offset)
+    model = Counted(known.kernels, where, clock, np.ones(4), frequency, total, *empty)
     if latencies is None:
         return model
     model = replace(model, latencies=latencies)
@@ -81,8 +81,11 @@ def learn_counted(
     share = np.where(split[:, None], share, np.nan)
     executed = busy + np.log(np.clip(1 - share, priors.STALL_RESOLUTION, 1.0))
     execution = _learn(priors.EXECUTION_PER, executed, np.hypot(error, priors.STALL_RESOLUTION), counts, inputs, where)
-    kept = np.clip(share, priors.STALL_RESOLUTION, 1.0)
-    stalled, of_stalls = busy + np.log(kept), np.hypot(known.errors("stall_cycles"), priors.STALL_RESOLUTION / kept)
+    resolved = np.clip(share, priors.STALL_RESOLUTION, 1.0)
+    stalled, of_stalls = (
+        busy + np.log(resolved),
+        np.hypot(known.errors("stall_cycles"), priors.STALL_RESOLUTION / resolved),
+    )
     model = replace(model, split=split)
     if model.caches is not None:
         counts |= _waiting(model, model.caches, counts, points)
@@ -149,10 +152,10 @@ def _busy(busy: Array, cycles: Array) -> tuple[Array, Array]:
 
     Cycles repeat better than times; where the two go together they say how times change.
     """
-    apart = busy - cycles
-    offset = median(apart, axis=1)
-    steady = np.isfinite(apart).any(axis=1)
-    steady &= np.nan_to_num(np.abs(apart - offset[:, None])).max(axis=1) <= priors.STEADY_CYCLES
+    gap = busy - cycles
+    offset = median(gap, axis=1)
+    steady = np.isfinite(gap).any(axis=1)
+    steady &= np.nan_to_num(np.abs(gap - offset[:, None])).max(axis=1) <= priors.STEADY_CYCLES
     offset = np.where(steady, offset, np.nan)
     return np.where(steady[:, None] & np.isfinite(cycles), cycles + offset[:, None], busy), offset
 
@@ -171,10 +174,10 @@ def _works(known: _Known, where: Where, time: Array) -> dict[str, Array]:
 
 def _stalled(known: _Known, cycles: Array, busy: Array, spent: Mask) -> Array:
     """Part (K, n) of the cycles that are stalls, NaN where it is not known well enough to divide the time."""
-    held = known.series.rows.keys()
-    both = [{(kernel, "stall_cycles"), (kernel, "instructions")} <= held for kernel in known.kernels]
+    keys = known.series.rows.keys()
+    counted_both = [{(kernel, "stall_cycles"), (kernel, "instructions")} <= keys for kernel in known.kernels]
     # What few samples say is left to a law that weighs them as such.
-    split = spent & np.array(both) & ~known.drawn
+    split = spent & np.array(counted_both) & ~known.drawn
     stalls = np.exp(known.logs("stall_cycles") - np.where(np.isfinite(cycles), cycles, busy))
     return np.where(split[:, None] & np.isfinite(busy), np.nan_to_num(stalls), np.nan)
 
@@ -183,13 +186,13 @@ def _waiting(model: Counted, caches: Caches, counts: dict[str, Array], points: A
     """Logarithms (K, n) of the cycles that loads wait, with all levels and beyond the first."""
     latency = model.latencies_at(np.exp(model.clock.values[0]))
     x, capacities = model.where.work.logarithm(points), caches.capacities(model.where.active(points))
-    found = {kind: np.full((len(model.kernels), len(points)), np.nan) for kind in (WAITING, BEYOND_L1)}
-    for at, (held, name) in enumerate(model.compositions):
-        if held is not None:
-            cycles = held.per_work(x, capacities)[0] * latency
+    result = {kind: np.full((len(model.kernels), len(points)), np.nan) for kind in (WAITING, BEYOND_L1)}
+    for at, (composition, name) in enumerate(model.compositions):
+        if composition is not None:
+            cycles = composition.per_work(x, capacities)[0] * latency
             for kind, first in ((WAITING, 0), (BEYOND_L1, 1)):
-                found[kind][at] = log(cycles[first:].sum(axis=0)) + counts[name][at]
-    return {kind: np.where(np.isfinite(waiting), waiting, np.nan) for kind, waiting in found.items()}
+                result[kind][at] = log(cycles[first:].sum(axis=0)) + counts[name][at]
+    return {kind: np.where(np.isfinite(waiting), waiting, np.nan) for kind, waiting in result.items()}
 
 
 def located(series: Series) -> tuple[Array, Array]:
@@ -198,9 +201,9 @@ def located(series: Series) -> tuple[Array, Array]:
     count = np.isfinite(values).sum(axis=2)
     middle = median(values, axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = (values / middle[..., None] - 1) ** 2
+        squares = (values / middle[..., None] - 1) ** 2
     freedom = np.maximum(count - 1, 0).sum(axis=1)
-    pooled = np.where(freedom > 0, np.nansum(np.where(np.isfinite(apart), apart, 0.0), axis=(1, 2)), 0.0)
+    pooled = np.where(freedom > 0, np.nansum(np.where(np.isfinite(squares), squares, 0.0), axis=(1, 2)), 0.0)
     variance = (pooled / np.maximum(freedom, 1))[:, None] / np.maximum(count, 1)
     # A median of three and more scatters as a mean of two thirds of them.
     variance = np.where(count > 2, variance * np.pi / 2, variance)
@@ -212,10 +215,10 @@ def located(series: Series) -> tuple[Array, Array]:
 
 def _clock(where: Where, points: Array, time: Array, cycles: Array, frequency: float) -> Rates:
     """The clock of every configuration: cycles over times of all kernels that have both; the platform's elsewhere."""
-    both = np.isfinite(time) & np.isfinite(cycles)
-    known = both.any(axis=0)
-    ratio = np.log(np.where(both, np.exp(cycles), 0.0).sum(axis=0) + ~known) - np.log(
-        np.where(both, np.exp(time), 0.0).sum(axis=0) + ~known
+    timed_cycles = np.isfinite(time) & np.isfinite(cycles)
+    known = timed_cycles.any(axis=0)
+    ratio = np.log(np.where(timed_cycles, np.exp(cycles), 0.0).sum(axis=0) + ~known) - np.log(
+        np.where(timed_cycles, np.exp(time), 0.0).sum(axis=0) + ~known
     )
     usual = float(np.median(ratio[known])) if known.any() else float(np.log(frequency))
     values = np.where(known, ratio, usual)[None]
@@ -236,7 +239,7 @@ def _with_compositions(
 ) -> Counted:
     """The model with the composition of each kernel whose loads were counted, per unit of the work that it follows
     best, or per instruction where its stalls were not counted."""
-    found: list[tuple[Composition | None, str]] = [(None, "")] * len(split)
+    best_of: list[tuple[Composition | None, str]] = [(None, "")] * len(split)
     where, latencies = model.where, model.latencies
     x, capacities = where.work.logarithm(points), caches.capacities(where.active(points))
     served = np.nansum(levels, axis=0) > 0
@@ -247,16 +250,16 @@ def _with_compositions(
         # Kernels known at the same configurations are fitted together.
         patterns, which = np.unique(known[rows], axis=0, return_inverse=True)
         for at, pattern in enumerate(patterns):
-            mine = rows[which.ravel() == at]
-            loads = levels[:, mine][..., pattern].swapaxes(0, 1) / np.exp(work[mine][:, None, pattern])
+            chosen = rows[which.ravel() == at]
+            loads = levels[:, chosen][..., pattern].swapaxes(0, 1) / np.exp(work[chosen][:, None, pattern])
             fitted = fit_compositions(loads, x[pattern], capacities[..., pattern], latencies)
-            for row, held in zip(mine.tolist(), fitted, strict=True):
-                best = found[row][0]
-                if best is None or held.error[0] < best.error[0]:
-                    found[row] = held, name
-    if not any(held is not None for held, _ in found):
+            for row, composition in zip(chosen.tolist(), fitted, strict=True):
+                best = best_of[row][0]
+                if best is None or composition.error[0] < best.error[0]:
+                    best_of[row] = composition, name
+    if not any(composition is not None for composition, _ in best_of):
         return model if not split.any() else replace(model, caches=caches)
-    return replace(model, caches=caches, compositions=tuple(found))
+    return replace(model, caches=caches, compositions=tuple(best_of))
 
 
 def _fitted(
@@ -264,15 +267,19 @@ def _fitted(
 ) -> Counted:
     """The model with CPI_exec and BF_mem of those kernels of the `rest` (K,) whose loads were counted, fitted to their
     cycles `busy` (K, n), logarithms."""
-    chosen = {row: held for row, (held, _) in enumerate(model.compositions) if held is not None and rest[row]}
+    chosen = {
+        row: composition
+        for row, (composition, _) in enumerate(model.compositions)
+        if composition is not None and rest[row]
+    }
     if model.caches is None or not chosen:
         return model
-    rows, found = np.array(list(chosen), dtype=np.intp), list(chosen.values())
+    rows, compositions = np.array(list(chosen), dtype=np.intp), list(chosen.values())
     x, capacities = model.where.work.logarithm(points), model.caches.capacities(model.where.active(points))
     latencies = model.latencies_at(np.exp(model.clock.values[0]))
     cpi = busy - counts["instructions"]
-    composed = learn_composed(rows, found, np.exp(cpi[rows]), x, capacities, latencies)
-    each, _ = composed.at(found, x, capacities, latencies)
+    composed = learn_composed(rows, compositions, np.exp(cpi[rows]), x, capacities, latencies)
+    each, _ = composed.at(compositions, x, capacities, latencies)
     works = counts["instructions"][rows] + np.stack([kind.centre for kind in each])
     prior = np.zeros((len(KINDS), len(rows)))
     fitted = PerWork.learn(KINDS, prior, busy[rows], error[rows], works, inputs, model.where.variants)
@@ -287,8 +294,8 @@ def _unsaturated(
     domains = model.where.domains
     if domains is None or domains.domain is None:
         return stalled, 1.0
-    memory = Spread.exact(log(levels[3]))
-    works = {name: Spread.exact(counts[name]) for name in ("bytes_mem_read", "bytes_mem_written")}
+    memory = Quantity.exact(log(levels[3]))
+    works = {name: Quantity.exact(counts[name]) for name in ("bytes_mem_read", "bytes_mem_written")}
     need = model.need(memory, points, works)
     if need is None:
         return stalled, 1.0

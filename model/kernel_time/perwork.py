@@ -18,7 +18,7 @@ from ranksight.core import special
 from ranksight.core.arrays import Array
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.plaindata import Stored
-from ranksight.model.resource.spread import Spread, average
+from ranksight.model.quantity import Quantity, mix
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class PerWork(Stored):
         total = special.logsumexp(each, axis=0)  # -inf where no kind of work was counted: no weight is more than 0
         return np.asarray(np.exp(each - np.where(np.isfinite(total), total, 0.0)))
 
-    def at(self, works: list[Spread], inputs: Array) -> Spread:
+    def at(self, works: list[Quantity], inputs: Array) -> Quantity:
         """ln y (K, k) at `inputs` (k, d), where the kinds of work are `works`."""
         parts = []
         for work, rate in zip(works, self.rates, strict=True):
             mean, spread = rate.at(inputs)
             parts.append(work.moved(mean).wider(spread))
-        return average(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
+        return mix(parts, np.broadcast_to(self.weights[..., None], (len(parts), *parts[0].centre.shape)))
 
     def _fits(self) -> bool:
         same = bool(self.names) and len(self.rates) == len(self.names) and self.prior.ndim == 2

@@ -100,16 +100,16 @@ class Hypotheses:
     def variance(self, points: Array) -> Array:
         """Variance (h, k) of ln r - a at the points (k, d), with the noise between configurations."""
         squares = np.einsum("hd,hkd->hk", self.active.astype(np.float64), self._followed(points) ** 2)
-        own = self.scale**2 + self.noise**2
-        return np.asarray(self.slope[:, None] ** 2 * squares + own[:, None])
+        scatter = self.scale**2 + self.noise**2
+        return np.asarray(self.slope[:, None] ** 2 * squares + scatter[:, None])
 
     def covariance(self, first: Array, second: Array) -> Array:
         """Covariance (h, a, b) of ln r - a, without noise, between the points (a, d) and (b, d)."""
         acting = self.active.astype(np.float64)
-        apart = np.sqrt(np.einsum("hd,abd->hab", acting, (first[:, None] - second[None]) ** 2))
-        apart /= self.length[:, None, None]
-        root = np.sqrt(3.0) * apart
-        matern = np.where(self.rough[:, None, None], np.exp(-apart), (1 + root) * np.exp(-root))
+        distance = np.sqrt(np.einsum("hd,abd->hab", acting, (first[:, None] - second[None]) ** 2))
+        distance /= self.length[:, None, None]
+        root = np.sqrt(3.0) * distance
+        matern = np.where(self.rough[:, None, None], np.exp(-distance), (1 + root) * np.exp(-root))
         linear = np.einsum("hd,had,hbd->hab", acting, self._followed(first), self._followed(second))
         return np.asarray(self.slope[:, None, None] ** 2 * linear + self.scale[:, None, None] ** 2 * matern)
 
@@ -185,8 +185,8 @@ class Rates(Stored):
         noise between configurations and without that of repetitions."""
         each = LEADING * max(1, len(self._places)) * max(1, len(self._places) + 2 * len(inputs))
         parts = np.array_split(np.arange(len(self.values)), max(1, -(-len(self.values) * each // LARGEST)))
-        found = [self._at(rows, inputs - self._origin) for rows in parts]
-        mean, spread = (np.concatenate(part) for part in zip(*found, strict=True))
+        predicted = [self._at(rows, inputs - self._origin) for rows in parts]
+        mean, spread = (np.concatenate(part) for part in zip(*predicted, strict=True))
         return mean + self._reference[:, None], spread
 
     def _at(self, rows: Index, new: Array) -> tuple[Array, Array]:
@@ -195,15 +195,15 @@ class Rates(Stored):
         weights = np.take_along_axis(self.weights[rows], leading, axis=1)
         weights = weights / weights.sum(axis=1, keepdims=True)
         used, place = np.unique(leading, return_inverse=True)
-        place, some, held = place.reshape(leading.shape), self.grid.select(used), self._held(rows)
+        place, some, solved = place.reshape(leading.shape), self.grid.select(used), self._held(rows)
         cross = some.covariance(self._places, new)[place]
-        if not held.known.all():
-            cross *= held.known[:, None, :, None]
-        own = some.variance(new)[place]
-        turned = held.inverse @ cross
+        if not solved.known.all():
+            cross *= solved.known[:, None, :, None]
+        variance = some.variance(new)[place]
+        turned = solved.inverse @ cross
         missing = 1 - turned.sum(axis=2)  # of the level, which is known as well as the values determine it
-        centre = (held.values[:, :, None] @ turned)[:, :, 0] + held.level[..., None] * missing
-        spread = own - np.einsum("rhnk,rhnk->rhk", cross, turned) + missing**2 * held.variance[..., None]
+        centre = (solved.values[:, :, None] @ turned)[:, :, 0] + solved.level[..., None] * missing
+        spread = variance - np.einsum("rhnk,rhnk->rhk", cross, turned) + missing**2 * solved.variance[..., None]
         mean = np.einsum("rh,rhk->rk", weights, centre)
         square = np.einsum("rh,rhk->rk", weights, centre**2 + np.maximum(spread, 0.0))
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
@@ -256,12 +256,12 @@ class Rates(Stored):
             return _Grouped(at, np.broadcast_to(y[:, None, order], variance.shape), variance, none, none)
         precision = known[:, None] / variance
         total = precision @ belongs
-        held = (known @ belongs) > 0
-        total = np.where(held[:, None], total, 1.0)
+        filled = (known @ belongs) > 0
+        total = np.where(filled[:, None], total, 1.0)
         mean = (precision * y[:, None]) @ belongs / total
         inside = (precision * (y[:, None] - mean @ belongs.T) ** 2).sum(axis=2)
         logarithm = np.where(known[:, None], np.log(variance), 0.0).sum(axis=2) + np.log(total).sum(axis=2)
-        return _Grouped(held, mean, 1 / total, inside, logarithm)
+        return _Grouped(filled, mean, 1 / total, inside, logarithm)
 
     def _likelihood(self, rows: Index) -> Array:
         noise, place = np.unique(self.grid.noise, return_inverse=True)
@@ -356,11 +356,11 @@ class _Solved:
     variance: Array  # (r, h): variance of that estimate
 
 
-def changed(points: Array, held: Array) -> Array:
+def changed(points: Array, measured: Array) -> Array:
     """Standard deviation (k,) of the logarithm of a time at `points` (k, d) that may lie in another regime than the
-    runs at `held` (n, d): CHANGE d^2 / (R + d), with d the e-folds beyond the range R of a coordinate, at its
+    runs at `measured` (n, d): CHANGE d^2 / (R + d), with d the e-folds beyond the range R of a coordinate, at its
     largest."""
-    low, high = held.min(axis=0), held.max(axis=0)
+    low, high = measured.min(axis=0), measured.max(axis=0)
     out = np.maximum(np.maximum(points - high, low - points), 0.0)
     range_ = np.broadcast_to(high - low, out.shape)
     return np.asarray((CHANGE * out**2 / np.where(out > 0, range_ + out, 1.0)).max(axis=1, initial=0.0))

@@ -50,11 +50,11 @@ def term(parameters: Sequence[str], factors: Mapping[str, Factor]) -> Term:
 def forms(parameters: Sequence[str], *groups: Mapping[Term, float]) -> Hypotheses:
     """A constant, alone and with at most one term of each group, which says the logarithm of the odds of each term."""
     constant = term(parameters, {})
-    found, prior = [], []
+    members, prior = [], []
     for picked in product(*(((), *group) for group in groups)):
-        found.append((constant, *filter(None, picked)))
+        members.append((constant, *filter(None, picked)))
         prior.append(sum(group.get(each, 0.0) for group, each in zip(groups, picked, strict=True)))
-    return hypotheses(found, prior)
+    return hypotheses(members, prior)
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ class Sums(Stored):
         real = self.members >= 0
         prior = np.log(self._departures.prior)[:, None] + self.prior
         step = max(1, AT_ONCE // (len(departures) * design.size))
-        found = []
+        fits = []
         for rows, known in _same(np.isfinite(self.measured), step):
             measured = self.measured[np.ix_(rows, known)]
             share = self.error[np.ix_(rows, known)] / measured
             noise = share[:, None] ** 2 + self._departures.noise[:, None] ** 2 + JITTER
             covariance = departures[:, known[:, None], known] + np.eye(len(known)) * noise[..., None]
             relative = design[..., known] / measured[:, None, None]
-            found.append((rows, known, _fit(relative, covariance, real, prior)))
-        return tuple(found)
+            fits.append((rows, known, _fit(relative, covariance, real, prior)))
+        return tuple(fits)
 
     def at(self, points: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) at `points` (k, m), with what no run shows."""
@@ -111,8 +111,8 @@ class Sums(Stored):
                 part = slice(first, first + step)
                 place = rows[:, None], np.arange(len(points))[part]
                 mean[place], square[place] = fit.at(new[..., part], cross[:, part, known], variance[:, part])
-        own = unseen(*(np.log(each[:, : each.shape[1] - self.known]) for each in (points, self.points)))
-        return mean, np.sqrt(square + (mean * own) ** 2)
+        beyond_runs = unseen(*(np.log(each[:, : each.shape[1] - self.known]) for each in (points, self.points)))
+        return mean, np.sqrt(square + (mean * beyond_runs) ** 2)
 
     def _fits(self) -> bool:
         good = self.terms.ndim == 3 and self.terms.shape[2] == 3 and self.members.ndim == 2 and self.members.size > 0
@@ -195,44 +195,46 @@ def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:
         normal = turned @ slope.swapaxes(3, 4)
         typical = np.einsum("Kshqq->Ksh", normal)[..., None, None]
         normal = np.where(usable[..., None, None], normal / typical + padded, np.eye(real.shape[3]))
-        held = np.linalg.solve(normal, (turned / typical) @ goal[..., None])[..., 0]
-        fitted = np.maximum((np.maximum(held, 0.0)[..., None, :] @ scaled)[..., 0, :], LEAST)
+        coefficients = np.linalg.solve(normal, (turned / typical) @ goal[..., None])[..., 0]
+        fitted = np.maximum((np.maximum(coefficients, 0.0)[..., None, :] @ scaled)[..., 0, :], LEAST)
     spread = np.linalg.inv(normal) / typical
-    left = goal - (held[..., None, :] @ slope)[..., 0, :]
+    left = goal - (coefficients[..., None, :] @ slope)[..., 0, :]
     misfit = ((left @ inverse) * left).sum(axis=3)
-    held, spread, chance = cut_off(held, spread * (real[..., :, None] & real[..., None, :]))
-    usable = usable & (held >= -SINGULAR).all(axis=3)
+    coefficients, spread, chance = cut_off(coefficients, spread * (real[..., :, None] & real[..., None, :]))
+    usable = usable & (coefficients >= -SINGULAR).all(axis=3)
     simplest = np.arange(sizes.shape[2]) == sizes.argmin(axis=2)[..., None]
     usable |= simplest & ~usable.any(axis=2, keepdims=True)
     determinant = np.linalg.slogdet(covariance)[1]
     score = prior - (misfit + determinant[..., None] + sizes * np.log(max(count, 2))) / 2 + chance
     score = np.where(usable, score, -np.inf)
     weight = np.exp(score - score.max(axis=(1, 2), keepdims=True))
-    held = np.maximum(held, 0.0) * real
-    fitted = np.maximum((held[..., None, :] @ scaled)[..., 0, :], LEAST)
+    coefficients = np.maximum(coefficients, 0.0) * real
+    fitted = np.maximum((coefficients[..., None, :] @ scaled)[..., 0, :], LEAST)
     spread = spread / (scale[..., :, None] * scale[..., None, :])
     weight = weight / weight.sum(axis=(1, 2), keepdims=True)
     at_sum = relative[:, None] / fitted[..., None, :]
-    return _Fit(at_sum, inverse, -np.log(fitted), held / scale, spread, weight)
+    return _Fit(at_sum, inverse, -np.log(fitted), coefficients / scale, spread, weight)
 
 
-def cut_off(held: Array, covariance: Array) -> tuple[Array, Array, Array]:
+def cut_off(coefficients: Array, covariance: Array) -> tuple[Array, Array, Array]:
     """Estimates (K, s, h, q) and covariances with the most doubtful coefficient of each kept above zero, and ln of the
     probability that it is; moments of the truncated normal distribution."""
     variance = np.maximum(np.einsum("Kshqq->Kshq", covariance), 1e-300)
-    sure = np.where(variance > 1e-299, held / np.sqrt(variance), np.inf)
+    sure = np.where(variance > 1e-299, coefficients / np.sqrt(variance), np.inf)
     at = sure.argmin(axis=3)[..., None]
-    z, own = (np.take_along_axis(each, at, axis=3)[..., 0] for each in (sure, variance))
+    z, variance_of = (np.take_along_axis(each, at, axis=3)[..., 0] for each in (sure, variance))
     below = np.isfinite(z) & (z < ENOUGH)
     z = np.where(below, z, 0.0)
     # The density over the probability above zero, from logarithms as both may vanish.
     ratio = np.exp(-0.5 * z**2 - 0.5 * np.log(2 * np.pi) - special.log_ndtr(z))
-    moved = np.where(below, np.sqrt(own) * ratio, 0.0)
-    kept = np.where(below, np.clip(1 - ratio * (ratio + z), 0.0, 1.0), 1.0)
+    moved = np.where(below, np.sqrt(variance_of) * ratio, 0.0)
+    left = np.where(below, np.clip(1 - ratio * (ratio + z), 0.0, 1.0), 1.0)
     column = np.take_along_axis(covariance, at[..., None], axis=4)[..., 0]
-    held = held + column * (moved / own)[..., None]
-    covariance = covariance - (column[..., :, None] * column[..., None, :]) * ((1 - kept) / own)[..., None, None]
-    return held, covariance, np.where(below, special.log_ndtr(z), 0.0)
+    coefficients = coefficients + column * (moved / variance_of)[..., None]
+    covariance = (
+        covariance - (column[..., :, None] * column[..., None, :]) * ((1 - left) / variance_of)[..., None, None]
+    )
+    return coefficients, covariance, np.where(below, special.log_ndtr(z), 0.0)
 
 
 def values_of(terms: Array, members: Index, points: Array) -> Array:

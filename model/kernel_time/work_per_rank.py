@@ -71,8 +71,8 @@ def work_per_rank(series: Series) -> WorkPerRank:
         for at in varied
     ]
     trials = np.array(list(product(*offered)))
-    apart = goal - trials @ logs[:, varied].T
-    powers[varied] = trials[int(np.argmin(apart.var(axis=1)))]
+    residual = goal - trials @ logs[:, varied].T
+    powers[varied] = trials[int(np.argmin(residual.var(axis=1)))]
     return WorkPerRank(series.parameters, powers)
 
 

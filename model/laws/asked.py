@@ -13,8 +13,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.model.kernel_time.counted import Counted, Times
 from ranksight.model.laws.fits import Fits
 from ranksight.model.laws.law import CONSTANT_CPI, COUNTED, LawTimes, answerable, checked, registered
+from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import Parts, Resources
-from ranksight.model.resource.spread import Spread
 from ranksight.model.uncertainty.forecast import Forecast
 
 Slowest = Callable[[tuple[str, ...]], tuple[Array, Array]]
@@ -32,7 +32,6 @@ class Asked:
     counts: Forecast  # the same where counts are taken: of the busiest rank, where work comes in whole units
     work_points: Array  # (k, m): those configurations
     fits: Fits
-    level: float = 0.9
     slowest: Slowest | None = None  # where times are those of slowest ranks
 
     @property
@@ -40,9 +39,9 @@ class Asked:
         """The kernels with a time."""
         return tuple(kernel for kernel, name in self.rows if name == "time")
 
-    def values(self, metric: str, kernels: tuple[str, ...]) -> Spread:
+    def values(self, metric: str, kernels: tuple[str, ...]) -> Quantity:
         """A metric of some kernels by its functions, (K, k); NaN where there is none."""
-        return Spread.of(self.counts, np.array([self.rows.get((kernel, metric), -1) for kernel in kernels]))
+        return self.counts.quantity(np.array([self.rows.get((kernel, metric), -1) for kernel in kernels]))
 
     @cached_property
     def counted(self) -> Times | None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import FUNCTION, LAWS, Law, LawTimes
-from ranksight.model.resource.spread import Spread
 from ranksight.model.structure.functions import rows_of
 from ranksight.model.uncertainty import forecast
 
@@ -26,9 +25,9 @@ class FunctionOfTime(Law):
         kernels = asked.timed
         if not kernels:
             return None
-        own = rows_of(asked.functions, np.array([asked.rows[kernel, "time"] for kernel in kernels], dtype=np.intp))
-        time = Spread.of(own)
-        answers = np.isfinite(time.centre) & ~np.isin(own.status, forecast.INSUFFICIENT)
+        of_times = rows_of(asked.functions, np.array([asked.rows[kernel, "time"] for kernel in kernels], dtype=np.intp))
+        time = of_times.quantity()
+        answers = np.isfinite(time.centre) & ~np.isin(of_times.status, forecast.INSUFFICIENT)
         return LawTimes(kernels, time, answers, ("",) * len(kernels))
 
 

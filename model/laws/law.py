@@ -21,7 +21,7 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.metrics import LEVELS
 from ranksight.core.registry import Registry
 from ranksight.core.units import some_of
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 
 if TYPE_CHECKING:
     from ranksight.model.laws.asked import Asked
@@ -55,7 +55,7 @@ class LawTimes:
     """What a law predicts of K kernels at k configurations."""
 
     kernels: tuple[str, ...]
-    time: Spread  # logarithms of seconds, (K, k)
+    time: Quantity  # logarithms of seconds, (K, k)
     answers: Mask  # (K, k): where the law applies
     method: tuple[str, ...]  # what each kernel's times come from; empty where the law's name says it
     parts: Mapping[str, Array] = field(default_factory=dict)
@@ -175,15 +175,15 @@ def checked(name: str, times: Any, timed: Collection[str], count: int) -> LawTim
 
 def claims(name: str, learned: Any, kernels: Collection[str]) -> None:
     """ContractError where a law learned of kernels that are not among `kernels`, which have a time."""
-    own = getattr(learned, "kernels", None)
-    if not isinstance(own, tuple):
+    claimed = getattr(learned, "kernels", None)
+    if not isinstance(claimed, tuple):
         raise refused(name, "what it learned has no tuple of kernels")
-    if unknown := sorted(map(str, set(own) - set(kernels) - {WHOLE})):
+    if unknown := sorted(map(str, set(claimed) - set(kernels) - {WHOLE})):
         raise refused(name, f"it claims kernels that were not measured: {some_of(unknown)}")
 
 
 def _shapes(times: Any, timed: Collection[str], count: int) -> str:
-    if not isinstance(times, LawTimes) or not isinstance(times.time, Spread):
+    if not isinstance(times, LawTimes) or not isinstance(times.time, Quantity):
         return "'at' returns no LawTimes"
     if unknown := sorted(set(times.kernels) - set(timed)):
         return f"it claims kernels that have no time: {some_of(unknown)}"

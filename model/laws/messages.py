@@ -26,7 +26,7 @@ from ranksight.model.laws.law import LAWS, MESSAGES, Law, LawTimes
 from ranksight.model.laws.view import View
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import RARE_TERM, REPEATED
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
 from ranksight.model.series.reducing import Series
@@ -49,12 +49,12 @@ class Exchange(Stored):
     parameters: tuple[str, ...]
     times: Sums
 
-    def at(self, points: Array) -> Spread:
+    def at(self, points: Array) -> Quantity:
         """Logarithms of the kernels' seconds (K, k) at `points` (k, m)."""
         mean, deviation = self.times.at(points)
         with np.errstate(invalid="ignore", divide="ignore"):
             part = deviation / mean
-            return Spread(np.log(mean), part, part)
+            return Quantity(np.log(mean), part, part)
 
     def applies(self, points: Array) -> Mask:
         """Where there are others to send to, (k,)."""

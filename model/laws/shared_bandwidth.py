@@ -41,15 +41,15 @@ class SharedBandwidth(Law):
         if domains is None:
             return None
         over_ranks = means_of_samples(view.readings.experiment)
-        found = fit_sharing(view.readings, domains, view.units, None, over_ranks, **view.settings)
-        if found is None and platform is not None and domains.domain is not None:
+        sharing = fit_sharing(view.readings, domains, view.units, None, over_ranks, **view.settings)
+        if sharing is None and platform is not None and domains.domain is not None:
             lines = Demand.on_memory(platform)
-            found = fit_sharing(view.readings, domains, view.units, lines, over_ranks, **view.settings)
-        return found
+            sharing = fit_sharing(view.readings, domains, view.units, lines, over_ranks, **view.settings)
+        return sharing
 
     def at(self, learned: Sharing, asked: Asked) -> LawTimes:
         """Times of the kernels that no shared cache's law has."""
-        shared = learned.forecast(asked.points, asked.level, asked.work_points)
+        shared = learned.forecast(asked.points, asked.work_points)
         cached = asked.fits.by(CACHE)
         others = np.isin(np.array(learned.kernels, dtype=object), () if cached is None else cached.kernels)
         answers = shared.answers & ~others[:, None]

@@ -39,7 +39,7 @@ class SharedCacheBandwidth(Law):
 
     def at(self, learned: Sharing, asked: Asked) -> LawTimes:
         """Times of the kernels that the cache serves."""
-        shared = learned.forecast(asked.points, asked.level, asked.work_points)
+        shared = learned.forecast(asked.points, asked.work_points)
         return of_shared(learned, shared, shared.answers)
 
 

@@ -34,9 +34,9 @@ NORMAL = 30.0
 ROUNDS = 20
 
 
-def places(held: Sequence[str], asked: Sequence[str]) -> Index:
-    """Where each of `asked` stands in `held`, (K,); -1 where it does not."""
-    row = {kernel: at for at, kernel in enumerate(held)}
+def places(kernels: Sequence[str], asked: Sequence[str]) -> Index:
+    """Where each of `asked` stands in `kernels`, (K,); -1 where it does not."""
+    row = {kernel: at for at, kernel in enumerate(kernels)}
     return np.array([row.get(kernel, -1) for kernel in asked], dtype=np.intp)
 
 
@@ -53,11 +53,11 @@ class Weights(Stored):
         """Weights (K, l) of some kernels and laws."""
         row = {kernel: at for at, kernel in enumerate(self.kernels)}
         column = {law: at for at, law in enumerate(self.laws)}
-        given = np.vstack([self.weight, self.common])[[row.get(name, len(row)) for name in kernels]]
-        found = np.empty((len(kernels), len(laws)))
+        rows = np.vstack([self.weight, self.common])[[row.get(name, len(row)) for name in kernels]]
+        result = np.empty((len(kernels), len(laws)))
         for at, law in enumerate(laws):
-            found[:, at] = given[:, column[law]] if law in column else LAWS[law].prior
-        return found
+            result[:, at] = rows[:, column[law]] if law in column else LAWS[law].prior
+        return result
 
     def without(self, law: str) -> Weights:
         """The same weights of all other laws, and none of this one."""
@@ -123,22 +123,22 @@ def _shared(score: Array, prior: Array) -> tuple[Array, Array]:
 
 def log_score(law: LawTimes, kernels: tuple[str, ...], truth: Array) -> Array:
     """Mean logarithm (K,) of the density that a law gave to ln of `truth` (K, k), NaN where it gave none."""
-    found = np.full(len(kernels), np.nan)
-    mine = places(law.kernels, kernels)
-    centre, down, up = (part[mine] for part in (law.time.centre, law.time.down, law.time.up))
+    result = np.full(len(kernels), np.nan)
+    rows = places(law.kernels, kernels)
+    centre, down, up = (part[rows] for part in (law.time.centre, law.time.down, law.time.up))
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.log(truth) - centre
+        gap = np.log(truth) - centre
     down, up = np.hypot(down, priors.REPEATED), np.hypot(up, priors.REPEATED)
-    t = apart / np.where(apart < 0, down, up)
+    t = gap / np.where(gap < 0, down, up)
     nu = priors.FREEDOM
     constant = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - 0.5 * np.log(nu * np.pi)
     density = constant - (nu + 1) / 2 * np.log1p(t**2 / nu) + np.log(2 / (down + up))
-    known = np.isfinite(density) & law.answers[mine] & (mine >= 0)[:, None]
+    known = np.isfinite(density) & law.answers[rows] & (rows >= 0)[:, None]
     wanted = np.isfinite(truth).sum(axis=1)
     # Of a law that predicts only some of what was held out nothing is known.
     full = (known.sum(axis=1) == wanted) & (wanted > 0)
-    found[full] = np.where(known, density, 0.0).sum(axis=1)[full] / wanted[full]
-    return found
+    result[full] = np.where(known, density, 0.0).sum(axis=1)[full] / wanted[full]
+    return result
 
 
 def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array, level: float) -> tuple[Forecast, Array]:
@@ -149,10 +149,10 @@ def mix(kernels: tuple[str, ...], laws: Mapping[str, LawTimes], weights: Array, 
     centre, down, up = np.zeros(shape), np.ones(shape), np.ones(shape)
     share = np.zeros(shape)
     for at, law in enumerate(laws.values()):
-        mine = places(law.kernels, kernels)
-        use = law.answers[mine] & (mine >= 0)[:, None]
-        for held, part in zip((centre, down, up), (law.time.centre, law.time.down, law.time.up), strict=True):
-            held[at] = np.where(use, part[mine], held[at])
+        rows = places(law.kernels, kernels)
+        use = law.answers[rows] & (rows >= 0)[:, None]
+        for target, part in zip((centre, down, up), (law.time.centre, law.time.down, law.time.up), strict=True):
+            target[at] = np.where(use, part[rows], target[at])
         share[at] = np.where(use, weights[:, at], 0.0)
     total = share.sum(axis=0)
     known = total > 0

@@ -15,8 +15,8 @@ from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import FUNCTION, LAWS, LawTimes
 from ranksight.model.laws.stacking import Weights, mix, places
 from ranksight.model.priors import SHOWN, VAGUE
+from ranksight.model.quantity import Quantity
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.resource.spread import Spread
 from ranksight.model.structure.functions import rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
@@ -33,13 +33,12 @@ LOGGED = 20
 class Laws:
     """Laws of kernels' times at k configurations."""
 
-    level: float
     laws: dict[str, LawTimes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, asked: Asked, pace: float = 0.0) -> Laws:
         """What every law predicts of what is `asked`; `pace`: see :meth:`no_narrower`."""
-        result = cls(asked.level, asked.predicted())
+        result = cls(asked.predicted())
         result.no_narrower(pace)
         result.leave_imputed()
         return result
@@ -53,9 +52,9 @@ class Laws:
         for name, imputing in list(self.laws.items()):
             if imputing.imputed:
                 for law, times in self.laws.items():
-                    own = np.array([kernel not in imputing.imputed for kernel in times.kernels], dtype=bool)
+                    measured = np.array([kernel not in imputing.imputed for kernel in times.kernels], dtype=bool)
                     if law != name:
-                        self.laws[law] = replace(times, answers=times.answers & own[:, None])
+                        self.laws[law] = replace(times, answers=times.answers & measured[:, None])
 
     def leave(self, names: tuple[str, ...], where: Mask) -> None:
         """Leave the configurations `where` (k,) to the laws `names`, for the kernels that these predict there."""
@@ -86,7 +85,7 @@ class Laws:
         """Widen all laws to the standard deviation (of logarithms) that the pace of the machine was seen to have."""
         for law, times in self.laws.items():
             down, up = (np.maximum(side, deviation) for side in (times.time.down, times.time.up))
-            self.laws[law] = replace(times, time=Spread(times.time.centre, down, up))
+            self.laws[law] = replace(times, time=Quantity(times.time.centre, down, up))
 
     def details(self, kernels: tuple[str, ...]) -> NDArray[np.object_]:
         """What each law rests on, for every kernel, (l, K)."""
@@ -97,7 +96,7 @@ class Laws:
         return result
 
     def mixed(
-        self, said: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights | None, near: Mask
+        self, predicted: Forecast, timed: Mapping[str, int], weights: Weights, inside: Weights | None, near: Mask
     ) -> tuple[Forecast, tuple[str, ...], Array]:
         """The mixture of all laws, a row each of the kernels in `timed`, with the weights `inside` at the
         configurations `near` (K, k) and `weights` elsewhere; the names of the laws, and their weights (l, K, k)."""
@@ -105,17 +104,19 @@ class Laws:
         each = weights.of(kernels, tuple(self.laws))[..., None]
         if inside is not None:
             each = np.where(near[:, None], inside.of(kernels, tuple(self.laws))[..., None], each)
-        result, share = mix(kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])), self.level)
-        own = rows_of(said, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
-        alone = self.weight(FUNCTION, share) > 1 - 1e-9
-        keep = alone | np.isin(own.status, NO_LAW) | ~np.isfinite(result.value)
+        result, share = mix(
+            kernels, self.laws, np.broadcast_to(each, (*each.shape[:2], near.shape[1])), predicted.level
+        )
+        functions = rows_of(predicted, np.array([timed[kernel] for kernel in kernels], dtype=np.intp))
+        single = self.weight(FUNCTION, share) > 1 - 1e-9
+        keep = single | np.isin(functions.status, NO_LAW) | ~np.isfinite(result.value)
         picked = {
-            name: np.where(keep, getattr(own, name), getattr(result, name))
+            name: np.where(keep, getattr(functions, name), getattr(result, name))
             for name in ("value", "lower", "upper", "status", "reason", "form")
         }
         self._refuse(kernels, picked["status"], picked["reason"])
         self._log(kernels, share)
-        return Forecast(**picked, level=said.level), tuple(self.laws), share
+        return Forecast(**picked, level=predicted.level), tuple(self.laws), share
 
     def _refuse(self, kernels: tuple[str, ...], status: NDArray[np.intp], reason: NDArray[np.object_]) -> None:
         """Write the status and reason (K, k) of times that some law says are imputed, or not determined at all."""
@@ -151,8 +152,8 @@ class Laws:
         dividing = self.having("divides")
         for law in sorted((name for name in names if self.laws[name].parts), key=lambda name: name in dividing):
             rows = places(self.laws[law].kernels, kernels)
-            own = rest if law in dividing else share[names.index(law)]
-            weight = np.where((rows >= 0)[:, None], own, 0.0)
+            part_of_law = rest if law in dividing else share[names.index(law)]
+            weight = np.where((rows >= 0)[:, None], part_of_law, 0.0)
             rest = rest - weight
             for name, seconds in self._by_equation(self.laws[law]).items():
                 part = np.where(weight > 0, weight * np.nan_to_num(seconds[rows]), 0.0)
@@ -187,10 +188,10 @@ class Laws:
             for at, kernel in enumerate(times.kernels):
                 if kernel in law.kernels:
                     row = law.kernels.index(kernel)
-                    own = {name: law.parts[name][row] for name in ("execution", *LEVELS)}
-                    total = np.sum(list(own.values()), axis=0)
+                    divided = {name: law.parts[name][row] for name in ("execution", *LEVELS)}
+                    total = np.sum(list(divided.values()), axis=0)
                     known = np.isfinite(total) & (total > 0)
-                    for name, part in own.items():
+                    for name, part in divided.items():
                         scaled = core[at] * part / np.where(known, total, 1.0)
                         result[name][at] = np.where(known, scaled, result[name][at])
         return result

@@ -31,7 +31,7 @@ from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
 from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.structure.functions import rows_of
 from ranksight.platforms import Platform
@@ -187,15 +187,15 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
     machine = equation.machine
     assert machine is not None
     functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
-    counts, level = functions.predict(runs.points, 0.9), 0.9
-    share = None if model.staircase is None else model.staircase.share(functions, runs.points, level)
+    counts = functions.predict(runs.points)
+    share = None if model.staircase is None else model.staircase.share(functions, runs.points, 0.9)
     zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
 
-    def asked(shift: Array) -> Spread:
+    def asked(shift: Array) -> Quantity:
         every = np.zeros(machine.shift.shape)
         every[at] = shift
-        refined = _with(zero, every).refine(counts, functions, runs.points, level, share)
-        return Spread.of(rows_of(refined.said, rows))
+        refined = _with(zero, every).refine(counts, functions, runs.points, share)
+        return rows_of(refined.said, rows).quantity()
 
     first = asked(np.zeros((len(at), machine.shift.shape[1])))
     return lambda shift: asked(shift).centre, np.nan_to_num((first.down + first.up) / 2, nan=1.0)

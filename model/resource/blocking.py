@@ -91,22 +91,22 @@ def fit_resources(
         for (kernel, name), row in rows.items()
         if name == "cycles" and kernel != WHOLE and sampled[row]
     }
-    own_rate, own = _sampling(values, rows, cycled, "cycles")
+    cycle_rate, cycle_factors = _sampling(values, rows, cycled, "cycles")
     for kernel in dict.fromkeys(series.kernels):
         counted = {name: values[rows[kernel, name]] for name in _NEEDED if (kernel, name) in rows}
         few = {name: number[rows[kernel, name]] for name in counted}
         if kernel in drawn and "time" in counted:
             counted["time"] = counted["time"] * drawn[kernel]
-        if kernel in own:
-            counted["cycles"] = counted["cycles"] * own[kernel]
+        if kernel in cycle_factors:
+            counted["cycles"] = counted["cycles"] * cycle_factors[kernel]
         by_time = "cycles" not in counted
-        if not (by_time or kernel in own or kernel in drawn):
+        if not (by_time or kernel in cycle_factors or kernel in drawn):
             own_clock = _seconds_a_cycle(counted, machine, 1.0 if slowest is None else slowest.get(kernel, 1.0))
             if own_clock is None:
                 continue
             counted |= {name: counted[name] * own_clock for name in ("cycles", "stall_cycles") if name in counted}
-        each = (rate / machine.frequency if kernel in drawn else None) if by_time else own_rate
-        part = _kernel(kernel, counted, machine, each if by_time or kernel in own else None, few)
+        each = (rate / machine.frequency if kernel in drawn else None) if by_time else cycle_rate
+        part = _kernel(kernel, counted, machine, each if by_time or kernel in cycle_factors else None, few)
         if part is None:
             continue
         if kernel in samples and kernel not in drawn:
@@ -188,8 +188,8 @@ def _seconds_a_cycle(counted: Mapping[str, Array], machine: Machine, ratio: Arra
         return 1.0
     each = np.log(counted["time"][known] * machine.frequency / cycles[known])
     usual = float(np.median(each))
-    apart = float(np.quantile(np.abs(each - usual), MOST))
-    return float(np.exp(usual)) if abs(usual) < np.log(OFF) and apart < np.log(APART) else None
+    distance = float(np.quantile(np.abs(each - usual), MOST))
+    return float(np.exp(usual)) if abs(usual) < np.log(OFF) and distance < np.log(APART) else None
 
 
 def _sampling(
@@ -197,21 +197,21 @@ def _sampling(
 ) -> tuple[Array, dict[str, float]]:
     """Samples a second, or a cycle, of a rank at each configuration, and :func:`shrinkage` of each sampled and counted
     kernel; `timer` is ``time`` or ``cycles``."""
-    found = [kernel for kernel in samples if (kernel, timer) in rows and (kernel, "instructions") in rows]
-    if not found:
+    kernels = [kernel for kernel in samples if (kernel, timer) in rows and (kernel, "instructions") in rows]
+    if not kernels:
         return np.ones(values.shape[1]), {}
-    counts = np.array([samples[kernel] for kernel in found])
+    counts = np.array([samples[kernel] for kernel in kernels])
     times, instructions = (
-        np.nan_to_num(values[[rows[kernel, name] for kernel in found]]) for name in (timer, "instructions")
+        np.nan_to_num(values[[rows[kernel, name] for kernel in kernels]]) for name in (timer, "instructions")
     )
-    both = times.sum(axis=0)
-    rate = np.where(both > 0, counts.sum(axis=0) / np.where(both > 0, both, 1.0), 0.0)
+    summed = times.sum(axis=0)
+    rate = np.where(summed > 0, counts.sum(axis=0) / np.where(summed > 0, summed, 1.0), 0.0)
     every = instructions.sum(axis=0)
     share = np.divide(instructions, every, out=np.zeros_like(instructions), where=every > 0)
     expected = (share * counts.sum(axis=0)).sum(axis=1)
     known = counts.sum(axis=1) > 0
     drawn = shrinkage(counts.sum(axis=1), expected)
-    return rate, {kernel: float(drawn[at]) for at, kernel in enumerate(found) if known[at]}
+    return rate, {kernel: float(drawn[at]) for at, kernel in enumerate(kernels) if known[at]}
 
 
 def _kernel(
@@ -272,12 +272,12 @@ def _scatter(
     """Relative standard error of a factor from the samples of its stalls and loads."""
     variance = 0.0
     for names, each in ((("stall_cycles",), {"stall_cycles": 1.0}), (LEVELS, latency)):
-        held = [name for name in names if name in counted]
-        size = {name: np.nan_to_num(counted[name][known]) * each[name] for name in held}
+        counted_names = [name for name in names if name in counted]
+        size = {name: np.nan_to_num(counted[name][known]) * each[name] for name in counted_names}
         total = sum(float(x.sum()) for x in size.values())
         squares = sum(
             float((size[name] ** 2 / np.fmax(np.nan_to_num(samples[name][known], nan=np.inf), HALF)).sum())
-            for name in held
+            for name in counted_names
         )
         variance += squares / total**2 if total > 0 else 0.0
     return float(np.sqrt(variance))

@@ -41,20 +41,20 @@ def measured_clock(experiment: Experiment) -> float:
 
     NaN where neither is there.
     """
-    found = []
+    clocks = []
     for run in experiment.runs:
         if run.sampled("time") or run.sampled("cycles"):
             continue
         counted = run.state == "complete" and {"time", "cycles"} <= set(experiment.columns(run, "counters"))
-        held = experiment.arrays(run) if counted else None
-        if held is None:
+        arrays = experiment.arrays(run) if counted else None
+        if arrays is None:
             continue
-        parts = np.array([kernel != WHOLE for kernel in held.kernels], dtype=bool)[held.code]
-        time, cycles = held.values["time"], held.values["cycles"]
-        both = (parts | ~parts.any()) & ~np.isnan(time) & ~np.isnan(cycles)
-        if time[both].sum() > 0 and cycles[both].sum() > 0:
-            found.append(float(cycles[both].sum() / time[both].sum()))
-    return float(np.median(found)) if found else _paired(experiment)
+        parts = np.array([kernel != WHOLE for kernel in arrays.kernels], dtype=bool)[arrays.code]
+        time, cycles = arrays.values["time"], arrays.values["cycles"]
+        with_both = (parts | ~parts.any()) & ~np.isnan(time) & ~np.isnan(cycles)
+        if time[with_both].sum() > 0 and cycles[with_both].sum() > 0:
+            clocks.append(float(cycles[with_both].sum() / time[with_both].sum()))
+    return float(np.median(clocks)) if clocks else _paired(experiment)
 
 
 def _own(experiment: Experiment, run: Run, metric: str) -> pd.DataFrame:
@@ -88,10 +88,10 @@ def _as_in(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     """Rows of kernels, and of ranks of a configuration, that the other has too."""
     import pandas as pd
 
-    mine, theirs = (each.reset_index() for each in (one, other))
-    both = mine["kernel"].isin(theirs["kernel"]).to_numpy()
-    places = [pd.MultiIndex.from_frame(each[["run", "rank"]]) for each in (mine, theirs)]
-    return one[both & places[0].isin(places[1]) & (mine["rank"] != ALL_RANKS).to_numpy()]
+    rows_of_one, rows_of_other = (each.reset_index() for each in (one, other))
+    common = rows_of_one["kernel"].isin(rows_of_other["kernel"]).to_numpy()
+    places = [pd.MultiIndex.from_frame(each[["run", "rank"]]) for each in (rows_of_one, rows_of_other)]
+    return one[common & places[0].isin(places[1]) & (rows_of_one["rank"] != ALL_RANKS).to_numpy()]
 
 
 def _totals(experiment: Experiment, metric: str) -> pd.DataFrame:
@@ -103,14 +103,14 @@ def _totals(experiment: Experiment, metric: str) -> pd.DataFrame:
         values = _own(experiment, run, metric)
         if values.empty:
             continue
-        found = pd.DataFrame({"value": values[metric].fillna(0.0), "variance": 0.0})
+        totals = pd.DataFrame({"value": values[metric].fillna(0.0), "variance": 0.0})
         samples = sampling_of(experiment, run)
         if samples is not None:
-            mine = samples[samples["metric"] == metric].set_index(["kernel", "rank"])
-            found["variance"] = (mine["samples"] * mine["worth"] ** 2).reindex(found.index).fillna(0.0)
+            sampled = samples[samples["metric"] == metric].set_index(["kernel", "rank"])
+            totals["variance"] = (sampled["samples"] * sampled["worth"] ** 2).reindex(totals.index).fillna(0.0)
         elif run.sampled(metric):
             continue  # of how many samples nobody knows
-        parts.append(found.assign(run=str(run.key[0])).set_index("run", append=True))
+        parts.append(totals.assign(run=str(run.key[0])).set_index("run", append=True))
     if not parts:
         return pd.DataFrame({"value": [], "variance": []})
     each = pd.concat(parts).groupby(level=["run", "kernel", "rank"])

@@ -33,14 +33,14 @@ def contradictions(series: Series) -> dict[str, str]:
     samples = series.samples
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.where(samples > 0, values / np.sqrt(samples), 0.0)
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for kernel in dict.fromkeys(series.kernels):
         for parts, whole in related:
-            held = [rows[kernel, name] for name in parts if (kernel, name) in rows]
-            if not held or (kernel, whole) not in rows or kernel in found:
+            counted = [rows[kernel, name] for name in parts if (kernel, name) in rows]
+            if not counted or (kernel, whole) not in rows or kernel in texts:
                 continue
-            part, of = np.nansum(values[held], axis=0), values[rows[kernel, whole]]
-            chance = CHANCE * np.sqrt(np.nansum(error[held] ** 2, axis=0) + error[rows[kernel, whole]] ** 2)
+            part, of = np.nansum(values[counted], axis=0), values[rows[kernel, whole]]
+            chance = CHANCE * np.sqrt(np.nansum(error[counted] ** 2, axis=0) + error[rows[kernel, whole]] ** 2)
             excess = np.where(np.isfinite(of) & (part > FEW), part - (1 + TOLERANCE) * of - chance, -np.inf)
             at = int(np.argmax(excess))
             if excess[at] > 0:
@@ -48,11 +48,11 @@ def contradictions(series: Series) -> dict[str, str]:
                 where = ", ".join(
                     f"{name} = {x:g}" for name, x in zip(series.parameters, series.points[at], strict=True)
                 )
-                found[kernel] = f"{CONTRADICT}: {format_si(part[at])} {name} of {format_si(of[at])} {whole} at {where}"
-    return found
+                texts[kernel] = f"{CONTRADICT}: {format_si(part[at])} {name} of {format_si(of[at])} {whole} at {where}"
+    return texts
 
 
-def notes_of(found: Mapping[str, str]) -> tuple[str, ...]:
+def notes_of(texts: Mapping[str, str]) -> tuple[str, ...]:
     """Notes for people, a few of them."""
-    notes = [f"{kernel}: {text}; its times are not predicted" for kernel, text in found.items()]
+    notes = [f"{kernel}: {text}; its times are not predicted" for kernel, text in texts.items()]
     return (*notes[:5], *((f"and {len(notes) - 5} kernels more whose counters do",) if len(notes) > 5 else ()))

@@ -75,25 +75,25 @@ class Clock(Stored):
 
 def untimed(experiment: Experiment) -> bool:
     """Whether cycles were counted whose times are not known: of kernels, or of the program where neither has a time."""
-    held = _held(experiment)
-    if ("time", False) in held:
+    measured = _held(experiment)
+    if ("time", False) in measured:
         return False
-    return ("cycles", False) in held or (("cycles", True) in held and ("time", True) not in held)
+    return ("cycles", False) in measured or (("cycles", True) in measured and ("time", True) not in measured)
 
 
 def _held(experiment: Experiment) -> set[tuple[str, bool]]:
     """Which of time and cycles any run has a value of: of the whole program (True), of a kernel (False)."""
-    found: set[tuple[str, bool]] = set()
+    result: set[tuple[str, bool]] = set()
     if "cycles" not in experiment.metrics():
-        return found
+        return result
     for run in experiment.runs:
         names = [name for name in ("time", "cycles") if name in experiment.columns(run, "counters")]
         table = experiment.arrays(run) if names else None
         if table is not None:
             whole = np.array([kernel == WHOLE for kernel in table.kernels], dtype=bool)[table.code]
             for side in (True, False):
-                found |= {(name, side) for name in names if (~np.isnan(table.values[name][whole == side])).any()}
-    return found
+                result |= {(name, side) for name in names if (~np.isnan(table.values[name][whole == side])).any()}
+    return result
 
 
 class Timed(View):
@@ -107,16 +107,16 @@ class Timed(View):
 
     @staticmethod
     def _marked(experiment: Experiment, run: Run, clock: Clock) -> Run:
-        said = run.provenance
-        if "cycles" not in experiment.columns(run, "counters") or "time" in said:
+        provenance = run.provenance
+        if "cycles" not in experiment.columns(run, "counters") or "time" in provenance:
             return run
-        how = f"derived from cycles: cycles / clock ({said.get('cycles', 'measured')}; clock {clock.source})"
-        return replace(run, provenance={**said, "time": how})
+        how = f"derived from cycles: cycles / clock ({provenance.get('cycles', 'measured')}; clock {clock.source})"
+        return replace(run, provenance={**provenance, "time": how})
 
     def columns(self, run: Run, name: str) -> tuple[str, ...]:
         """See :meth:`Experiment.columns`."""
-        found = super().columns(run, name)
-        return (*found, "time") if name == "counters" and "cycles" in found and "time" not in found else found
+        names = super().columns(run, name)
+        return (*names, "time") if name == "counters" and "cycles" in names and "time" not in names else names
 
     def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
         """See :meth:`Experiment.table`."""
@@ -130,16 +130,16 @@ class Timed(View):
             for each in present
             if columns is None or each in columns or each in ("kernel", "time", "cycles", "frequency")
         ]
-        found = super().table(run, name, wanted)
-        if found is None or "cycles" not in found:
-            return found
+        table = super().table(run, name, wanted)
+        if table is None or "cycles" not in table:
+            return table
         frequency = self.clock.frequency
-        clock = found["frequency"].where(found["frequency"] > 0, frequency) if "frequency" in found else frequency
-        derived = found["cycles"] / clock
+        clock = table["frequency"].where(table["frequency"] > 0, frequency) if "frequency" in table else frequency
+        derived = table["cycles"] / clock
         if self._whole_timed:
-            derived = derived.where(found["kernel"] != WHOLE)
-        found = found.assign(time=derived if "time" not in found else found["time"].fillna(derived))
-        return found if columns is None else found[list(columns)]
+            derived = derived.where(table["kernel"] != WHOLE)
+        table = table.assign(time=derived if "time" not in table else table["time"].fillna(derived))
+        return table if columns is None else table[list(columns)]
 
     def _samples(self, table: pd.DataFrame | None) -> pd.DataFrame | None:
         """What a sample is worth, in times too."""

@@ -70,13 +70,13 @@ def with_stalls(series: Series, line: float | None = None) -> Series:
     )
 
 
-def _share(found: Array, slots: Array | None) -> Array | None:
+def _share(slots_used: Array, slots: Array | None) -> Array | None:
     """Share of the slots: given as such, in per cent, or as a count with all slots; None where none of these."""
-    top = float(np.nanmax(found)) if np.isfinite(found).any() else np.nan
+    top = float(np.nanmax(slots_used)) if np.isfinite(slots_used).any() else np.nan
     if slots is not None and top > 100:
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = found / slots
+            slots_used = slots_used / slots
     elif top > 1:
-        found = found / 100
-    known = np.isfinite(found)
-    return found if known.any() and (found[known] >= 0).all() and (found[known] <= 1).all() else None
+        slots_used = slots_used / 100
+    known = np.isfinite(slots_used)
+    return slots_used if known.any() and (slots_used[known] >= 0).all() and (slots_used[known] <= 1).all() else None

@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Mask, log, ratio
 from ranksight.core.metrics import LEVELS as LEVELS
 from ranksight.model import priors
 from ranksight.model.plaindata import Row, Stored
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import TAIL, Quantity, deviations
 from ranksight.model.structure.functions import Functions
 from ranksight.model.uncertainty.forecast import INSUFFICIENT, OK, Forecast
 
@@ -103,19 +102,21 @@ class Resources(Stored):
         """Whether the equation gives a kernel's time on the mean rank and not on the slowest, (s,)."""
         return np.array([self.means and text.endswith(BY_CYCLES) for text in self.evidence], dtype=bool)
 
-    def parts(self, points: Array, given: Forecast, rows: Mapping[tuple[str, str], int]) -> Parts:
+    def parts(self, points: Array, counts: Forecast, rows: Mapping[tuple[str, str], int]) -> Parts:
         """Time of each kernel at `points` (k, m), and what it is made of.
 
-        `given`: requirements there, the series that `rows` names by (kernel, metric).
+        `counts`: requirements there, the series that `rows` names by (kernel, metric).
         """
-        factor, *ends = self._blocking(points, given.level)
+        factor, *ends = self._blocking(points)
         index = np.array(
             [[rows.get((kernel, name), -1) for kernel in self.kernels] for name in ("instructions", *LEVELS, "loads")]
         )
-        held = (index >= 0)[..., None]
-        value, lower, upper = (np.where(held, getattr(given, end)[index], 0.0) for end in ("value", "lower", "upper"))
+        counted = (index >= 0)[..., None]
+        value, lower, upper = (
+            np.where(counted, getattr(counts, end)[index], 0.0) for end in ("value", "lower", "upper")
+        )
         # No level serves more loads than the kernel has.
-        most = np.where(held[-1] & np.isfinite(upper[-1]), upper[-1], np.inf)
+        most = np.where(counted[-1] & np.isfinite(upper[-1]), upper[-1], np.inf)
         upper[1:-1] = np.minimum(upper[1:-1], np.maximum(most, value[1:-1]))
         f, latencies = self.machine.frequency / self.scale, np.array(self.machine.latencies)[:, None, None]
         each = np.concatenate([np.broadcast_to(self.cpi[:, None], factor.shape)[None], factor * latencies]) / f
@@ -124,44 +125,46 @@ class Resources(Stored):
         waiting = (np.nan_to_num(value[1:-1]) * latencies / f).sum(axis=0)
         time = seconds.sum(axis=0)
         # What is not known matters where it may hold more than a small part of the time.
-        unknown = held[:-1] & np.isin(given.status[index[:-1]], INSUFFICIENT)
+        unknown = counted[:-1] & np.isin(counts.status[index[:-1]], INSUFFICIENT)
         at_most = np.fmax(np.abs(each) * np.minimum(np.nan_to_num(upper[:-1]), 1e300), np.abs(seconds))
         unknown[1:] &= at_most[1:] >= NEGLIGIBLE * np.abs(time)
-        z = float(special.ndtri((1 + given.level) / 2))
+        z = deviations(counts.level)
         jobs = z * np.hypot(priors.BETWEEN_JOBS, self.run_to_run) * np.nan_to_num(time)
         pace = z * self.spread[:, None]
         down, up = (
             np.sqrt(
                 (np.nan_to_num(np.abs(each) * side[:-1]) ** 2).sum(axis=0)
-                + ((end - factor) * waiting) ** 2
+                + ((end - factor) * waiting * z / TAIL) ** 2
                 + jobs**2
-                + (time * own) ** 2
+                + (time * relative) ** 2
             )
-            for side, end, own in zip((value - lower, upper - value), ends, (pace, np.expm1(pace)), strict=True)
+            for side, end, relative in zip((value - lower, upper - value), ends, (pace, np.expm1(pace)), strict=True)
         )
         # Errors of a positive sum: distances are kept, the lower end stays above zero.
-        spread = Spread(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
+        spread = Quantity(log(np.where(time > 0, time, np.nan)), ratio(down, time) / z, np.log1p(ratio(up, time)) / z)
         return Parts(spread, np.asarray(~unknown.any(axis=0)), seconds[0], np.moveaxis(seconds[1:], 0, 2), waiting)
 
-    def _blocking(self, points: Array, level: float) -> Array:
-        """BF_mem of each kernel at `points` (k, m) and the ends of its intervals, (3, s, k)."""
-        reach = float(special.ndtri((1 + level) / 2)) * self.error
-        found = np.stack([self.factor, self.factor - reach, self.factor + reach])[..., None]
-        found = found * np.ones(len(points))
+    def _blocking(self, points: Array) -> Array:
+        """BF_mem of each kernel at `points` (k, m) and the ends of its 90 % interval, (3, s, k)."""
+        reach = TAIL * self.error
+        result = np.stack([self.factor, self.factor - reach, self.factor + reach])[..., None]
+        result = result * np.ones(len(points))
+        # A core waits no longer than its loads take, but for other stalls, which the measured ratios hold as well.
+        most = np.maximum(self.seen[:, 1:], 1.0)
         if self.trend is None:
-            return found
+            return np.asarray(np.minimum(result, most))
         index = np.array([self.kernels.index(kernel) for kernel in self.trend.fitted.kernels])
         if self.trend.levels is not None:
             # A ratio that two sizes show is carried beyond them as it was at the nearer one.
             points = np.array(points, dtype=np.float64)
             column = self.trend.levels.parameters.index(self.trend.levels.parameter)
             points[:, column] = np.clip(points[:, column], *self.trend.levels.levels)
-        given = self.trend.predict(points, level)
+        predicted = self.trend.predict(points)
         # What was measured bounds how far memory blocks. Where no trend is known, the mean is what is.
         low, high = self.seen[index, :1], self.seen[index, 1:]
-        ends = np.clip(np.stack([given.value, given.lower, given.upper]), low, high)
-        found[:, index] = np.where(given.status == OK, ends, found[:, index])
-        return found
+        ends = np.clip(np.stack([predicted.value, predicted.lower, predicted.upper]), low, high)
+        result[:, index] = np.where(predicted.status == OK, ends, result[:, index])
+        return np.asarray(np.minimum(result, most))
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)
@@ -182,7 +185,7 @@ class Resources(Stored):
 class Parts:
     """Times of s kernels at k configurations, in seconds per rank."""
 
-    time: Spread  # (s, k)
+    time: Quantity  # (s, k)
     answers: Mask  # (s, k): where enough is known of what they are made of
     execution: Array  # (s, k): T_exec
     memory: Array  # (s, k, 4): BF_mem x loads x latency / clock, by level

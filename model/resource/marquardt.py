@@ -35,21 +35,21 @@ def least_squares(residuals: Residuals, start: Array, low: Array, high: Array) -
     for _ in range(STEPS):
         if not len(unsettled):
             break
-        here, least, most = point[unsettled], low[unsettled], high[unsettled]
-        rest, slope = derivatives(residuals, here, unsettled, most)
+        position, least, most = point[unsettled], low[unsettled], high[unsettled]
+        rest, slope = derivatives(residuals, position, unsettled, most)
         gradient, normal = np.einsum("mri,mr->mi", slope, rest), np.einsum("mri,mrj->mij", slope, slope)
         # A limit that the residuals would push past holds.
-        free = ~(((here <= least) & (gradient > 0)) | ((here >= most) & (gradient < 0)))
+        free = ~(((position <= least) & (gradient > 0)) | ((position >= most) & (gradient < 0)))
         normal = np.where(free[:, :, None] & free[:, None, :], normal, 0.0)
         diagonal = np.maximum(np.einsum("mii->mi", normal), 1e-30)
         normal = normal + np.eye(start.shape[1]) * (damping[unsettled, None] * diagonal + 1e-30)[:, None, :]
         step = -np.linalg.solve(normal, (free * gradient)[..., None])[..., 0]
-        trial = np.clip(here + np.clip(step, -LONGEST, LONGEST), least, most)
+        trial = np.clip(position + np.clip(step, -LONGEST, LONGEST), least, most)
         before, after = (rest**2).sum(axis=1), (residuals(trial, unsettled) ** 2).sum(axis=1)
         better = after <= before
         point[unsettled[better]] = trial[better]
         damping[unsettled] = np.where(better, damping[unsettled] / 4, damping[unsettled] * 4)
-        small = (np.abs(trial - here) <= SETTLED * (1 + np.abs(here))).all(axis=1)
+        small = (np.abs(trial - position) <= SETTLED * (1 + np.abs(position))).all(axis=1)
         unsettled = unsettled[~(small | (better & (before - after <= SETTLED**2 * before)))]
     for row in unsettled.tolist():
         point[row] = _alone(residuals, row, point[row], low[row], high[row])
@@ -69,8 +69,8 @@ def _alone(residuals: Residuals, row: int, start: Array, low: Array, high: Array
         return np.asarray(residuals(point, np.array([row]))[0])
 
     with np.errstate(divide="ignore", invalid="ignore"):  # of correlations that nobody asks for
-        found = lmfit.minimize(rest, given, method="least_squares", max_nfev=CALLS)
-    return np.array([float(parameter.value) for parameter in found.params.values()])
+        minimum = lmfit.minimize(rest, given, method="least_squares", max_nfev=CALLS)
+    return np.array([float(parameter.value) for parameter in minimum.params.values()])
 
 
 def derivatives(residuals: Residuals, point: Array, rows: Index, high: Array) -> tuple[Array, Array]:

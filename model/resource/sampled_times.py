@@ -92,11 +92,11 @@ def _start_up(series: Series) -> Mask:
     """
     values = reduce(series.values, "median", axis=2)
     rows = series.rows
-    found = np.zeros(len(series), dtype=bool)
+    result = np.zeros(len(series), dtype=bool)
     for (kernel, name), at in rows.items():
         count = rows.get((kernel, "instructions"))
         if name == "time" and kernel.endswith("]") and count is not None:
             with np.errstate(invalid="ignore", divide="ignore"):
                 each = np.nansum(values[at]) / np.nansum(np.where(np.isfinite(values[at]), values[count], np.nan))
-            found[at] = bool(each > SLOWEST)
-    return found
+            result[at] = bool(each > SLOWEST)
+    return result

@@ -60,24 +60,24 @@ def with_unsampled(sampled: Sampled) -> Sampled:
     values = reduce(series.values, "median", axis=2)
     times = np.nan_to_num(values[[rows[kernel, "time"] for kernel in timed]])
     instructions = np.nan_to_num(values[[rows[kernel, "instructions"] for kernel in timed]])
-    taken = (times.sum(axis=0) > 0) & (instructions.sum(axis=0) > 0)
-    if not taken.any():
+    usable = (times.sum(axis=0) > 0) & (instructions.sum(axis=0) > 0)
+    if not usable.any():
         return sampled
     samples = np.sum([number[kernel] for kernel in timed], axis=0)
-    pace = times[:, taken].sum() / instructions[:, taken].sum()
-    each = ratio(samples, instructions.sum(axis=0), 0.0, where=taken)
-    own = values[[rows[kernel, "instructions"] for kernel in silent]]
+    pace = times[:, usable].sum() / instructions[:, usable].sum()
+    each = ratio(samples, instructions.sum(axis=0), 0.0, where=usable)
+    counts = values[[rows[kernel, "instructions"] for kernel in silent]]
     fell = np.array([number[kernel].sum() for kernel in silent])
-    theta = (SHAPE + fell) / (SHAPE + np.nan_to_num(own) @ each)
-    found = np.full((len(silent), *series.values.shape[1:]), np.nan)
-    found[:, :, 0] = theta[:, None] * pace * own
+    theta = (SHAPE + fell) / (SHAPE + np.nan_to_num(counts) @ each)
+    times_of = np.full((len(silent), *series.values.shape[1:]), np.nan)
+    times_of[:, :, 0] = theta[:, None] * pace * counts
     few = [rows[kernel, "time"] for kernel in silent if (kernel, "time") in rows]
-    kept = series.select(np.setdiff1d(np.arange(len(series)), few))
+    measured = series.select(np.setdiff1d(np.arange(len(series)), few))
     grown = replace(
-        kept,
-        values=np.concatenate([kept.values, found]),
-        kernels=(*kept.kernels, *silent),
-        metrics=(*kept.metrics, *["time"] * len(silent)),
-        worth=None if kept.worth is None else np.concatenate([kept.worth, np.full(found.shape, np.nan)]),
+        measured,
+        values=np.concatenate([measured.values, times_of]),
+        kernels=(*measured.kernels, *silent),
+        metrics=(*measured.metrics, *["time"] * len(silent)),
+        worth=None if measured.worth is None else np.concatenate([measured.worth, np.full(times_of.shape, np.nan)]),
     )
     return replace(sampled, series=grown, samples={**sampled.samples, **dict.fromkeys(silent, none)})

@@ -21,11 +21,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.plaindata import Stored
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import TAIL, Quantity
 from ranksight.model.uncertainty.mixture import quantiles
 
 FORMS = (np.ones_like, np.log2, np.sqrt, np.positive)
@@ -55,17 +54,17 @@ class Beyond(Stored):
     guessed: Mask  # (K,): kernels of which it is unknown how their work is divided
     whole: Mask  # (K,): those that are whole programs
 
-    def take(self, given: Spread, ranks: Array, nodes: Array, active: Index, level: float) -> Spread:
-        """The times (K, k) of the law, with what else grows; quantiles of `level` are those of the answer."""
+    def take(self, times: Quantity, ranks: Array, nodes: Array, active: Index) -> Quantity:
+        """The times (K, k) of the law, with what else grows; their 90 % interval is that of the mixture."""
         rows, where = np.flatnonzero(self.known), np.flatnonzero(active == self.active)
         if not len(rows) or not len(where):
-            return given
-        at, z = np.ix_(rows, where), float(special.ndtri((1 + level) / 2))
-        low, middle, high = self._added(np.exp(given.centre[at]), ranks[where], nodes[where], level)
-        centre, down, up = given.centre.copy(), given.down.copy(), given.up.copy()
+            return times
+        at = np.ix_(rows, where)
+        low, middle, high = self._added(np.exp(times.centre[at]), ranks[where], nodes[where])
+        centre, down, up = times.centre.copy(), times.down.copy(), times.up.copy()
         centre[at] += middle
-        down[at], up[at] = np.hypot(down[at], (middle - low) / z), np.hypot(up[at], (high - middle) / z)
-        return Spread(centre, down, up)
+        down[at], up[at] = np.hypot(down[at], (middle - low) / TAIL), np.hypot(up[at], (high - middle) / TAIL)
+        return Quantity(centre, down, up)
 
     @cached_property
     def known(self) -> Mask:
@@ -80,23 +79,23 @@ class Beyond(Stored):
         at = self.known
         return _Learned.of(self.ranks, self.nodes, self.law[at], self.left[at], self.scatter[at])
 
-    def _added(self, law: Array, ranks: Array, nodes: Array, level: float) -> Array:
-        """Quantiles (3, T, k) of the logarithm of time over `law` (T, k) of the kernels of :attr:`known`."""
+    def _added(self, law: Array, ranks: Array, nodes: Array) -> Array:
+        """Quantiles (3, T, k) of 5, 50 and 95 % of ln of time over `law` (T, k), of the kernels of :attr:`known`."""
         learned = self._learned
         several = self.whole[self.known] & (np.maximum(learned.nodes.max(axis=1), nodes.max()) > 1)
         weight = learned.weight(several)
-        probabilities = ((1 - level) / 2, 0.5, (1 + level) / 2)
+        probabilities = (0.05, 0.5, 0.95)
         # Quantiles are smooth in the ranks: those at some numbers bracket those at the others.
         few = _spread_out(ranks)
         rest = np.setdiff1d(np.arange(len(ranks)), few)
-        found = np.empty((3, *law.shape))
-        found[..., few] = learned.quantiles(probabilities, weight, law[:, few], ranks[few])
+        result = np.empty((3, *law.shape))
+        result[..., few] = learned.quantiles(probabilities, weight, law[:, few], ranks[few])
         if len(rest):
             x = np.log(ranks)
             basis = np.polynomial.chebyshev.chebvander(2 * (x - x.min()) / np.ptp(x) - 1, len(few) - 2)
-            start = found[..., few] @ np.linalg.pinv(basis[few]).T @ basis[rest].T
-            found[..., rest] = learned.quantiles(probabilities, weight, law[:, rest], ranks[rest], start)
-        return found
+            start = result[..., few] @ np.linalg.pinv(basis[few]).T @ basis[rest].T
+            result[..., rest] = learned.quantiles(probabilities, weight, law[:, rest], ranks[rest], start)
+        return result
 
     def _fits(self) -> bool:
         shape = (len(self.scatter), len(self.ranks))
@@ -145,12 +144,12 @@ class _Learned:
     def of(cls, ranks: Array, nodes: Array, law: Array, left: Array, scatter: Array) -> _Learned:
         """From times by the law and the logarithm of the measured over them, (T, n)."""
         known, rows = np.isfinite(left), np.arange(len(law))
-        here = np.where(known, ranks, 0.0).argmax(axis=1)
-        last, own = ranks[here], law[rows, here]
+        most = np.where(known, ranks, 0.0).argmax(axis=1)
+        last, law_at_most = ranks[most], law[rows, most]
         size = _grown(last)
         x = np.where(known, np.log(ranks / last[:, None]), 0.0)
         grown = _grown(ranks)[:, None, :] / np.maximum(size, 1e-300)[..., None]
-        h = np.where(known, grown * own[:, None] / np.where(known, law, 1.0), 0.0)
+        h = np.where(known, grown * law_at_most[:, None] / np.where(known, law, 1.0), 0.0)
         y = np.where(known, left, 0.0)
         z = y - np.log1p(_SIZES[:, None, None, None] * h)
         z = np.moveaxis(z.reshape(-1, *y.shape), 0, 1)
@@ -163,7 +162,7 @@ class _Learned:
         moment = moments / noise[:, None, None]
         mean = np.einsum("tci,tij->tcj", moment, cover)
         evidence = -0.5 * (square / noise[:, None] - (mean * moment).sum(axis=2))
-        return cls(last, np.where(known, nodes, 1.0), own, size, evidence, mean, cover)
+        return cls(last, np.where(known, nodes, 1.0), law_at_most, size, evidence, mean, cover)
 
     def weight(self, several: Mask) -> Array:
         """Weights (T, c) of the hypotheses, without the minor ones; `several` (T,) marks whole programs on several
@@ -181,7 +180,7 @@ class _Learned:
     ) -> Array:
         """Quantiles (p, T, k) of mixtures with `weight` (T, c) of the hypotheses at `ranks` (k,), looked for from
         `start` (p, T, k) on."""
-        found = np.empty((len(probabilities), *law.shape))
+        result = np.empty((len(probabilities), *law.shape))
         # Kernels with as many hypotheses next to each other, as many as memory takes.
         count = (weight > 0).sum(axis=1)
         order = np.argsort(count, kind="stable")
@@ -190,7 +189,7 @@ class _Learned:
             some, order = order[:size], order[size:]
             which = np.argsort(-weight[some], axis=1, kind="stable")[:, : int(count[some].max())]
             centre, spread = self.at(some, which, law[some], ranks)
-            found[:, some] = quantiles(
+            result[:, some] = quantiles(
                 probabilities,
                 np.broadcast_to(np.take_along_axis(weight[some], which, axis=1).T[..., None], centre.shape),
                 centre,
@@ -198,7 +197,7 @@ class _Learned:
                 np.full(centre.shape, NORMAL),
                 None if start is None else start[:, some],
             )
-        return found
+        return result
 
     def at(self, some: Index, which: Index, law: Array, ranks: Array) -> tuple[Array, Array]:
         """Centres and spreads (d, r, k) of hypotheses `which` (r, d) of the kernels `some` (r,).
@@ -210,8 +209,8 @@ class _Learned:
         grown = _grown(ranks)[:, None, :] / np.maximum(self.size[:, some], 1e-300)[..., None]
         grown = grown * self.law[some, None] / law
         mean = self.mean[some, which.T]
-        gone = np.log1p(_SIZES[size][..., None] * grown[form, np.arange(len(some))])
+        growth = np.log1p(_SIZES[size][..., None] * grown[form, np.arange(len(some))])
         at = np.stack([np.ones_like(ahead), ahead], axis=1)
         spread = np.sqrt(np.einsum("tik,tij,tjk->tk", at, self.cover[some], at))
-        centre = mean[..., :1] + mean[..., 1:] * ahead + gone
+        centre = mean[..., :1] + mean[..., 1:] * ahead + growth
         return centre, np.broadcast_to(spread, centre.shape)

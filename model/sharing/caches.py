@@ -56,13 +56,13 @@ class SharedCache(Stored):
     memory: Array  # (K, n): m(F) there, rising
     outer: Array  # (K,): largest part of a kernel's loads that the cache and memory served
 
-    def spilled(self, said: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array) -> tuple[Array, Mask]:
+    def spilled(self, predicted: Forecast, rows: Mapping[tuple[str, str], int], ranks: Array) -> tuple[Array, Mask]:
         """Loads of a rank (K, k) that memory may serve beyond the least it was seen to, as more ranks share the cache
         than ever did, and where they are a part worth naming.
 
-        `said`: of the functions, at k configurations. `rows` (mapping of (kernel, metric) to int). `ranks` (k,).
+        `predicted`: of the functions, at k configurations. `rows` (mapping of (kernel, metric) to int). `ranks` (k,).
         """
-        every = said.value[[rows[kernel, "loads"] for kernel in self.kernels]]
+        every = predicted.value[[rows[kernel, "loads"] for kernel in self.kernels]]
         every, active = np.where(every > 0, every, 0.0), self.domains.active(ranks)
         asked = np.where(every > 0, active * every, self.demand[:, :1])
         ratio = np.maximum(asked / self.demand[:, -1:], 1.0)
@@ -140,26 +140,26 @@ def find_shared_cache(series: Series, platform: Platform, domains: Domains) -> S
     every, near, far = (values[[rows[kernel, metric] for kernel in counted]] for metric in ("loads", name, "loads_mem"))
     active = instances.active(cores(series.points, series.parameters))
     known = (every > 0) & np.isfinite(near + far) & (near + far > 0)
-    kept = np.flatnonzero((known & (near >= SERVED * every)).any(axis=1))
-    if not len(kept):
+    selected = np.flatnonzero((known & (near >= SERVED * every)).any(axis=1))
+    if not len(selected):
         return None
     # What was not counted stands where the largest was, and adds nothing.
-    asked = np.where(known, active * every, -np.inf)[kept]
+    asked = np.where(known, active * every, -np.inf)[selected]
     order = np.argsort(asked, axis=1)
     asked = np.take_along_axis(asked, order, 1)
-    part = np.take_along_axis(np.where(known, far / np.where(known, near + far, 1.0), 0.0)[kept], order, 1)
+    part = np.take_along_axis(np.where(known, far / np.where(known, near + far, 1.0), 0.0)[selected], order, 1)
     missing = np.isneginf(asked)
     first = np.take_along_axis(asked, missing.sum(axis=1)[:, None], 1)
     asked, part = np.where(missing, first, asked), np.clip(part, 0.0, 1.0)
     rising = np.maximum.accumulate(np.where(missing, 0.0, part), axis=1)
     falling = np.minimum.accumulate(np.where(missing, 1.0, part)[:, ::-1], axis=1)[:, ::-1]
-    most = np.where(known, (near + far) / np.where(known, every, 1.0), 0.0).max(axis=1)[kept]
+    most = np.where(known, (near + far) / np.where(known, every, 1.0), 0.0).max(axis=1)[selected]
     return SharedCache(
         cache.name,
         float(cache.capacity),
         instances,
         int(active.max(initial=1)),
-        tuple(counted[at] for at in kept),
+        tuple(counted[at] for at in selected),
         asked,
         np.where(missing, falling, (rising + falling) / 2),
         np.clip(most, 0.0, 1.0),

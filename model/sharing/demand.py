@@ -41,8 +41,8 @@ class Demand:
     @classmethod
     def on(cls, platform: Platform) -> Demand | None:
         """On the outermost shared cache of a platform; None where that has no bandwidth of it."""
-        found = cls.on_memory(platform)
-        return None if found.cache is None else replace(found, name=found.cache.name)
+        demand = cls.on_memory(platform)
+        return None if demand.cache is None else replace(demand, name=demand.cache.name)
 
     @classmethod
     def on_memory(cls, platform: Platform) -> Demand:
@@ -75,12 +75,12 @@ class Demand:
         with np.errstate(invalid="ignore", divide="ignore"):
             pace = 1 / of(kernel, "time")
             known = np.isfinite(through * beyond * pace)
-            cached, held = (
+            cached, memory = (
                 np.max(part * pace, initial=0.0, where=known) / each
                 for part, each in ((through, core), (beyond, self.memory))
             )
-        mine = held >= LIGHT and held > cached if self.name == MEMORY else cached >= max(LIGHT, held)
-        return (beyond if self.name == MEMORY else through) if mine else np.full(len(through), np.nan)
+        chosen = memory >= LIGHT and memory > cached if self.name == MEMORY else cached >= max(LIGHT, memory)
+        return (beyond if self.name == MEMORY else through) if chosen else np.full(len(through), np.nan)
 
 
 def shared_cache(platform: Platform) -> Cache | None:

@@ -68,79 +68,79 @@ def fit_sharing(
         Of :func:`ranksight.model.fitting.fit_series.fit_series`.
     """
     readings = experiment if isinstance(experiment, Readings) else Readings(experiment)
-    given = read_counts(readings, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
-    if given is None:
+    counted = read_counts(readings, domains, demand, settings.get("over_repetitions", "auto"), over_ranks)
+    if counted is None:
         return None
-    if not given.traffic:
+    if not counted.traffic:
         domains = replace(domains, core=None, domain=None)
-    reads, writes, work = given.reads, given.writes, given.work
-    work = np.where(given.countless[:, None], reads + np.nan_to_num(writes), work)
+    reads, writes, work = counted.reads, counted.writes, counted.work
+    work = np.where(counted.countless[:, None], reads + np.nan_to_num(writes), work)
     if demand is None:
-        _check(domains, given.kernels, given.time, reads, np.nan_to_num(writes), given.active)
-    held = occupancy(reads, writes, work, given.ranks, given.active, domains.cores)
-    without = reads / factor(held.effect, given.active, domains.cores)
-    counts = _counts(given, {WORK: work, READ: without, WRITTEN: writes, READ_BY_RANKS: reads}, settings)
-    seen = _seen(given) if given.traffic else None
-    series, same_active, time = given.series, given.same_active, given.time
+        _check(domains, counted.kernels, counted.time, reads, np.nan_to_num(writes), counted.active)
+    effects = occupancy(reads, writes, work, counted.ranks, counted.active, domains.cores)
+    without = reads / factor(effects.effect, counted.active, domains.cores)
+    counts = _counts(counted, {WORK: work, READ: without, WRITTEN: writes, READ_BY_RANKS: reads}, settings)
+    seen = _seen(counted) if counted.traffic else None
+    series, same_active, time = counted.series, counted.same_active, counted.time
     if units is not None:  # from here on work and bytes are those of the fullest rank, which time is of
         uneven = units.unevenness(series.points, series.parameters)
         work, reads, writes = work * uneven, reads * uneven, writes * uneven
-    known, reached, alone = _known(given, domains, work, reads, np.nan_to_num(writes), demand)
+    known, reached, room = _known(counted, domains, work, reads, np.nan_to_num(writes), demand)
     learned = learn(known)
     mode, floor = _mode(learned, time, work, same_active), np.nanmin(np.where(time > 0, time, np.nan), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        lonely = np.ones_like(given.active) if same_active else given.active
-        said = times(mode, work, known.transfer, known.domain, floor[:, None], lonely)[0]
-        left, off = np.log(known.time / said), np.log(time / said)
-    varied = _varied(given)
-    departure, residual = _departures(given, varied, left, learned.scatter)
-    beyond = None if same_active else _beyond(given, domains, said, off, departure, learned.scatter)
+        lonely = np.ones_like(counted.active) if same_active else counted.active
+        law = times(mode, work, known.transfer, known.domain, floor[:, None], lonely)[0]
+        left, off = np.log(known.time / law), np.log(time / law)
+    varied = _varied(counted)
+    departure, residual = _departures(counted, varied, left, learned.scatter)
+    beyond = None if same_active else _beyond(counted, domains, law, off, departure, learned.scatter)
     # From here on a domain's seconds are bytes without a platform: its bandwidth goes into the second number.
     mode[:, 1] += np.log(reached)
     name = MEMORY if demand is None else demand.name
     return Sharing(
         measured=domains,
         domains=domains,
-        kernels=given.kernels,
+        kernels=counted.kernels,
         counts=counts,
         mode=mode,
         covariance=learned.covariance,
         residual=residual,
         count=learned.count,
         floor=floor,
-        alone=alone,
-        effect=held.effect,
-        belief=held.belief,
-        clock=_clock(given),
+        alone=room,
+        effect=effects.effect,
+        belief=effects.belief,
+        clock=_clock(counted),
         trained=np.stack([series.points.min(axis=0), series.points.max(axis=0)], axis=1),
         departure=departure,
         varied=varied,
         same_active=same_active,
-        evidence=_evidence(given, name, domains, learned.count),
+        evidence=_evidence(counted, name, domains, learned.count),
         beyond=beyond,
         resource=name,
         seen=seen,
     )
 
 
-def _seen(given: Counted) -> Seen:
+def _seen(counted: Counted) -> Seen:
     """The traffic that was counted, per unit of the work of kernels that have some of their own."""
-    own = np.where(given.countless[:, None], np.nan, given.work)
-    every = given.reads + np.nan_to_num(given.writes)
-    belief = by_share(every / own, given.series.points, given.series.parameters.index("ranks"))
-    return Seen(given.active, own, given.reads / own, given.writes / own, belief)
+    work = np.where(counted.countless[:, None], np.nan, counted.work)
+    every = counted.reads + np.nan_to_num(counted.writes)
+    belief = by_share(every / work, counted.series.points, counted.series.parameters.index("ranks"))
+    return Seen(counted.active, work, counted.reads / work, counted.writes / work, belief)
 
 
-def _varied(given: Counted) -> tuple[int, ...]:
+def _varied(counted: Counted) -> tuple[int, ...]:
     """Parameters that departures from the law go by, besides the ranks in a domain: positive, and not the same in all
     runs."""
-    points, names = given.series.points, given.series.parameters
+    points, names = counted.series.points, counted.series.parameters
     moved = [(points[:, at] > 0).all() and len(np.unique(points[:, at])) > 1 for at in range(len(names))]
-    return tuple(at for at, yes in enumerate(moved) if yes and (given.same_active or names[at] != "ranks"))
+    return tuple(at for at, yes in enumerate(moved) if yes and (counted.same_active or names[at] != "ranks"))
 
 
 def _known(
-    given: Counted, domains: Domains, work: Array, reads: Array, writes: Array, demand: Demand | None
+    counted: Counted, domains: Domains, work: Array, reads: Array, writes: Array, demand: Demand | None
 ) -> tuple[Known, Array, Array]:
     """What the four numbers are learned from, the largest rate (K,) that was reached where no platform gives one, and
     the part (K,) of the traffic's time that a rank alone takes."""
@@ -149,26 +149,26 @@ def _known(
     limited = domains.domain is not None
     with np.errstate(invalid="ignore", divide="ignore"):
         # Without a platform, seconds by the largest rate that was reached: the domain gives that much at least.
-        reached = np.ones(len(work)) if limited else np.nanmax(given.active * every / given.time, axis=1)
+        reached = np.ones(len(work)) if limited else np.nanmax(counted.active * every / counted.time, axis=1)
         room = np.ones(len(work))
         if limited:
-            room = np.nanmin(np.where(every > 0, 0.9 * given.time / transfer, np.inf), axis=1)
+            room = np.nanmin(np.where(every > 0, 0.9 * counted.time / transfer, np.inf), axis=1)
         domain = domain / reached[:, None]
     # What the traffic adds to a rank's time shows only where it varies relative to the work.
-    shown = ~(given.countless | given.same_active)
-    alone = np.where(shown, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0), 0.0)
+    shown = ~(counted.countless | counted.same_active)
+    part = np.where(shown, np.clip(np.nan_to_num(room, nan=1.0, posinf=1.0), 0.0, 1.0), 0.0)
     spread = priors.BANDWIDTH["platform" if limited else "none"] if demand is None else priors.BANDWIDTH["loads"]
-    known = Known(_early(given), work, alone[:, None] * transfer, domain, given.active, spread)
-    return known, reached, alone
+    known = Known(_early(counted), work, part[:, None] * transfer, domain, counted.active, spread)
+    return known, reached, part
 
 
-def _early(given: Counted) -> Array:
+def _early(counted: Counted) -> Array:
     """Times (K, n) that the law is learned from: between full domains other things grow than what fills one, so that of
     them all it has those of the fewest ranks."""
-    full = given.active == given.active.max()
-    further = full & (given.ranks > given.ranks[full].min()) & (not given.same_active)
-    early = np.where(further, np.nan, given.time)
-    return np.where((np.isfinite(early).sum(axis=1) >= FEWEST)[:, None], early, given.time)
+    full = counted.active == counted.active.max()
+    further = full & (counted.ranks > counted.ranks[full].min()) & (not counted.same_active)
+    early = np.where(further, np.nan, counted.time)
+    return np.where((np.isfinite(early).sum(axis=1) >= FEWEST)[:, None], early, counted.time)
 
 
 def _mode(learned: Learned, time: Array, work: Array, same_active: bool) -> Array:
@@ -182,51 +182,51 @@ def _mode(learned: Learned, time: Array, work: Array, same_active: bool) -> Arra
     return mode
 
 
-def _departures(given: Counted, varied: tuple[int, ...], left: Array, scatter: Array) -> tuple[Departure, Array]:
+def _departures(counted: Counted, varied: tuple[int, ...], left: Array, scatter: Array) -> tuple[Departure, Array]:
     """The extrapolation of the law's residuals (K, n), and their leave-one-out residuals."""
-    inputs = [np.log(given.series.points[:, at]) for at in varied]
+    inputs = [np.log(counted.series.points[:, at]) for at in varied]
     left = np.where(np.isfinite(left), left, np.nan)
     # What lies far off the law has reasons of its own, and says nothing of its neighbours.
-    most = np.inf if given.same_active else OUTLYING * scatter[:, None]
-    kept = np.clip(left, -most, most)
-    inputs = inputs if given.same_active else [np.log(given.active), *inputs]
-    departure = learn_departure(np.stack(inputs, axis=1), kept)
-    return departure, departure.left_out() + left - kept
+    most = np.inf if counted.same_active else OUTLYING * scatter[:, None]
+    clipped = np.clip(left, -most, most)
+    inputs = inputs if counted.same_active else [np.log(counted.active), *inputs]
+    departure = learn_departure(np.stack(inputs, axis=1), clipped)
+    return departure, departure.left_out() + left - clipped
 
 
-def _beyond(given: Counted, domains: Domains, said: Array, off: Array, departure: Departure, scatter: Array) -> Beyond:
+def _beyond(counted: Counted, domains: Domains, law: Array, off: Array, departure: Departure, scatter: Array) -> Beyond:
     """What else grows with the ranks, from times by the law and the logarithm of the measured over them, (K, n)."""
-    full = given.active == given.active.max()
-    gone = departure.at(departure.inputs)[0]
+    full = counted.active == counted.active.max()
+    departures = departure.at(departure.inputs)[0]
     return Beyond(
-        int(given.active.max()),
-        given.ranks[full],
-        domains.nodes(given.ranks)[full],
-        (said * np.exp(gone))[:, full],
-        np.where(np.isfinite(off), off - gone, np.nan)[:, full],
+        int(counted.active.max()),
+        counted.ranks[full],
+        domains.nodes(counted.ranks)[full],
+        (law * np.exp(departures))[:, full],
+        np.where(np.isfinite(off), off - departures, np.nan)[:, full],
         scatter,
-        given.guessed,
-        np.array([kernel in PROGRAM for kernel in given.kernels]),
+        counted.guessed,
+        np.array([kernel in PROGRAM for kernel in counted.kernels]),
     )
 
 
-def _clock(given: Counted) -> Array:
+def _clock(counted: Counted) -> Array:
     """Cycles a second (K,) where a kernel took longest, NaN where they were not counted."""
-    longest = np.where(np.isfinite(given.cycles) & (given.time > 0), given.time, -np.inf).argmax(axis=1)[:, None]
+    longest = np.where(np.isfinite(counted.cycles) & (counted.time > 0), counted.time, -np.inf).argmax(axis=1)[:, None]
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.take_along_axis(given.cycles / given.time, longest, axis=1)[:, 0])
+        return np.asarray(np.take_along_axis(counted.cycles / counted.time, longest, axis=1)[:, 0])
 
 
-def _counts(given: Counted, columns: Mapping[str, Array], settings: Mapping[str, Any]) -> Fitted:
+def _counts(counted: Counted, columns: Mapping[str, Array], settings: Mapping[str, Any]) -> Fitted:
     """Functions of the counts (K, n) of every kernel that has any."""
     rows = [
         (kernel, name, row)
         for name, block in columns.items()
-        for kernel, row in zip(given.kernels, block, strict=True)
+        for kernel, row in zip(counted.kernels, block, strict=True)
         if np.isfinite(row).any()
     ]
     kernels, names, values = zip(*rows, strict=True)
-    known = Series(given.series.parameters, given.series.points, np.array(values)[:, :, None], kernels, names)
+    known = Series(counted.series.parameters, counted.series.points, np.array(values)[:, :, None], kernels, names)
     return fit_varied(known, **{key: value for key, value in settings.items() if key != "jobs"})
 
 
@@ -235,30 +235,30 @@ def _check(domains: Domains, kernels: tuple[str, ...], time: Array, reads: Array
         return
     total = reads + writes
     share = ratio(reads, total, 1.0)
-    given = domains.bandwidths(share)
-    assert given is not None
+    bandwidths = domains.bandwidths(share)
+    assert bandwidths is not None
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = active * total / time
-        above = rate / np.maximum(given[1], given[0])
+        above = rate / np.maximum(bandwidths[1], bandwidths[0])
     if not np.nanmax(np.where(np.isfinite(above), above, 0.0)) > ABOVE:
         return
     at, k = np.unravel_index(int(np.nanargmax(np.where(np.isfinite(above), above, 0.0))), above.shape)
     raise InputError(
         f"{kernels[at]} moved {rate[at, k] / 1e9:.3g} GB/s on a domain of {active[k]} active cores; the platform's "
-        f"domains give {given[1][at, k] / 1e9:.3g} GB/s",
+        f"domains give {bandwidths[1][at, k] / 1e9:.3g} GB/s",
         "name the platform that was measured with --platform, its cores a domain with --cores-per-domain, or how ranks "
         "were placed with --placement",
     )
 
 
-def _evidence(given: Counted, name: str, domains: Domains, count: Index) -> tuple[str, ...]:
+def _evidence(counted: Counted, name: str, domains: Domains, count: Index) -> tuple[str, ...]:
     """What carries each kernel, in words."""
     source = "measured curve of a domain" if domains.domain is None else "platform's bandwidths"
-    found = []
-    for countless, number in zip(given.countless, count.tolist(), strict=True):
+    texts = []
+    for countless, number in zip(counted.countless, count.tolist(), strict=True):
         work = f"{name} traffic" if countless else "instructions"
         loads = f"{work} as the work, {name} traffic"
-        if not given.traffic:
-            loads = f"{'instructions' if given.instructions else '1 / ranks'} as the work and as the traffic"
-        found.append(f"shared {name} bandwidth: {loads}, {source}, {number} configurations")
-    return tuple(found)
+        if not counted.traffic:
+            loads = f"{'instructions' if counted.instructions else '1 / ranks'} as the work and as the traffic"
+        texts.append(f"shared {name} bandwidth: {loads}, {source}, {number} configurations")
+    return tuple(texts)

@@ -75,12 +75,12 @@ def learn(known: Known) -> Learned:
     width = np.array([np.inf, known.spread, *WIDTH[2:]])
     least = np.where(good, known.active[None, :], np.iinfo(np.intp).max).argmin(axis=1)
     every = np.arange(len(time))
-    own = np.maximum(time[every, least] - transfer[every, least], 0.02 * time[every, least])
-    start = np.log(own / work[every, least])
+    core = np.maximum(time[every, least] - transfer[every, least], 0.02 * time[every, least])
+    start = np.log(core / work[every, least])
 
     def apart(mode: Array, rows: Index) -> Array:
-        said, _ = times(mode, work[rows], transfer[rows], domain[rows], floor[rows], known.active)
-        return np.where(good[rows], np.log(time[rows]) - np.log(said), 0.0)
+        predicted, _ = times(mode, work[rows], transfer[rows], domain[rows], floor[rows], known.active)
+        return np.where(good[rows], np.log(time[rows]) - np.log(predicted), 0.0)
 
     def residuals(mode: Array, rows: Index) -> Array:
         """Residuals whose squares are minus twice the logarithm of the posterior, but for constants."""
@@ -97,8 +97,8 @@ def learn(known: Known) -> Learned:
     for _ in range(ROUNDS):
         mode = least_squares(residuals, mode, low, high)
         scatter = 0.5 * (scatter + _scale(apart(mode, every), good))
-    here, slope = derivatives(apart, mode, every, high)
-    weight = good * (priors.FREEDOM + 1) / (priors.FREEDOM * scatter[:, None] ** 2 + here**2)
+    residual, slope = derivatives(apart, mode, every, high)
+    weight = good * (priors.FREEDOM + 1) / (priors.FREEDOM * scatter[:, None] ** 2 + residual**2)
     normal = np.einsum("kni,kn,knj->kij", slope, weight, slope) + np.diag(1 / width**2)
     # A kernel without traffic or with one configuration leaves directions that only the smallest numbers hold.
     covariance = np.asarray(np.linalg.inv(normal + 1e-9 * np.eye(4)), dtype=np.float64)
@@ -117,9 +117,9 @@ def _grid(cost: Callable[[Array], Array], start: Array, busiest: Array) -> Array
         for penalty in (0.05, 0.2, 0.5, 1.0, 2.0):
             trial = np.tile(CENTRE, (len(start), 1))
             trial[:, 0], trial[:, 1], trial[:, 2] = start, width, np.log(penalty)
-            found = cost(trial)
-            better = found < lowest
-            best, lowest = np.where(better[:, None], trial, best), np.where(better, found, lowest)
+            costs = cost(trial)
+            better = costs < lowest
+            best, lowest = np.where(better[:, None], trial, best), np.where(better, costs, lowest)
     return best
 
 
@@ -159,6 +159,6 @@ def contended(core: Array, memory: Array, active: Index, penalty: Array) -> tupl
         for n in range(2, int(active.max(initial=1)) + 1):
             time = np.maximum(time, np.maximum(n * memory, core + (n - 1) * busy * penalty * memory))
             busy = ratio(n * memory, time, 0.0)
-            here = active == n
-            answer, share = np.where(here, time, answer), np.where(here, busy, share)
+            of_count = active == n
+            answer, share = np.where(of_count, time, answer), np.where(of_count, busy, share)
     return answer, share

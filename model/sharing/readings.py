@@ -130,25 +130,25 @@ def read_counts(
         if counted:
             moved = _traffic(of, kernel) if demand is None else (demand.traffic(of, kernel), nothing)
             return of(kernel, "instructions"), *moved
-        found = _work(of, kernel, series.parameters, ranks, domains)
-        return found, found, nothing
+        columns = _work(of, kernel, series.parameters, ranks, domains)
+        return columns, columns, nothing
 
-    samples, found = series.samples, {}
+    samples, columns = series.samples, {}
     for kernel in dict.fromkeys(series.kernels):
         if (kernel, "time") not in rows or np.nanmean(samples[rows[kernel, "time"]]) < SAMPLES:
             continue
-        own = work(kernel)
-        loads = np.isfinite(own[1]) if counted else own[1] > 0
+        work_of = work(kernel)
+        loads = np.isfinite(work_of[1]) if counted else work_of[1] > 0
         at = (of(kernel, "time") > 0) & loads
         if at.sum() >= FEWEST and len(np.unique(active[at])) >= (1 if counted else FEWEST):
-            found[kernel] = own
-    if not found:
+            columns[kernel] = work_of
+    if not columns:
         return None
-    done, reads, writes = (np.array(column) for column in zip(*found.values(), strict=True))
-    time, cycles = (np.array([of(kernel, name) for kernel in found]) for name in ("time", "cycles"))
-    guessed = np.array([not counted and _guessed(of, kernel, ranks, domains) for kernel in found])
+    done, reads, writes = (np.array(column) for column in zip(*columns.values(), strict=True))
+    time, cycles = (np.array([of(kernel, name) for kernel in columns]) for name in ("time", "cycles"))
+    guessed = np.array([not counted and _guessed(of, kernel, ranks, domains) for kernel in columns])
     measured = counted, "instructions" in present
-    return Counted(series, tuple(found), ranks, active, time, cycles, done, reads, writes, *measured, guessed)
+    return Counted(series, tuple(columns), ranks, active, time, cycles, done, reads, writes, *measured, guessed)
 
 
 def _simulated(experiment: Experiment, traffic: tuple[str, ...]) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index, Mask, log, log_ratio
 from ranksight.model.plaindata import Stored
-from ranksight.model.resource.spread import Spread, average
+from ranksight.model.quantity import Quantity, mix
 from ranksight.model.sharing.traffic import NOISE
 from ranksight.model.uncertainty.forecast import TAIL
 
@@ -40,21 +40,18 @@ class Seen(Stored):
     writes: Array  # (K, n)
     belief: Array  # (K,): that the share of a rank determines its traffic, whatever the parameters are
 
-    def take(self, given: list[Spread], active: Index, where: Mask) -> list[Spread]:
+    def take(self, counts_by_functions: list[Quantity], active: Index, where: Mask) -> list[Quantity]:
         """Work, bytes read and bytes written, with the bytes as they were counted at configurations `where` (k,).
 
-        `given`: the three as functions say, (K, k) each. `active` (k,): ranks in the fullest domain.
+        `counts_by_functions`: the three as functions say, (K, k) each. `active` (k,): ranks in the fullest domain.
         """
-        work, *counts = given
+        work, *counts = counts_by_functions
         known, rates, far = self.at(np.exp(work.centre), active)
         share = np.where(known & where, self.belief[:, None], 0.0)
         weights, width = np.stack([share, 1 - share]), np.hypot(far / TAIL, NOISE)
         return [
             work,
-            *(
-                average([work.moved(log(rate)).wider(width), now], weights)
-                for rate, now in zip(rates, counts, strict=True)
-            ),
+            *(mix([work.moved(log(rate)).wider(width), now], weights) for rate, now in zip(rates, counts, strict=True)),
         ]
 
     def at(self, work: Array, active: Index) -> tuple[Mask, tuple[Array, Array], Array]:
@@ -63,9 +60,9 @@ class Seen(Stored):
         `work` (K, k): per rank. `active` (k,): ranks in the fullest domain.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            apart = np.log(self.work)[:, :, None] - np.log(work)[:, None, :]
-        same = (self.active[:, None] == active[None, :]) & np.isfinite(apart)
-        less, more = (np.where(same & side, np.abs(apart), np.inf) for side in (apart <= 0, apart >= 0))
+            distance = np.log(self.work)[:, :, None] - np.log(work)[:, None, :]
+        same = (self.active[:, None] == active[None, :]) & np.isfinite(distance)
+        less, more = (np.where(same & side, np.abs(distance), np.inf) for side in (distance <= 0, distance >= 0))
         first, second = less.argmin(axis=1), more.argmin(axis=1)
         below, above = less.min(axis=1), more.min(axis=1)
         # A little beyond the least or the most that was measured is as good as there.
@@ -75,15 +72,15 @@ class Seen(Stored):
         known = same.any(axis=1) & (~beyond | (below + above <= NEAR))
         span = below + above
         t = np.where(beyond | (span == 0), 0.0, below / np.where(span > 0, span, 1.0))
-        found, far = [], np.zeros(t.shape)
+        result, far = [], np.zeros(t.shape)
         for rate in (self.reads, self.writes):
             one, two = (np.take_along_axis(rate, place, axis=1) for place in (first, second))
             between = log_ratio(two, one)
             between = np.where(np.isfinite(between), between, 0.0)
-            found.append(one * np.exp(t * between))
+            result.append(one * np.exp(t * between))
             far = np.maximum(far, np.minimum(t, 1 - t) * np.abs(between))
-        known &= np.isfinite(found[0]) & (found[0] > 0)
-        return known, (found[0], np.nan_to_num(found[1])), far
+        known &= np.isfinite(result[0]) & (result[0] > 0)
+        return known, (result[0], np.nan_to_num(result[1])), far
 
     def _fits(self) -> bool:
         kernels = len(self.belief)
@@ -101,10 +98,10 @@ def by_share(rates: Array, points: Array, column: int) -> Array:
     logs = log(rates)
     logs = np.where(np.isfinite(logs), logs, np.nan)
     moved, fallen = np.zeros((2, len(rates)))
-    for mine in _groups(ranks[:, None]):
-        moved = np.fmax(moved, np.fmax.reduce(logs[:, mine], axis=1) - np.fmin.reduce(logs[:, mine], axis=1))
-    for mine in _groups(others):
-        first, last = mine[ranks[mine].argmin()], mine[ranks[mine].argmax()]
+    for members in _groups(ranks[:, None]):
+        moved = np.fmax(moved, np.fmax.reduce(logs[:, members], axis=1) - np.fmin.reduce(logs[:, members], axis=1))
+    for members in _groups(others):
+        first, last = members[ranks[members].argmin()], members[ranks[members].argmax()]
         fallen = np.fmax(fallen, logs[:, first] - logs[:, last])
     return np.asarray(np.where(moved > NEAR, 1 - np.exp(-((fallen / NEAR) ** 2)), 1.0))
 

@@ -23,8 +23,8 @@ from ranksight.model import priors
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import GROWTH_KEPT
+from ranksight.model.quantity import TAIL, UNKNOWN, Quantity, mix
 from ranksight.model.resource.equation import LEVELS
-from ranksight.model.resource.spread import WIDEST, Spread, average
 from ranksight.model.series.computation import in_cores
 from ranksight.model.series.domains import Domains, needs
 from ranksight.model.sharing.beyond import Beyond
@@ -79,7 +79,7 @@ class Sharing(Stored):
     domains then."""
     seen: Seen | None = None  # the traffic that was counted; None where none was
 
-    def forecast(self, points: Array, level: float = 0.9, share: Array | None = None) -> Shared:
+    def forecast(self, points: Array, share: Array | None = None) -> Shared:
         """Time of every kernel at `points` (k, m) and what it is made of.
 
         `share` (k, m): where counts are asked, if not at `points`: with the ranks that would all have as much as the
@@ -90,13 +90,13 @@ class Sharing(Stored):
         )
         ranks = points[:, self._column]
         active = self.domains.active(ranks)
-        counts, known = self._counts(counted, active, level)
-        inputs = [*self._grown(self._kept(counts, counted, active, level), points, counted, level)]
+        counts, known = self._counts(counted, active)
+        inputs = [*self._grown(self._kept(counts, counted, active), points, counted)]
         if self.seen is not None:
             inputs[:3] = self.seen.take(inputs[:3], active, ~self.inside(points))
         logs = np.stack([np.where(np.isnan(each.centre), -np.inf, each.centre) for each in inputs])
-        gone, spread = self.departure.at(self._inputs(points, active))
-        law = partial(self._times, active=active, gone=gone)
+        departures, spread = self.departure.at(self._inputs(points, active))
+        law = partial(self._times, active=active, gone=departures)
         time, core, busy = law(self.mode, logs)
         axes = STEP * np.eye(4)
         by_mode = np.stack([log_ratio(law(self.mode + axis, logs)[0], time) for axis in axes]) / STEP
@@ -105,19 +105,18 @@ class Sharing(Stored):
         off = np.stack([[each.down, each.up] for each in inputs], axis=1)
         off = np.where(np.isfinite(logs), by_count * off, 0.0)
         # At sizes that were not measured, bytes read and written are off together: the same caches hold both.
-        both = np.where(self._elsewhere(points), off[:, 1] + off[:, 2], np.hypot(off[:, 1], off[:, 2]))
+        of_bytes = np.where(self._elsewhere(points), off[:, 1] + off[:, 2], np.hypot(off[:, 1], off[:, 2]))
         # What the memory interface alone decides has no other way to go than its traffic, whose own drift is in it.
         drift = priors.DRIFT * self._out(points)[None, :] * (1 - busy) + self._crowded(active)[None, :] * busy
-        z = float(special.ndtri((1 + level) / 2))
-        reach = special.stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], (1 + level) / 2) / z
-        scattered = np.fmax(reach * spread, self._farthest(level)[:, None] / z)
-        own = reach**2 * variance + scattered**2 + drift**2 + priors.BETWEEN_JOBS**2
-        down, up = np.minimum(np.sqrt(own + off[:, 0] ** 2 + both**2 + off[:, 3] ** 2), WIDEST)
-        answer = Spread(log(time), down, up)
+        reach = special.stdtrit(np.maximum(self.count - 3.0, 2.0)[:, None], 0.95) / TAIL
+        scattered = np.fmax(reach * spread, self._farthest[:, None] / TAIL)
+        variance_of = reach**2 * variance + scattered**2 + drift**2 + priors.BETWEEN_JOBS**2
+        down, up = np.minimum(np.sqrt(variance_of + off[:, 0] ** 2 + of_bytes**2 + off[:, 3] ** 2), UNKNOWN)
+        answer = Quantity(log(time), down, up)
         undetermined = np.zeros(time.shape, dtype=bool)
         if self.beyond is not None:
             undetermined = self.beyond.guessed[:, None] & (ranks > active)
-            answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active, level)
+            answer = self.beyond.take(answer, ranks, self.domains.nodes(ranks), active)
         read, written = np.exp(logs[1:3])
         transfer = np.minimum(self.alone[:, None] * needs(self.domains, read, written)[0], core)
         part = np.nan_to_num(np.minimum(ratio(np.exp(answer.centre), time), 1.0), nan=1.0)
@@ -134,22 +133,22 @@ class Sharing(Stored):
             reads=np.where(self._counted, read, np.nan),
         )
 
-    def _counts(self, points: Array, active: Index, level: float) -> tuple[list[Spread], Mask]:
+    def _counts(self, points: Array, active: Index) -> tuple[list[Quantity], Mask]:
         """Work, bytes read and bytes written at `points` (k, m), and where they are known (K, k)."""
-        said = self.counts.predict(points, level)
+        predicted = self.counts.predict(points)
         rows = self.counts.rows
         work, by_domain, by_ranks, written = (
-            Spread.of(said, np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
+            predicted.quantity(np.array([rows.get((kernel, name), -1) for kernel in self.kernels]))
             for name in (WORK, READ, READ_BY_RANKS, WRITTEN)
         )
         by_domain = by_domain.moved(log(factor(self.effect, active, self.domains.cores)))
-        read = average([by_domain, by_ranks], np.stack([self.belief, 1 - self.belief])[..., None])
+        read = mix([by_domain, by_ranks], np.stack([self.belief, 1 - self.belief])[..., None])
         unknown = np.zeros(work.centre.shape, dtype=bool)
         owner = np.array([self.kernels.index(kernel) for kernel in self.counts.kernels])
-        np.logical_or.at(unknown, owner, np.isin(said.status, forecast.INSUFFICIENT))
+        np.logical_or.at(unknown, owner, np.isin(predicted.status, forecast.INSUFFICIENT))
         return [work, read, written], ~unknown
 
-    def _kept(self, counts: list[Spread], points: Array, active: Index, level: float) -> list[Spread]:
+    def _kept(self, counts: list[Quantity], points: Array, active: Index) -> list[Quantity]:
         """Bytes at other sizes than were measured may also be as many per unit of work as at the nearest measured one.
 
         Traffic that grows faster than the work does so as caches are outgrown, and no longer when they are.
@@ -157,37 +156,37 @@ class Sharing(Stored):
         if not self._elsewhere(points).any():
             return counts
         near = np.where(self._others, np.clip(points, *self.trained.T), points)
-        found, growth = counts[:1], _growth(counts, self._counts(near, active, level)[0])
+        result, growth = counts[:1], _growth(counts, self._counts(near, active)[0])
         for now, more in zip(counts[1:], growth, strict=True):
-            found.append(now.wider(np.maximum(more, 0.0) / forecast.TAIL, np.minimum(more, 0.0) / forecast.TAIL))
-        return found
+            result.append(now.wider(np.maximum(more, 0.0) / TAIL, np.minimum(more, 0.0) / TAIL))
+        return result
 
-    def _grown(self, counts: list[Spread], points: Array, at: Array, level: float) -> list[Spread]:
+    def _grown(self, counts: list[Quantity], points: Array, at: Array) -> list[Quantity]:
         """The same with part of what bytes per unit of work grow by beyond the domain that was measured, and the part
         of the time that does not shrink which is left there.
 
         Runs that fill one domain do not separate the effect of the number of ranks from that of sharing the domain; the
         second is done where the domain is full (:data:`ranksight.model.priors.GROWTH_KEPT`).
         """
-        still = Spread.exact(np.zeros(counts[0].centre.shape))
+        still = Quantity.exact(np.zeros(counts[0].centre.shape))
         full = self.domains.filling
         out = (points[:, self._column] > full) & bool(self.trained[self._column, 1] == full)
         if not out.any():
             return [*counts, still]
-        there = at.copy()
-        there[:, self._column] = np.minimum(at[:, self._column], full)
+        nearest = at.copy()
+        nearest[:, self._column] = np.minimum(at[:, self._column], full)
         active = self.domains.active(np.minimum(points[:, self._column], full))
-        before = self._kept(self._counts(there, active, level)[0], there, active, level)
+        before = self._kept(self._counts(nearest, active)[0], nearest, active)
         less = _finite(np.where(out, counts[0].centre - before[0].centre, 0.0))
         grown = np.where(out, _growth(counts, before), 0.0)
         keep = np.array([GROWTH_KEPT, 1 - GROWTH_KEPT])[:, None, None]
-        found = [average([now, now.moved(-more)], keep) for now, more in zip(counts[1:], grown, strict=True)]
+        result = [mix([now, now.moved(-more)], keep) for now, more in zip(counts[1:], grown, strict=True)]
         # What is most of the time was seen not to shrink from one rank on, however full the domain is.
-        alone = np.exp(np.clip(self.mode[:, 3:4], -700, 700)) * self.floor[:, None]
+        steady = np.exp(np.clip(self.mode[:, 3:4], -700, 700)) * self.floor[:, None]
         logs = np.stack([np.where(np.isnan(each.centre), -np.inf, each.centre) for each in (*before, still)])
         time = self._times(self.mode, logs, active, 0 * less)[0]
-        part = (1 - GROWTH_KEPT) * (1 - np.clip(ratio(alone, time, 0.0), 0.0, 1.0))
-        return [counts[0], *found, average([still, still.moved(less)], np.stack([1 - part, part]))]
+        part = (1 - GROWTH_KEPT) * (1 - np.clip(ratio(steady, time, 0.0), 0.0, 1.0))
+        return [counts[0], *result, mix([still, still.moved(less)], np.stack([1 - part, part]))]
 
     def _times(self, mode: Array, logs: Array, active: Index, gone: Array) -> tuple[Array, Array, Array]:
         """Time, time alone, and how busy the interface is, for logarithms (4, K, k) of work, reads, writes and what of
@@ -232,15 +231,16 @@ class Sharing(Stored):
         out = (points < self.trained[:, 0]) | (points > self.trained[:, 1])
         return np.asarray((out & self._others).any(axis=1))
 
-    def _farthest(self, level: float) -> Array:
-        """The half-width that covers the share `level` of the leave-one-out residuals of times (conformal).
+    @property
+    def _farthest(self) -> Array:
+        """The half-width that covers 90 % of the leave-one-out residuals of times (conformal).
 
         Zero where there are too few to say.
         """
         size = np.sort(np.abs(self.residual), axis=1)
-        at = np.ceil((self.count + 1) * level).astype(np.intp)
-        found = size[np.arange(len(size)), np.minimum(at, self.count) - 1]
-        return np.asarray(np.where(at <= self.count, found, 0.0))
+        at = np.ceil((self.count + 1) * 0.9).astype(np.intp)
+        half_width = size[np.arange(len(size)), np.minimum(at, self.count) - 1]
+        return np.asarray(np.where(at <= self.count, half_width, 0.0))
 
     def _applies(self, points: Array) -> Mask:
         """Of which kernels at which points (K, k) the domains have something to say: of all everywhere, or where more
@@ -257,8 +257,8 @@ class Sharing(Stored):
 
     def _inputs(self, points: Array, active: Index) -> Array:
         """What departures depend on."""
-        found = [np.log(np.maximum(points[:, at], 1e-300)) for at in self.varied]
-        return np.stack(found if self.same_active else [np.log(active), *found], axis=1)
+        logs = [np.log(np.maximum(points[:, at], 1e-300)) for at in self.varied]
+        return np.stack(logs if self.same_active else [np.log(active), *logs], axis=1)
 
     def _out(self, points: Array) -> Array:
         """How far out of the measured range each point is, in e-folds."""
@@ -319,7 +319,7 @@ class Sharing(Stored):
 class Shared:
     """Times of K kernels at k configurations, (K, k) each, in seconds."""
 
-    time: Spread
+    time: Quantity
     answers: Mask  # where the law says something
     undetermined: Mask  # where runs inside one domain do not determine others, whatever law is asked
     execution: Array
@@ -332,7 +332,7 @@ class Shared:
     """Bytes that a rank reads from memory, or from the cache; NaN where the traffic was not counted."""
 
 
-def _growth(counts: list[Spread], before: list[Spread]) -> list[Array]:
+def _growth(counts: list[Quantity], before: list[Quantity]) -> list[Array]:
     """By what the logarithms of bytes read and written per unit of work exceed those `before`."""
     work = counts[0].centre - before[0].centre
     return [_finite(now.centre - then.centre - work) for now, then in zip(counts[1:], before[1:], strict=True)]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Index, Mask, ratio
 from ranksight.core.units import format_factor
 from ranksight.model import priors
+from ranksight.model.quantity import TAIL as TAIL
+from ranksight.model.quantity import Quantity, deviations
 from ranksight.model.uncertainty.mixture import Components, quantile, quantiles
 from ranksight.model.uncertainty.slope import Change, with_changes
 
@@ -39,8 +40,6 @@ WIDEST = 4.0
 two either way."""
 CANCELLED = 5.0
 """Relative standard deviation from which on a value is negligible compared with its error."""
-TAIL = float(special.ndtri(0.95))
-"""Standard deviations to the ends of a 90 % interval."""
 ROUNDING = 1e-12
 """Relative half-width that no interval falls below: a value is the sum of terms that are rounded."""
 
@@ -89,12 +88,30 @@ class Forecast:
         fine, empty = np.full(value.shape, OK), np.full(value.shape, "", dtype=object)
         return cls(value, lower, upper, fine, empty, np.full(value.shape, form), level)
 
+    @classmethod
+    def of(cls, quantity: Quantity, level: float, form: float = 0.0) -> Forecast:
+        """The answers that quantities are, with nothing against them."""
+        return cls.settled(*quantity.interval(level), level, form)
+
+    def quantity(self, index: Index | None = None) -> Quantity:
+        """The rows `index` (K,), all when not given, as positive quantities; NaN where the index is negative, or the
+        value is not above zero."""
+        index = np.arange(len(self.value)) if index is None else index
+        value = np.where(index[:, None] >= 0, self.value[index], np.nan)
+        value = np.where(value > 0, value, np.nan)
+        return Quantity.of_ends(value, self.lower[index], self.upper[index], self.level)
+
+    def having(self, quantity: Quantity) -> Forecast:
+        """The same answers with other values and intervals."""
+        value, lower, upper = quantity.interval(self.level)
+        return replace(self, value=value, lower=lower, upper=upper)
+
     @property
     def spread(self) -> Array:
         """Standard deviation (s, k) of the logarithm, by the width of the interval."""
-        tail = float(special.ndtri((1 + self.level) / 2))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.log(self.upper / np.maximum(self.lower, 1e-300)) / (2 * tail))
+            width = np.log(self.upper / np.maximum(self.lower, 1e-300))
+        return np.asarray(width / (2 * deviations(self.level)))
 
 
 def form_of(*parts: tuple[Array, Array]) -> Array:

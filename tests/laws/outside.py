@@ -16,7 +16,7 @@ from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.law import LAWS, Law, LawTimes
 from ranksight.model.laws.view import View
 from ranksight.model.plaindata import Stored
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 
 FAULT = os.environ.get("FAULT", "")
 
@@ -71,7 +71,7 @@ class Amdahl(Law):
         parts = {"execution": seconds * (-1 if FAULT == "negative" else 1)}
         if FAULT == "part":
             parts = {"magic": seconds}
-        found = LawTimes(names, Spread(np.log(seconds), width, width), known, ("",) * len(names), parts)
+        found = LawTimes(names, Quantity(np.log(seconds), width, width), known, ("",) * len(names), parts)
         return replace(found, answers=known.astype(float)) if FAULT == "truth" else found
 
 

@@ -13,13 +13,13 @@ from ranksight.model.laws.law import CONSTANT_CPI, COST, COUNTED, FUNCTION, LAWS
 from ranksight.model.laws.stacking import Weights, learn_weights, log_score, mix
 from ranksight.model.laws.together import Laws
 from ranksight.model.priors import FREEDOM, REPEATED
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 
 
 def law(kernels: tuple[str, ...], values: list[list[float]], width: float = 0.05) -> LawTimes:
     centre = np.log(np.array(values))
     side = np.full(centre.shape, width)
-    return LawTimes(kernels, Spread(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
+    return LawTimes(kernels, Quantity(centre, side, side), np.isfinite(centre), ("",) * len(kernels))
 
 
 def test_the_law_that_was_right_leads() -> None:
@@ -36,7 +36,7 @@ def test_the_law_that_was_right_leads() -> None:
 @pytest.mark.parametrize(("weight", "left"), [(0.02, False), (0.9, True)])
 def test_a_sure_law_replaces_a_vague_one_unless_that_predicted_better(weight: float, left: bool) -> None:
     sure, vague = law(("k", "m"), [[1.0], [1.0]]), law(("k", "m"), [[1.5], [1.5]], 1.0)
-    laws = Laws(0.9, {FUNCTION: vague, CONSTANT_CPI: sure})
+    laws = Laws({FUNCTION: vague, CONSTANT_CPI: sure})
     held = np.array([[1 - weight, weight]])
     laws.leave_vague(Weights(("k",), (FUNCTION, CONSTANT_CPI), held, held[0]))
     assert laws.laws[FUNCTION].answers.tolist() == [[not left]] * 2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranksight.model.resource.spread import Spread
+from ranksight.model.quantity import Quantity
 from ranksight.model.sharing.beyond import Beyond
 
 RANKS = np.array([18.0, 36.0, 54.0, 72.0])
@@ -17,9 +17,9 @@ def _beyond(left: np.ndarray) -> Beyond:
     return Beyond(18, RANKS, np.ones(4), law, left, scatter, none, none)
 
 
-def _law(kernels: int, ranks: np.ndarray) -> Spread:
+def _law(kernels: int, ranks: np.ndarray) -> Quantity:
     value = np.broadcast_to(90 / ranks, (kernels, len(ranks)))
-    return Spread.exact(np.log(value)).wider(np.array(0.03))
+    return Quantity.exact(np.log(value)).wider(np.array(0.03))
 
 
 LEFT = np.array(
@@ -36,7 +36,7 @@ LEFT = np.array(
 def test_kernels_and_configurations_together_are_as_they_are_alone() -> None:
     ranks = np.arange(18.0, 18 * 61, 18)
     nodes, active = np.ceil(ranks / 72), np.full(len(ranks), 18, dtype=np.intp)
-    every = _beyond(LEFT).take(_law(len(LEFT), ranks), ranks, nodes, active, 0.9)
+    every = _beyond(LEFT).take(_law(len(LEFT), ranks), ranks, nodes, active)
     for row in range(len(LEFT)):
         held = _beyond(LEFT)
         own = Beyond(
@@ -51,14 +51,14 @@ def test_kernels_and_configurations_together_are_as_they_are_alone() -> None:
         )
         for k in (0, 17, 59):
             some = slice(k, k + 1)
-            alone = own.take(_law(1, ranks[some]), ranks[some], nodes[some], active[some], 0.9)
+            alone = own.take(_law(1, ranks[some]), ranks[some], nodes[some], active[some])
             for mine, theirs in zip(every.interval(0.9), alone.interval(0.9), strict=True):
                 assert mine[row, k] == pytest.approx(theirs[0, 0], rel=1e-6)
 
 
 def test_what_grew_grows_on_and_one_number_of_ranks_shows_nothing() -> None:
     ranks = np.array([144.0, 288.0])
-    said = _beyond(LEFT).take(_law(len(LEFT), ranks), ranks, ranks / 72, np.full(2, 18, dtype=np.intp), 0.9)
+    said = _beyond(LEFT).take(_law(len(LEFT), ranks), ranks, ranks / 72, np.full(2, 18, dtype=np.intp))
     value, lower, upper = said.interval(0.9)
     growth = value / (90 / ranks)
     assert (growth[1] > [1.3, 1.4]).all()

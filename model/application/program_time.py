@@ -1,0 +1,173 @@
+"""The program's time as the sum of its parts: kernels, imbalance, messages, and what is outside of all these.
+
+    T_app = sum_k T_k + T_imbalance + BF_comm T_comm + T_others
+
+Every part is a quantity (:mod:`ranksight.model.quantity`); the probability of an interval enters with the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ranksight.core.arrays import Array, Index
+from ranksight.core.experiment import WHOLE
+from ranksight.core.mpi import communicates
+from ranksight.model.application import whole
+from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
+from ranksight.model.application.bulk_synchronous import Application
+from ranksight.model.application.communication import Exchanged
+from ranksight.model.application.replayed import mixed, replayed_seconds
+from ranksight.model.quantity import Quantity, add, product
+from ranksight.model.structure.functions import Functions
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.platforms.assumptions import spread
+
+
+def program_time(
+    equation: Application, refined: Refined, functions: Functions, points: Array, shares: Array, rho: float
+) -> Breakdown:
+    """Sum everything up at `points` (k, m).
+
+    `refined`: of the same points, from :meth:`Application.refine`. `shares` (s,): share of each series in the measured
+    total of its metric. `rho`: correlation of the kernels' noise.
+    """
+    predicted, level = refined.said, refined.said.level
+    timed, exchanged = _summands(equation, predicted, functions, points)
+    messages = None if exchanged is None else exchanged.times
+    if messages is not None and equation.machine is not None and not equation.machine.network:
+        messages = equation.machine.wider(messages, spread("network"))
+    rows = _rows(timed)
+    summed = whole.add(predicted, rows, shares[rows], rho)
+    total, form = _first_row(summed), summed.form[0]
+    if equation.pace > 0:
+        narrow, total = total, total.no_narrower(equation.pace)
+        form = forecast.form_of((_square(narrow), form), (_square(total) - _square(narrow), np.zeros(form.shape)))
+    callers = () if messages is None or equation.communication is None else equation.communication.callers
+    kernels = tuple(dict.fromkeys((*timed, *callers)))
+    place = {kernel: at for at, kernel in enumerate(kernels)}
+    names = functions.fitted.parameters
+    ranks = points[:, names.index("ranks")] if "ranks" in names else np.full(len(points), np.inf)
+    busiest = _busiest(equation, refined, timed, points, np.maximum(ranks, 1.0))
+    each = _seconds(equation, refined, timed, place, points, np.exp(busiest.centre))
+    total = product([total, busiest])
+    if messages is not None and equation.communication is not None:
+        np.add.at(each["communication"], [place[name] for name in callers], messages.value)
+        of_each = forecast.form_of(*zip((messages.upper - messages.lower) ** 2, messages.form, strict=True))
+        value, lower, upper = (end.sum(axis=0) for end in (messages.value, messages.lower, messages.upper))
+        total, form = _plus(total, form, Quantity.of_ends(value, lower, upper, level), of_each)
+        equation.communication.judge(messages, np.exp(total.centre), summed.status[0], summed.reason[0])
+    others = None
+    if equation.others is not None:
+        others = equation.others.at(points, np.exp(total.centre), level, ranks)
+        if equation.machine is not None:
+            others = equation.machine.wider(others, spread("outside"))
+        total, form = _plus(total, form, _first_row(others), others.form[0])
+    value, lower, upper = (end[None] for end in total.interval(level))
+    summed = whole.judged(replace(summed, form=form[None], value=value, lower=lower, upper=upper))
+    between_nodes = messages is not None and equation.network is not None and "inter" in equation.network.table
+    if equation.sharing is not None and not between_nodes:
+        codes, reasons = equation.sharing.without_far(points, summed.status[0], summed.reason[0])
+        summed = replace(summed, status=codes[None], reason=reasons[None])
+    return Breakdown(summed, kernels, each, refined.terms, others, exchanged, refined.taken)
+
+
+def _rows(timed: Mapping[str, int]) -> Index:
+    return np.array(list(timed.values()), dtype=np.intp)
+
+
+def _first_row(answers: Forecast) -> Quantity:
+    return Quantity.of_ends(answers.value[0], answers.lower[0], answers.upper[0], answers.level)
+
+
+def _square(quantity: Quantity) -> Array:
+    """Square of the width of the 90 % interval."""
+    _, low, high = quantity.interval(0.9)
+    return np.asarray((high - low) ** 2)
+
+
+def _plus(total: Quantity, form: Array, part: Quantity, form_of_part: Array) -> tuple[Quantity, Array]:
+    """A sum and the share of the form in its variance, (k,) each, with an independent part more."""
+    share = forecast.form_of((_square(total), form), (_square(part), form_of_part))
+    return add([total, part]), share
+
+
+def _summands(
+    equation: Application, predicted: Forecast, functions: Functions, points: Array
+) -> tuple[dict[str, int], Exchanged | None]:
+    """The kernels whose times are summed, each with its row, and the messages that come on top."""
+    timed = {kernel: row for (kernel, name), row in functions.rows.items() if name == "time"}
+    if equation.nested:
+        timed = {WHOLE: timed[WHOLE]}
+    elif len(timed) > 1:  # kernels other than the whole are its parts
+        timed.pop(WHOLE, None)
+    sent = equation.communication
+    if sent is None or equation.nested or not sent.priced(equation.network):
+        return timed, None
+    exchanged = sent.exchanged(points, equation.network, predicted.level)
+    calls = [kernel for kernel in timed if communicates(kernel)]
+    if 0 < len(calls) < len(timed):  # a profile timed the same messages
+        if exchanged.assumed:
+            return timed, None
+        timed = {kernel: row for kernel, row in timed.items() if kernel not in calls}
+    computing = np.nan_to_num(predicted.value[_rows(timed)]).sum(axis=0)
+    return timed, _with_waiting(equation, exchanged, points, computing)
+
+
+def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, computing: Array) -> Exchanged:
+    """Times of messages with those that replay of the calls' order has, in the proportion of its weight."""
+    sent = equation.communication
+    if sent is None or sent.replayed is None or sent.messages is None or equation.network is None:
+        return exchanged
+    beyond, _ = replayed_seconds(sent.messages, equation.network, points, computing)
+    return mixed(sent.replayed, exchanged, beyond)
+
+
+def _busiest(equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, most: Array) -> Quantity:
+    """What the busiest rank has over the mean, (k,), at `most` (k,)."""
+    uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
+    if equation.imbalances is not None:
+        # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
+        times = np.nan_to_num(refined.said.value[_rows(timed)])
+        ends = equation.imbalances.program(tuple(timed), times, points)
+    else:
+        balance, single = equation.balance, np.full(len(points), equation.imbalance)
+        ends = (single,) * 3 if balance is None else balance.imbalance(points)
+        # No rank does more than all together.
+        value, low, high = (np.minimum(end, most) for end in ends)
+        ends = value, low, high
+    return Quantity.of_ends(*ends, 0.9).moved(np.log(uneven))
+
+
+def _seconds(
+    equation: Application,
+    refined: Refined,
+    timed: Mapping[str, int],
+    place: Mapping[str, int],
+    points: Array,
+    busiest: Array,
+) -> dict[str, Array]:
+    """The parts of every kernel at `points`, without messages."""
+    each = {name: np.zeros((len(place), len(points))) for name in PARTS}
+    times = np.nan_to_num(refined.said.value[_rows(timed)])
+    each["direct"][: len(timed)] = times
+    each["imbalance"][: len(timed)] = times * (busiest - 1.0)
+    for name, part in (refined.split or {}).items():
+        each[name][: len(timed)] = np.array([part[kernel] for kernel in timed])
+    if equation.imbalances is not None:
+        # Times of slowest ranks hold the imbalance, as do times of the ranks that have a kernel; they give it up
+        # to the kernels that are uneven, or that few ranks have.
+        kernels = tuple(timed)
+        mean = equation.imbalances.means(kernels, times, points)
+        for name in PARTS:
+            each[name][: len(kernels)] *= mean / np.where(times > 0, times, 1.0)
+        each["imbalance"][: len(kernels)] = equation.imbalances.parts(kernels, times, points)
+    calls = np.flatnonzero([communicates(kernel) for kernel in timed])
+    if len(calls):  # what ranks do in MPI is no computing, and no imbalance of it
+        seconds = np.sum([each[name][calls] for name in PARTS], axis=0)
+        for name in PARTS:
+            each[name][calls] = seconds if name == "communication" else 0.0
+    return each

@@ -1,0 +1,57 @@
+"""The program's time is the sum of its parts, and so is its doubt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ranksight.core.experiment import Experiment, Run
+from ranksight.model.application.program_time import program_time
+from ranksight.model.assembly import fit
+from ranksight.model.fitted_model import Model
+from ranksight.model.quantity import TAIL
+
+POINTS = np.array([[32.0], [64.0]])
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    made = Experiment.create(tmp_path_factory.mktemp("sum") / "e", "two kernels", ["ranks"])
+    for p in (1, 2, 4, 8, 16):
+        for repetition, noise in enumerate((0.99, 1.0, 1.01)):
+            rows = [
+                {"kernel": "a", "rank": -1, "time": 8 / p * noise},
+                {"kernel": "b", "rank": -1, "time": 0.5 * noise},
+            ]
+            made.add(Run({"ranks": float(p)}, repetition, "made"), pd.DataFrame(rows))
+    return fit(made, platform=None)
+
+
+def summed(model: Model, rho: float = 0.0, **changes: float):
+    equation = replace(model.equation, **changes)
+    refined = equation.refine(model.functions.predict(POINTS), model.functions, POINTS)
+    return program_time(equation, refined, model.functions, POINTS, model.shares, rho)
+
+
+def test_an_imbalance_is_a_part_of_its_own(model: Model) -> None:
+    even, uneven = summed(model), summed(model, imbalance=1.25)
+    assert uneven.total.value == pytest.approx(1.25 * even.total.value)
+    assert uneven.parts["imbalance"] == pytest.approx(0.25 * even.total.value[0])
+    assert uneven.by_kernel.sum(axis=0) == pytest.approx(uneven.total.value[0])
+    for end in ("lower", "upper"):  # one number that is known widens nothing
+        assert getattr(uneven.total, end) == pytest.approx(1.25 * getattr(even.total, end))
+
+
+def test_what_all_times_of_a_run_share_does_not_average_out(model: Model) -> None:
+    narrow, wide = summed(model).total, summed(model, clock_spread=0.5).total
+    assert (narrow.spread < 0.5).all()
+    assert np.log(wide.upper / wide.value) == pytest.approx(np.full((1, 2), 0.5 * TAIL))
+    assert np.log(wide.value / wide.lower) == pytest.approx(np.full((1, 2), 0.5 * TAIL))
+    assert wide.value == pytest.approx(narrow.value)
+
+
+def test_correlated_noise_of_kernels_adds_up(model: Model) -> None:
+    assert (summed(model, rho=1.0).total.spread > 1.001 * summed(model, rho=0.0).total.spread).all()
