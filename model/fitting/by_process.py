@@ -35,7 +35,7 @@ def by_process(series: Series, location: Location, space: object, intervals: boo
     points = series.points
     if space != "default" or not intervals or line is not None or not (points > 0).all():
         return none
-    if points.shape[1] > max(CHOSEN):
+    if points.shape[1] > max(CHOSEN) or len(points) == 1:  # of one run nothing says how far the next lies
         return none
     present = location.repeats > 0
     positive = (np.where(present, location.values, 1.0) > 0).all(axis=1) & present.any(axis=1)

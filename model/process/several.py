@@ -171,7 +171,7 @@ def products(points: Array, data: Data) -> Products:
             one = np.where(measured, np.exp(logs.mean(axis=1, keepdims=True) - logs), 0.0)
             unit = np.where(np.isfinite(at[:, rows]), at[:, rows], 0.0)
             factor = (unit / np.maximum(unit.max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
-            score += np.where(measured.sum(axis=1)[:, None] >= 3, _misfit(one, factor, measured * 1.0), 0.0)
+            score += np.where(measured.sum(axis=1)[:, None] >= 3, _misfit(one, factor, measured.astype(np.float64)), 0.0)
         offered = _offered(m)
         score[:, offered] = np.inf
         best = np.argsort(score, axis=1, kind="stable")[:, : CHOSEN[m]]

@@ -114,7 +114,7 @@ def test_wrong_questions(
         ("", "is not valid JSON"),
         ("[]", "is not a model"),
         ('{"kind": "ranksight model", "schema_version": 99}', "is newer"),
-        ('{"kind": "ranksight model", "schema_version": 2}', "'fitted' is missing"),
+        ('{"kind": "ranksight model", "schema_version": 2}', "older version of ranksight; fit it again"),
         ('{"kind": "ranksight model", "schema_version": 1}', "older version of ranksight; fit it again"),
         ("[" * 100_000, "is not valid JSON"),
     ],
