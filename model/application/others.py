@@ -54,6 +54,8 @@ RIDGE = 1e-9
 """What is added to scaled normal equations, so that terms that repeat each other have an answer."""
 NORMAL = 1e6
 """Degrees of freedom at which Student's law is the normal one."""
+MEDIAN_LOSS = float(np.sqrt(np.pi / 2))
+"""Standard error of the median of many normal values over that of their mean, at most."""
 COMPLETE = 0.98
 """Share of a configuration's kernels' time that has to be measured."""
 
@@ -206,11 +208,13 @@ def fit_others(series: Series, factor: Array, messages: Array, domains: Domains 
     nodes = _nodes(domains, series.points[:, series.parameters.index("ranks")]) if ranked else np.ones(len(rest))
     space = _hypotheses(series.parameters, series.points, waiting, None if domains is None else nodes)
     places = _places(series.points, nodes, np.maximum(whole - middle, TIMERS * whole))
+    column = -1 if domains is None or not ranked else len(series.parameters)
     if not waiting and (share > noise).all():
-        return Others(fit_sums(space, places, middle[None], error[None], ADDED), scatter)
+        times = fit_sums(space, places, middle[None], error[None], ADDED, column)
+        return Others(times, scatter, domains=domains)
     space = _without_constant(space)
     if waiting:
-        times = fit_sums(space, places, middle[None], error[None], ADDED)
+        times = fit_sums(space, places, middle[None], error[None], ADDED, column)
         return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
     sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)
@@ -271,7 +275,8 @@ def _errors(rest: Array, whole: Array, middle: Array, waiting: bool) -> Array:
         likely = -(freedom * np.log(positive)).sum() - freedom.sum() / 2 * np.log(variance)
         if likely > best:
             best, found = likely, np.sqrt(variance) * basis
-    return np.asarray(np.hypot(found, REPEATED * middle) / np.sqrt(np.maximum(count, 1)))
+    loss = np.where(count > 2, MEDIAN_LOSS, 1.0)
+    return np.asarray(np.hypot(found, REPEATED * middle) * loss / np.sqrt(np.maximum(count, 1)))
 
 
 def _hypotheses(names: tuple[str, ...], points: Array, waiting: bool, nodes: Array | None) -> Hypotheses:
