@@ -20,11 +20,13 @@ from ranksight.core.registry import Registry
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.comm_blocking import STATED, Taken, fit_blocking
-from ranksight.model.application.communication import Communication, message_series
+from ranksight.model.application.comm_blocking import STATED, Taken
+from ranksight.model.application.communication import Communication
 from ranksight.model.application.fit_application import fit_application, in_words
+from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
+from ranksight.model.application.message_series import message_series
 from ranksight.model.application.network import Network
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
 from ranksight.model.application.replayed import weigh_replay

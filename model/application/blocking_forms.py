@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ranksight.core.arrays import Array
 
@@ -80,8 +81,9 @@ def _rates(power: float) -> Array:
     return np.concatenate([RATES, -RATES[RATES + power < 0], [power] if power < 0 else []])
 
 
-def _mesh(*axes: object) -> Array:
-    return np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
+def _mesh(*axes: ArrayLike) -> Array:
+    columns: list[Array] = [np.asarray(each, dtype=np.float64) for each in axes]
+    return np.stack([each.ravel() for each in np.meshgrid(*columns, indexing="ij")], axis=1)
 
 
 def at(shape: str, parameters: Array, ranks: Array, nodes: Array, low: float) -> Array:

@@ -25,8 +25,9 @@ from ranksight.model.application import whole
 from ranksight.model.application.assumed import NETWORK, OUTSIDE
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
-from ranksight.model.application.communication import Communication, Exchanged
+from ranksight.model.application.communication import Communication
 from ranksight.model.application.equation_terms import Terms, terms_of
+from ranksight.model.application.exchanged import Exchanged
 from ranksight.model.application.imbalances import Imbalances
 from ranksight.model.application.moved import Moved
 from ranksight.model.application.network import Network

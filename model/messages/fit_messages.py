@@ -16,9 +16,9 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
+from ranksight.model.messages.fit_order import fit_order
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
-from ranksight.model.messages.order import fit_order
 from ranksight.model.messages.sharing import Shares, basis, incidence, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volume_laws import find_law

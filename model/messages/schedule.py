@@ -11,8 +11,9 @@ from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
 from ranksight.comm.replay.program import Call, Channel, Program
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.errors import InsufficientError
+from ranksight.model.messages.fit_order import COMPLETING
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.order import COMPLETING, Order, Place, Sent
+from ranksight.model.messages.order import Order, Place, Sent
 from ranksight.model.messages.table import MessageTable, Row
 
 BLOCKING = ("send", "ssend", "bsend", "rsend")
@@ -246,8 +247,7 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
                 apart = source != target
                 channels.append(Channel(source[apart], target[apart], links.size[apart]))
                 calls += [
-                    Call(what, kernel, key, len(channels) - 1)
-                    for what in ("post", "send", "receive", "complete")
+                    Call(what, kernel, key, len(channels) - 1) for what in ("post", "send", "receive", "complete")
                 ]
             elif name in OPERATIONS:
                 call, count = _collective(mine, ranks)

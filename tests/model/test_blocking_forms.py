@@ -10,7 +10,8 @@ import pytest
 from ranksight.core import special
 from ranksight.core.errors import InputError
 from ranksight.model.application.blocking_forms import CONSTANT, GROWTH, KNEE, LEVELLING, NODES, STEP, at, grids
-from ranksight.model.application.comm_blocking import STATED, Blocking, Taken, fit_blocking
+from ranksight.model.application.comm_blocking import STATED, Blocking, Taken
+from ranksight.model.application.fit_blocking import fit_blocking
 
 RANKS = np.array([4.0, 8.0, 16.0, 32.0, 64.0])
 FAR = np.array([256.0, 1024.0])
