@@ -10,14 +10,14 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.kernel_time.rates import JITTER, Hypotheses
 from ranksight.model.priors import NODE_REGIMES
-from ranksight.model.series import regimes
+from ranksight.model.series import node_regimes
 
 
 @dataclass(frozen=True)
 class Covariances:
     """Covariances of what ln BF departs from its shape by, c of them: those of a rate
     (:class:`ranksight.model.kernel_time.rates.Hypotheses`), each with those of a regime within the node
-    (:mod:`ranksight.model.series.regimes`)."""
+    (:mod:`ranksight.model.series.node_regimes`)."""
 
     parameters: tuple[str, ...]
     columns: tuple[int, ...]
@@ -43,13 +43,13 @@ class Covariances:
     @cached_property
     def prior(self) -> Array:
         """Prior weights (c,) of departures over all coordinates, where BF has no shape."""
-        regime = regimes.prior(self._within(self.measured)) if self.node > 0 else np.ones(1)
+        regime = node_regimes.prior(self._within(self.measured)) if self.node > 0 else np.ones(1)
         return np.asarray((regime[:, None] * self._rates.prior * self._rates.active[:, 0]).reshape(-1))
 
     @cached_property
     def prior_of_shaped(self) -> Array:
         """Prior weights (c,) of departures from a shape over ranks: over other coordinates, or none but noise."""
-        regime = regimes.prior(self._within(self.measured)) if self.node > 0 else np.ones(1)
+        regime = node_regimes.prior(self._within(self.measured)) if self.node > 0 else np.ones(1)
         rates = self._rates
         usable = ~rates.active[:, 0] if len(self.columns) > 1 else (rates.slope == 0) & (rates.scale == 0)
         return np.asarray((regime[:, None] * rates.prior * usable).reshape(-1))
@@ -66,8 +66,8 @@ class Covariances:
         regime, rate = np.divmod(chosen, len(self._rates.noise))
         total = self._rates.select(rate).covariance(self._places(first), self._places(second))
         if self.node > 0:
-            within = self._within(first), self._within(second)
-            total = total + regimes.covariance(self._places(first), within[0], self._places(second), within[1])[regime]
+            ends = (self._places(first), self._within(first), self._places(second), self._within(second))
+            total = total + node_regimes.covariance(*ends)[regime]
         return np.asarray(total)
 
     def variance(self, points: Array, chosen: Index) -> Array:
@@ -75,7 +75,7 @@ class Covariances:
         regime, rate = np.divmod(chosen, len(self._rates.noise))
         total = self._rates.select(rate).variance(self._places(points))
         if self.node > 0:
-            total = total + regimes.variance(self._within(points))[regime]
+            total = total + node_regimes.variance(self._within(points))[regime]
         return np.asarray(total)
 
 

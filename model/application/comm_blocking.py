@@ -7,7 +7,7 @@ ranks wait for each other. Messages between two ranks are one kind, each collect
 overlap while the other waits. ln BF_k is constant or a power with slow changes, a Gaussian process
 (:mod:`ranksight.model.kernel_time.rates`); or it grows, nears a level, steps or has a knee
 (:mod:`ranksight.model.application.blocking_forms`). Runs within a node may be of another regime than those beyond it
-(:mod:`ranksight.model.series.regimes`). Marginal likelihood weighs all
+(:mod:`ranksight.model.series.node_regimes`). Marginal likelihood weighs all
 (:mod:`ranksight.model.application.fit_blocking`). At a measured configuration BF_k is what was measured there. What the
 slowest rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication
 again.

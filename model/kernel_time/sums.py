@@ -27,7 +27,7 @@ from ranksight.model.kernel_time.rates import Hypotheses as Departures
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import unseen
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
-from ranksight.model.series import regimes
+from ranksight.model.series import node_regimes
 
 Term = tuple[Factor, ...]
 
@@ -71,7 +71,7 @@ class Sums(Stored):
     known: int = 0  # last columns of the points that are known of each, as times of other parts: no sum departs along
     nodes: int = -1
     """Column of the points that is the number of nodes, where runs within one and beyond it may be of two regimes
-    (:mod:`ranksight.model.series.regimes`); -1 where it is not known."""
+    (:mod:`ranksight.model.series.node_regimes`); -1 where it is not known."""
 
     @cached_property
     def _departures(self) -> Departures:
@@ -86,7 +86,7 @@ class Sums(Stored):
             return departed
         ends = [place[:, : place.shape[1] - self.known] for place in places]
         within = [each[:, self.nodes] <= 1 for each in (first, second)]
-        regime = regimes.covariance(ends[0], within[0], ends[1], within[1])
+        regime = node_regimes.covariance(ends[0], within[0], ends[1], within[1])
         return np.asarray((regime[:, None] + departed).reshape(-1, *departed.shape[1:]))
 
     def _variance(self, points: Array) -> Array:
@@ -94,13 +94,13 @@ class Sums(Stored):
         departed = self._departures.variance(np.log(points) - self._origin)
         if self.nodes < 0:
             return departed
-        regime = regimes.variance(points[:, self.nodes] <= 1)
+        regime = node_regimes.variance(points[:, self.nodes] <= 1)
         return np.asarray((regime[:, None] + departed).reshape(-1, len(points)))
 
     @cached_property
     def _prior(self) -> Array:
         """Logarithms of the prior weights of departures and regimes, (s,)."""
-        regime = np.ones(1) if self.nodes < 0 else regimes.prior(self.points[:, self.nodes] <= 1)
+        regime = np.ones(1) if self.nodes < 0 else node_regimes.prior(self.points[:, self.nodes] <= 1)
         return np.asarray(log(regime[:, None] * self._departures.prior).reshape(-1))
 
     @cached_property
