@@ -55,20 +55,20 @@ def grids(ranks: Array, nodes: bool) -> dict[str, tuple[Array, Array]]:
     """
     low, high = float(ranks[0]), float(ranks[-1])
     between = np.sqrt(ranks[EACH_SIDE - 1 : -EACH_SIDE] * ranks[EACH_SIDE : len(ranks) - EACH_SIDE + 1])
-    found = {CONSTANT: _mesh([0.0], [0.0], [0.0]), LEVELLING: _levelling(low, high)}
+    combinations = {CONSTANT: _mesh([0.0], [0.0], [0.0]), LEVELLING: _levelling(low, high)}
     growth = np.array([(r, e, 0.0) for e in POWERS for r in _rates(e)])
-    found |= {GROWTH: growth} | ({NODES: growth} if nodes else {})
+    combinations |= {GROWTH: growth} | ({NODES: growth} if nodes else {})
     if high > low:
-        found[KNEE] = _mesh(np.geomspace(low, high, KNEES + 1)[:-1], FULL, [0.0])
+        combinations[KNEE] = _mesh(np.geomspace(low, high, KNEES + 1)[:-1], FULL, [0.0])
     if len(between):
-        found[STEP] = _mesh(LEVELS, between, [0.0])
-    weights = {name: np.ones(len(each)) for name, each in found.items()}
+        combinations[STEP] = _mesh(LEVELS, between, [0.0])
+    weights = {name: np.ones(len(each)) for name, each in combinations.items()}
     for name, wide in ((LEVELLING, WIDE), (STEP, JUMPS)):
-        if name in found:
-            weights[name] = np.exp(-((found[name][:, 0] / wide) ** 2) / 2)
-    nothing = found[LEVELLING][:, 0] == NOTHING
+        if name in combinations:
+            weights[name] = np.exp(-((combinations[name][:, 0] / wide) ** 2) / 2)
+    nothing = combinations[LEVELLING][:, 0] == NOTHING
     weights[LEVELLING][nothing] = FROM_NOTHING * weights[LEVELLING].sum() / nothing.sum()
-    return {name: (each, weights[name] / weights[name].sum()) for name, each in found.items()}
+    return {name: (each, weights[name] / weights[name].sum()) for name, each in combinations.items()}
 
 
 def _levelling(low: float, high: float) -> Array:

@@ -51,7 +51,7 @@ def kind_of(operation: str) -> str:
     name = operation_name(operation)
     if name in OPERATIONS:
         return name
-    return POINT_TO_POINT if any(name in held for held in (SENDS, FETCHES, NEIGHBOURS, RECEIVES)) else ""
+    return POINT_TO_POINT if any(name in operations for operations in (SENDS, FETCHES, NEIGHBOURS, RECEIVES)) else ""
 
 
 def costs_time(operation: str) -> bool:
@@ -110,9 +110,9 @@ class Blocking(Stored):
         mean, spread = np.minimum(mean[:, :count], mean[:, count:] + further), spread[:, :count]
         inputs, measured = (coordinates(each, self.columns) for each in (points, self.taken.points))
         same = np.asarray((np.abs(inputs[:, None] - measured[None]) < SAME).all(axis=2))
-        there = np.asarray(same[None] & np.isfinite(self.values)[:, None])
-        exact = np.asarray(there.any(axis=2))
-        mean = np.where(exact, np.take_along_axis(self.values, there.argmax(axis=2), axis=1), mean)
+        measured_here = np.asarray(same[None] & np.isfinite(self.values)[:, None])
+        exact = np.asarray(measured_here.any(axis=2))
+        mean = np.where(exact, np.take_along_axis(self.values, measured_here.argmax(axis=2), axis=1), mean)
         return mean, np.asarray(np.sqrt(spread**2 + REPEATED**2 + (UNSEEN * self.beyond(points)) ** 2)), exact
 
     def _at(self, points: Array) -> tuple[Array, Array]:
@@ -140,11 +140,11 @@ class Blocking(Stored):
         """The shape of each row at `points` (k, m), (K, k)."""
         at_ranks = points[:, self.parameters.index("ranks")]
         low = float(self.taken.points[:, self.parameters.index("ranks")].min())
-        found, names = np.empty((len(self.shapes), len(points))), np.array(self.shapes)
+        shape, names = np.empty((len(self.shapes), len(points))), np.array(self.shapes)
         for name in set(self.shapes):
             rows = names == name
-            found[rows] = shape_at(name, self.shaped[rows], at_ranks, nodes_of(at_ranks, self.node), low)
-        return found
+            shape[rows] = shape_at(name, self.shaped[rows], at_ranks, nodes_of(at_ranks, self.node), low)
+        return shape
 
     @cached_property
     def _covariances(self) -> Covariances:
@@ -159,10 +159,10 @@ class Blocking(Stored):
     @cached_property
     def rows(self) -> dict[str, list[int]]:
         """Rows of each kind."""
-        found: dict[str, list[int]] = {}
+        of_kind: dict[str, list[int]] = {}
         for row, kind in enumerate(self.kinds):
-            found.setdefault(kind, []).append(row)
-        return found
+            of_kind.setdefault(kind, []).append(row)
+        return of_kind
 
     def _fits(self) -> bool:
         rows, runs = len(self.kinds), len(self.taken.points)

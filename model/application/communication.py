@@ -113,8 +113,8 @@ class Communication(Stored):
         at = self.functions.fitted.parameters.index("ranks")
         near, far = points.copy(), np.flatnonzero(points[:, at] > MOST_RANKS)
         near[far, at] = MOST_RANKS
-        there = self._typical(near[far], self.functions.predict(near[far], level)) if len(far) else ()
-        standing = {**dict(enumerate(typical)), **dict(zip(far.tolist(), there, strict=True))}
+        largest = self._typical(near[far], self.functions.predict(near[far], level)) if len(far) else ()
+        standing = {**dict(enumerate(typical)), **dict(zip(far.tolist(), largest, strict=True))}
         beyond: dict[int, tuple[Ends, Ends]] = {}
         ends = list(typical)
         for k, table in enumerate(self._of_ranks(near, level)):
@@ -135,13 +135,13 @@ class Communication(Stored):
         """Table of every rank at `points` (k, m); None where no such number of ranks is, or its links are too many."""
         assert self.messages is not None
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
-        found: list[MessageTable | None] = []
+        tables: list[MessageTable | None] = []
         for point, countable in zip(points, (ranks >= 1) & (ranks == np.floor(ranks)), strict=True):
             try:
-                found.append(self.messages.predict(point, level) if countable else None)
+                tables.append(self.messages.predict(point, level) if countable else None)
             except InputError:
-                found.append(None)
-        return found
+                tables.append(None)
+        return tables
 
     def _typical(self, points: Array, counts: Forecast) -> tuple[Ends, ...]:
         """Tables of one rank with the mean of all ranks' messages, whose communicators hold all ranks.
@@ -159,7 +159,10 @@ class Communication(Stored):
             return MessageTable(dict(zip(parameters, point.tolist(), strict=True)), p, of_rank)
 
         return tuple(
-            tuple(table(point, p, *both) for both in zip(calls[..., k], volumes[..., k], strict=True))
+            tuple(
+                table(point, p, *count_and_volume)
+                for count_and_volume in zip(calls[..., k], volumes[..., k], strict=True)
+            )
             for k, (point, p) in enumerate(zip(points, ranks, strict=True))
         )
 
@@ -167,14 +170,14 @@ class Communication(Stored):
         """:meth:`times` of the operations of one kind, or of all; ranks of several threads are fewer on a node."""
         names = self.functions.fitted.parameters
         teams = np.maximum(points[:, names.index(THREADS)], 1.0) if THREADS in names else np.ones(len(points))
-        found: Forecast | None = None
+        times: Forecast | None = None
         for team in np.unique(teams):
             placed = replace(fabric, ranks_per_node=max(1, int(fabric.ranks_per_node // team)))
-            said = self._priced(sent, partial(_price, fabric=placed, choice=choice), kind)
-            mine = np.broadcast_to(teams == team, said.value.shape)
-            found = said if found is None else choose(found, said, np.arange(len(mine)), mine)
-        assert found is not None
-        return found
+            of_team = self._priced(sent, partial(_price, fabric=placed, choice=choice), kind)
+            rows = np.broadcast_to(teams == team, of_team.value.shape)
+            times = of_team if times is None else choose(times, of_team, np.arange(len(rows)), rows)
+        assert times is not None
+        return times
 
     def _priced(self, sent: Sent, price: Price, kind: str = "") -> Forecast:
         """Times of the operations of one kind, or of all, as `price` has them."""
@@ -186,11 +189,11 @@ class Communication(Stored):
             each = [price([_of_kind(table, kind) for table in end], volumes=(volume,)) for end, volume in of_ends]
             return np.array([[[of.get(key, 0.0) for (of,) in end] for key in self._keys] for end in each])
 
-        found = seconds(sent.tables)
+        ends = seconds(sent.tables)
         if sent.beyond:
-            here, there = (seconds(tables) for tables in zip(*sent.beyond.values(), strict=True))
-            found[..., list(sent.beyond)] *= ratio(here, there, 1.0)
-        value, lower, upper = found
+            typical, nearest = (seconds(tables) for tables in zip(*sent.beyond.values(), strict=True))
+            ends[..., list(sent.beyond)] *= ratio(typical, nearest, 1.0)
+        value, lower, upper = ends
         counts = sent.counts
         status, reason = np.full(shape, forecast.OK, dtype=np.intp), np.full(shape, "", dtype=object)
         indices = [[rows[name, metric] for name in self.names] for metric in SENT]
@@ -210,22 +213,24 @@ class Communication(Stored):
         forms without one."""
         kinds = dict.fromkeys(self.kinds.tolist())
         if network is None:
-            said = self._priced(self._sent(points, each=False), self._forms)
-            return {(kind, STATED): np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
-        sent, fabric, found = self._sent(points), network.fabric(), {}
+            times = self._priced(self._sent(points, each=False), self._forms)
+            return {(kind, STATED): np.nan_to_num(times.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
+        sent, fabric, seconds = self._sent(points), network.fabric(), {}
         for kind in kinds:
             for way in network.ways(kind):
-                said = self._times(points, sent, fabric, network.choice(kind, way), kind)
-                found[kind, way] = np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0)
-        return found
+                times = self._times(points, sent, fabric, network.choice(kind, way), kind)
+                seconds[kind, way] = np.nan_to_num(times.value[self.kinds == kind]).sum(axis=0)
+        return seconds
 
     def on(self, network: Network) -> Communication:
         """The same messages with BF_comm learned again, on a network whose algorithms are stated otherwise."""
-        held = self.blocking
-        if held is None:
+        blocking = self.blocking
+        if blocking is None:
             return self
-        cost = self.by_kind(held.taken.points, network)
-        return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways, network.node))
+        cost = self.by_kind(blocking.taken.points, network)
+        return replace(
+            self, blocking=fit_blocking(blocking.parameters, blocking.taken, cost, network.ways, network.node)
+        )
 
     @property
     def _forms(self) -> Price:
@@ -238,63 +243,71 @@ class Communication(Stored):
         sent = self._sent(points, level, each=network is not None)
         crossings: tuple[tuple[str, ...], ...] = ()
         if network is None:
-            alone = self._priced(sent, self._forms)
+            network_times = self._priced(sent, self._forms)
         else:
             fabric = network.fabric()
-            alone = self._times(points, sent, fabric, network.choice())
-            alone, crossings = self._crossing(alone, sent, network)
-        own = log(alone.value)
+            network_times = self._times(points, sent, fabric, network.choice())
+            network_times, crossings = self._crossing(network_times, sent, network)
+        logs_alone = log(network_times.value)
         reach = float(special.ndtri((1 + level) / 2))
-        middle, scaled, down, up = own.copy(), own.copy(), *np.full((2, *own.shape), reach * COMMUNICATION_UNKNOWN)
-        exact = np.zeros(own.shape, dtype=bool)
-        held = self.blocking
-        if held is not None:
-            factor, deviation, known = held.at(points)
+        middle, scaled, down, up = (
+            logs_alone.copy(),
+            logs_alone.copy(),
+            *np.full((2, *logs_alone.shape), reach * COMMUNICATION_UNKNOWN),
+        )
+        exact = np.zeros(logs_alone.shape, dtype=bool)
+        blocking = self.blocking
+        if blocking is not None:
+            factor, deviation, known = blocking.at(points)
             if network is None:
-                deviation = np.hypot(deviation, UNSEEN * held.beyond(points))
-            for kind, rows in held.rows.items():
-                mine = np.flatnonzero(self.kinds == kind)
-                logs = np.empty((len(rows), len(mine), len(points)))
-                each = {STATED: alone.value[mine]}
+                deviation = np.hypot(deviation, UNSEEN * blocking.beyond(points))
+            for kind, rows in blocking.rows.items():
+                rows_of_kind = np.flatnonzero(self.kinds == kind)
+                logs = np.empty((len(rows), len(rows_of_kind), len(points)))
+                each = {STATED: network_times.value[rows_of_kind]}
                 for at, row in enumerate(rows):
-                    if (way := held.ways[row]) not in each and network is not None:
-                        said = self._times(points, sent, fabric, network.choice(kind, way), kind)
-                        each[way] = said.value[mine]
-                    logs[at] = log(each[way]) + held.levels[row]
-                weights = np.broadcast_to(held.weights[rows][:, None, None], logs.shape)
-                scaled[mine] = (weights * logs).sum(axis=0)
+                    if (way := blocking.ways[row]) not in each and network is not None:
+                        by_way = self._times(points, sent, fabric, network.choice(kind, way), kind)
+                        each[way] = by_way.value[rows_of_kind]
+                    logs[at] = log(each[way]) + blocking.levels[row]
+                weights = np.broadcast_to(blocking.weights[rows][:, None, None], logs.shape)
+                scaled[rows_of_kind] = (weights * logs).sum(axis=0)
                 spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
-                every, exact[mine] = logs + factor[rows][:, None], known[rows].all(axis=0)
-                middle[mine], down[mine], up[mine] = mixture_of(weights, every, spread, exact[mine], reach)
-        found = exchanged_of(alone, middle, scaled, down, up, exact)
-        return replace(found, crossings=crossings, assumed=held is None)
+                every, exact[rows_of_kind] = logs + factor[rows][:, None], known[rows].all(axis=0)
+                middle[rows_of_kind], down[rows_of_kind], up[rows_of_kind] = mixture_of(
+                    weights, every, spread, exact[rows_of_kind], reach
+                )
+        result = exchanged_of(network_times, middle, scaled, down, up, exact)
+        return replace(result, crossings=crossings, assumed=blocking is None)
 
     def calls(self, points: Array, network: Network) -> list[dict[Key, Call]]:
         """A call of each operation at `points` (k, m), with the way that it goes."""
         fabric, choice = network.fabric(), network.choice()
         return [calls(value, fabric, choice) for value, *_ in self._sent(points).tables]
 
-    def _crossing(self, alone: Forecast, sent: Sent, network: Network) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
+    def _crossing(
+        self, network_times: Forecast, sent: Sent, network: Network
+    ) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
         """Times on the network with what the library's thresholds leave open in their intervals, and these in words.
 
         Where the algorithm of a collective is open, its hypotheses hold that already.
         """
         if self.points is None:
-            return alone, ()
+            return network_times, ()
         ranks = self.functions.fitted.parameters.index("ranks")
         runs = self.calls(self.points[np.argsort(self.points[:, ranks], kind="stable")], network)
         fabric, choice = network.fabric(), network.choice()
-        lower, upper, texts = alone.lower.copy(), alone.upper.copy(), []
+        lower, upper, texts = network_times.lower.copy(), network_times.upper.copy(), []
         places = {key: at for at, key in enumerate(self._keys)}
         for k, (table, *_) in enumerate(sent.tables):
-            found = crossed(runs, calls(table, fabric, choice), fabric)
-            texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in found.items()))
-            for key, one in found.items():
+            crossings = crossed(runs, calls(table, fabric, choice), fabric)
+            texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in crossings.items()))
+            for key, one in crossings.items():
                 if len(network.ways(kind_of(key[1]))) == 1 and key in places:
-                    other = alone.value[places[key], k] * one.ratio
+                    other = network_times.value[places[key], k] * one.ratio
                     lower[places[key], k] = min(lower[places[key], k], other)
                     upper[places[key], k] = max(upper[places[key], k], other)
-        return replace(alone, lower=lower, upper=upper), tuple(texts)
+        return replace(network_times, lower=lower, upper=upper), tuple(texts)
 
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.

@@ -75,23 +75,28 @@ def mixture_of(weights: Array, centres: Array, spread: Array, exact: Mask, reach
     if len(centres) > 1:
         tail = float(special.ndtr(-reach))
         low, half, high = quantiles((tail, 0.5, 1 - tail), weights, plain, spread, np.full(plain.shape, NORMAL))
-        middle, down, up = (np.where(exact, *both) for both in ((middle, half), (down, half - low), (up, high - half)))
+        middle, down, up = (np.where(exact, *pair) for pair in ((middle, half), (down, half - low), (up, high - half)))
     return np.where(none, -np.inf, middle), down, up
 
 
-def exchanged_of(alone: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: Mask) -> Exchanged:
+def exchanged_of(
+    network_times: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: Mask
+) -> Exchanged:
     """Put together what :meth:`Communication.exchanged` gives, from (o, k) each.
 
-    `alone`: times on the network; `scaled`: their logarithms. `middle`, `down`, `up`: logarithms of the times in the
-    program, and how far the ends of the intervals of BF_comm are below and above. `exact`: where the time in the
+    `network_times`: times on the network; `scaled`: their logarithms. `middle`, `down`, `up`: logarithms of the times
+    in the program, and how far the ends of the intervals of BF_comm are below and above. `exact`: where the time in the
     program was measured: nothing else is uncertain there.
     """
     value = np.exp(middle)
-    fall, rise = log_ratio(alone.value, alone.lower), log_ratio(alone.upper, alone.value)
+    fall, rise = (
+        log_ratio(network_times.value, network_times.lower),
+        log_ratio(network_times.upper, network_times.value),
+    )
     fall, rise = (np.where(exact, 0.0, np.where(np.isnan(end), 0.0, end)) for end in (fall, rise))
     lower, upper = value * np.exp(-np.hypot(fall, down)), value * np.exp(np.hypot(rise, up))
-    theirs = forecast.form_of(((fall + rise) ** 2, alone.form), ((down + up) ** 2, np.where(exact, 0.0, 1.0)))
-    times = replace(alone, value=value, lower=lower, upper=upper, form=theirs)
+    theirs = forecast.form_of(((fall + rise) ** 2, network_times.form), ((down + up) ** 2, np.where(exact, 0.0, 1.0)))
+    times = replace(network_times, value=value, lower=lower, upper=upper, form=theirs)
     measured = np.asarray(np.where(value > 0, exact, True).all(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         middle, low, high = (
@@ -101,5 +106,5 @@ def exchanged_of(alone: Forecast, middle: Array, scaled: Array, down: Array, up:
     status = np.where(np.isfinite(middle), forecast.OK, forecast.NO_DATA).astype(np.intp)
     reason = np.full(status.shape, "", dtype=object)
     known = measured[None].astype(np.float64)
-    factor = Forecast(middle, low, high, status, reason, 1 - known, alone.level)
+    factor = Forecast(middle, low, high, status, reason, 1 - known, network_times.level)
     return Exchanged(times, factor, measured)

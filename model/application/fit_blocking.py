@@ -98,15 +98,15 @@ class _Learning:
         """Of each shape: parameters (g, 3), logarithms of their prior (g,), and f (g, u) at distinct ranks."""
         distinct, _ = self._distinct
         nodes = nodes_of(distinct, self.node)
-        found = grids(distinct, len(np.unique(nodes)) > 1)
-        share = priors(BLOCKING_SHAPES, found)
+        combinations = grids(distinct, len(np.unique(nodes)) > 1)
+        share = priors(BLOCKING_SHAPES, combinations)
         return {
             name: (
                 each,
                 np.log(weight) + np.log(share[name]),
                 shape_at(name, each, distinct, nodes, float(distinct[0])),
             )
-            for name, (each, weight) in found.items()
+            for name, (each, weight) in combinations.items()
         }
 
     def kept(self, kind: str, ways: list[str], share: Array, level: Array, ratio: Array, error: Array) -> list[_Row]:
@@ -124,21 +124,21 @@ class _Learning:
         weights = np.exp(every - special.logsumexp(every, axis=0))
         best = np.argsort(-weights, kind="stable")[:MOST]
         best = best[weights[best] >= LEAST_WEIGHT * weights[best[0]]]
-        found = []
+        rows = []
         for at, weight in zip(best.tolist(), (weights[best] / weights[best].sum()).tolist(), strict=True):
             way, shape, combination, departure = places[at]
             parameters = self._grids[shape][0][combination]
-            found.append(
+            rows.append(
                 _Row(kind, ways[way], shape, parameters, departure, weight, float(level[way]), ratio[way], error)
             )
-        return found
+        return rows
 
     def _scores(self, values: Array, error: Array) -> dict[str, Array]:
         """Logarithms of likelihood times prior (g, c) of each shape, its level integrated out."""
         known, (distinct, place) = np.isfinite(values), self._distinct
         points, y = self.covariances.measured[known], values[known]
         sums = (place[known][:, None] == np.arange(len(distinct))).astype(np.float64)
-        found = {}
+        scores = {}
         plain, shaped = self.covariances.prior, self.covariances.prior_of_shaped
         for shape, (parameters, share, f) in self._grids.items():
             prior = plain if shape == CONSTANT else shaped
@@ -157,8 +157,8 @@ class _Learning:
                 misfit = misfit + np.einsum("gu,cuv,gv->gc", f, sums.T @ pull @ sums, f, optimize=True)
                 likelihood = misfit + np.linalg.slogdet(total)[1] + np.log(weight)
                 score[:, part] = share[:, None] + np.log(prior[part]) - 0.5 * likelihood
-            found[shape] = score - np.log(prior.sum())
-        return found
+            scores[shape] = score - np.log(prior.sum())
+        return scores
 
 
 def _continued(ways: Mapping[str, float], cost: Array) -> Array:

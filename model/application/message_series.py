@@ -33,7 +33,7 @@ def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
 def message_series(experiment: Experiment) -> Series | None:
     """``messages`` and ``bytes_sent`` of every kernel's operations, means over all ranks; None without traces."""
     configurations: dict[tuple[float, ...], int] = {}
-    found: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
+    values_of: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
     repeats: dict[int, int] = {}
     for run in experiment.runs:
         table = message_table(experiment, run)
@@ -45,13 +45,13 @@ def message_series(experiment: Experiment) -> Series | None:
         sums = table.groupby("kernel", observed=True)[["messages", "bytes_sent"]].sum() / run.configuration["ranks"]
         for name in sums.columns:
             for kernel, value in sums[name].items():
-                found.setdefault((str(kernel), str(name)), {})[at] = float(value)
-    if not found:
+                values_of.setdefault((str(kernel), str(name)), {})[at] = float(value)
+    if not values_of:
         return None
-    values = np.full((len(found), len(configurations), max(repeats.values())), np.nan)
-    for row, cells in enumerate(found.values()):
+    values = np.full((len(values_of), len(configurations), max(repeats.values())), np.nan)
+    for row, cells in enumerate(values_of.values()):
         for (place, repetition), value in cells.items():
             values[row, place, repetition] = value
     points = np.array(list(configurations), dtype=np.float64)
-    kernels, names = tuple(kernel for kernel, _ in found), tuple(name for _, name in found)
+    kernels, names = tuple(kernel for kernel, _ in values_of), tuple(name for _, name in values_of)
     return Series(experiment.parameters, points, values, kernels, names)

@@ -38,9 +38,9 @@ def fit_order(experiment: Experiment, entries: Sequence[Entry]) -> Order | None:
         table = experiment.table(run, "events", COLUMNS)
         if table is None or not len(table) or run.configuration.get("ranks", 1) < 2:
             continue
-        found = _order(table, run, entries)
-        if found is not None:
-            return found
+        order = _order(table, run, entries)
+        if order is not None:
+            return order
     return None
 
 
@@ -74,7 +74,7 @@ def _order(table: pd.DataFrame, run: Run, entries: Sequence[Entry]) -> Order | N
     listed = []
     for number, (kind, place) in enumerate(places):
         kernel, operation, size = str(names[templates[kind].block[place]]).split("\0")
-        shared = [shares[other][n] for (other, n), there in position.items() if there == number]
+        shared = [shares[other][n] for (other, n), merged_place in position.items() if merged_place == number]
         listed.append(Place(kernel, operation, int(size), kind, float(np.mean(shared))))
     sent = _sent(rows, is_call, each, within, kind_of, position, entries, ranks)
     sums = np.array([np.nansum(work[rank]) for rank in range(ranks)])
@@ -100,13 +100,13 @@ def _of_rank(rows: pd.DataFrame, codes: Ints, wanted: Mask, collective: Mask) ->
     partners = rows["name"].astype(str) + rows["peer"].astype(str) + rows["tag"].astype(str)
     seen: set[str] = set()
     # The last call, the first of its row, what was computed before it, and whether it counts.
-    last, begun, gap, mine = -1, -1, 0.0, False
+    last, begun, gap, counts = -1, -1, 0.0, False
     token = codes.tolist()
     for n, (call, with_whom, transfer) in enumerate(
         zip(wanted.tolist(), partners.tolist(), rows["peer"].notna().tolist(), strict=True)
     ):
         if transfer:
-            if mine and with_whom in seen and of_call[last] == len(tokens) - 1 and begun != last:
+            if counts and with_whom in seen and of_call[last] == len(tokens) - 1 and begun != last:
                 # The same partner again: the call that this belongs to begins the next row.
                 tokens.append(tokens[-1])
                 work.append(gap)
@@ -115,7 +115,7 @@ def _of_rank(rows: pd.DataFrame, codes: Ints, wanted: Mask, collective: Mask) ->
                 begun, seen = last, set()
             seen.add(with_whom)
             continue
-        mine = call
+        counts = call
         if not call:
             continue
         gap = 0.0 if last < 0 else max(begin[n] - end[last], 0.0)
@@ -136,15 +136,15 @@ def _work(
     templates: Mapping[str, Template],
 ) -> dict[int, Array]:
     """Seconds that each rank computes in a step before each place of its block, means; NaN where it makes no call."""
-    found = {}
+    seconds = {}
     for rank, one in each.items():
         _, place = within[rank]
         # Before the first call of a trace nothing is known.
-        kept = (place >= 0) & (np.arange(len(place)) > 0)
+        counted = (place >= 0) & (np.arange(len(place)) > 0)
         length = templates[kinds[rank]].length
-        sums = np.bincount(place[kept], weights=one.work[kept], minlength=length).astype(np.float64)
-        found[rank] = ratio(sums, np.bincount(place[kept], minlength=length))
-    return found
+        sums = np.bincount(place[counted], weights=one.work[counted], minlength=length).astype(np.float64)
+        seconds[rank] = ratio(sums, np.bincount(place[counted], minlength=length))
+    return seconds
 
 
 def _jitter(each: Mapping[int, CallsOfRank], within: Mapping[int, tuple[Ints, Ints]], steps: int) -> float:
@@ -177,7 +177,7 @@ def _sent(
     call = np.maximum.accumulate(np.where(is_call, np.arange(len(rows)), 0))
     token = np.array([each[int(r)].of_call[c - first[int(r)]] for r, c in zip(rank_of, call, strict=True)])
 
-    def found(r: int, t: int) -> tuple[int, int]:
+    def step_and_place(r: int, t: int) -> tuple[int, int]:
         """Step and place of a token."""
         step, place = within[r]
         return (int(step[t]), position[kinds[r], int(place[t])]) if t >= 0 and step[t] >= 0 else (-1, -1)
@@ -191,18 +191,20 @@ def _sent(
         side = 0 if name[n] in SENDS else 1 if name[n] in RECEIVING else -1
         if side >= 0:
             pair = (r, int(peer[n])) if side == 0 else (int(peer[n]), r)
-            ends[(*pair, int(tag[n]), int(size[n]))][side].append((*found(r, int(token[n])), kernel[n], operation[n]))
+            ends[(*pair, int(tag[n]), int(size[n]))][side].append(
+                (*step_and_place(r, int(token[n])), kernel[n], operation[n])
+            )
     links = _links(entries, ranks)
     votes: dict[tuple[tuple[int, int, int], str, str], Counter[tuple[int, int, int]]] = defaultdict(Counter)
     counts: Counter[tuple[tuple[int, int, int], tuple[int, int, int], int]] = Counter()
     for (source, target, tagged, _), (out, into) in ends.items():
-        for (step, place, kern, op), (later, there, _, _) in zip(out, into, strict=False):
-            if place < 0 or there < 0:
+        for (step, place, kern, op), (later, receive, _, _) in zip(out, into, strict=False):
+            if place < 0 or receive < 0:
                 continue
             for rule in links.get((kern, op, source * ranks + target), ()):
                 of = entries[rule[0]].tags
                 if not of or tagged in of:
-                    way = (place, there, max(later - step, 0))
+                    way = (place, receive, max(later - step, 0))
                     votes[rule, kinds[source], kinds[target]][way] += 1
                     counts[rule, way, step * ranks * ranks + source * ranks + target] += 1
                     break
@@ -218,7 +220,7 @@ def _sent(
 
 def _links(entries: Sequence[Entry], ranks: int) -> dict[tuple[str, str, int], list[tuple[int, int, int]]]:
     """Rules (entry, rule, round) that a link of a kernel's operation follows."""
-    found: dict[tuple[str, str, int], list[tuple[int, int, int]]] = defaultdict(list)
+    rules: dict[tuple[str, str, int], list[tuple[int, int, int]]] = defaultdict(list)
     for number, entry in enumerate(entries):
         if entry.kind != "links":
             continue
@@ -226,5 +228,5 @@ def _links(entries: Sequence[Entry], ranks: int) -> dict[tuple[str, str, int], l
             links = rule.links(ranks)
             several = bool(len(links.round) and links.round.max() > 0)
             for code, turn in zip(links.codes(ranks).tolist(), links.round.tolist(), strict=True):
-                found[entry.kernel, entry.operation, code].append((number, at, turn if several else -1))
-    return found
+                rules[entry.kernel, entry.operation, code].append((number, at, turn if several else -1))
+    return rules

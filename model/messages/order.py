@@ -65,11 +65,11 @@ class Order(Stored):
     def members(self, kind: str, ranks: int) -> Mask:
         """Which of `ranks` ranks have a template, (P,)."""
         rank = np.arange(ranks)
-        own = {"first": rank == 0, "last": rank == ranks - 1, "even": rank % 2 == 0}
+        special = {"first": rank == 0, "last": rank == ranks - 1, "even": rank % 2 == 0}
         kinds = {place.of for place in self.places}
-        if kind in own:
-            return np.asarray(own[kind])
-        others = [own[name] for name in kinds if name in own]
+        if kind in special:
+            return np.asarray(special[kind])
+        others = [special[name] for name in kinds if name in special]
         return np.asarray(~np.any(others, axis=0)) if others else np.ones(ranks, dtype=bool)
 
     def _fits(self) -> bool:

@@ -78,12 +78,12 @@ def find_templates(each: Mapping[int, CallsOfRank], ranks: int) -> dict[str, Tem
         if not inner or not (set(odd) <= set(who) or set(others) <= set(who)):
             continue
         base = max(inner, key=lambda rank: len(each[rank].tokens))
-        found = {"all": repeating_block(each[base].tokens)}
+        blocks = {"all": repeating_block(each[base].tokens)}
         for kind in kinds:
-            mine = {"first": [0], "last": [ranks - 1], "even": who}[kind]
-            found[kind] = repeating_block(each[max(mine, key=lambda rank: len(each[rank].tokens))].tokens)
-        known = {kind: one for kind, one in found.items() if one is not None}
-        if len(known) == len(found) and len({one.steps for one in known.values()}) == 1:
+            ranks_of_kind = {"first": [0], "last": [ranks - 1], "even": who}[kind]
+            blocks[kind] = repeating_block(each[max(ranks_of_kind, key=lambda rank: len(each[rank].tokens))].tokens)
+        known = {kind: one for kind, one in blocks.items() if one is not None}
+        if len(known) == len(blocks) and len({one.steps for one in known.values()}) == 1:
             return known
     return None
 
@@ -119,8 +119,8 @@ def merged_places(
     for n in range(len(first) + 1):
         shared = [(kind, int(segments[n][-1])) for kind, (_, segments) in parts.items() if n < len(first)]
         for kind, (_, segments) in parts.items():
-            own = segments[n][:-1] if n < len(first) else segments[n]
-            for at in own.tolist():
+            places_of_kind = segments[n][:-1] if n < len(first) else segments[n]
+            for at in places_of_kind.tolist():
                 position[kind, at] = len(places)
                 places.append((kind, at))
         if shared:

@@ -26,19 +26,19 @@ def covariance(first: Array, within: Mask, second: Array, second_within: Mask) -
     ranks are on one node.
     """
     distance = np.sqrt(((first[:, None] - second[None]) ** 2).sum(axis=2))
-    both = within[:, None] & second_within[None]
+    both_within = within[:, None] & second_within[None]
     each = np.stack([np.zeros_like(distance), np.ones_like(distance), np.exp(-distance / OWN_LENGTH)])
-    return np.asarray(NODE_STEP**2 * np.where(both, each, 0.0))
+    return np.asarray(NODE_STEP**2 * np.where(both_within, each, 0.0))
 
 
 def variance(within: Mask) -> Array:
     """Variance (3, a) of r where all ranks are on one node, or are not, `within` (a,)."""
-    apart = np.arange(len(NODE_REGIMES))[:, None] > 0
-    return np.asarray(NODE_STEP**2 * np.where(apart & within, 1.0, 0.0))
+    two_regimes = np.arange(len(NODE_REGIMES))[:, None] > 0
+    return np.asarray(NODE_STEP**2 * np.where(two_regimes & within, 1.0, 0.0))
 
 
 def prior(within: Mask) -> Array:
     """Prior weights (3,) of the regimes, where runs are on one node or are not, `within` (n,). Runs that are all within
     one have one law."""
-    one, step, own = NODE_REGIMES.values()
-    return np.array([one, step + own, 0.0] if within.all() else [one, step, own])
+    one, step, separate = NODE_REGIMES.values()
+    return np.array([one, step + separate, 0.0] if within.all() else [one, step, separate])
