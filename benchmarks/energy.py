@@ -1,9 +1,9 @@
 """Energy of programs on more cores and nodes than were measured, from LIKWID's energies, each program by itself.
 
 SPEChpc 2021 tiny on nodes of two machines and SPEChpc small on 1 to 16 nodes. Coefficients are those of each
-program's own runs. Four spreads were set by hand with these programs in sight (POWER_DRIFT, RATE_DRIFT, STARTING,
-COUNT_ENERGY in ``model/priors.py``), none with a program left out: errors and coverage of other programs may be
-larger.
+program's own runs. POWER_DRIFT, RATE_DRIFT and STARTING of ``model/priors.py`` are those of these programs together;
+``energy_priors`` shows each with what the others say. COUNT_ENERGY was widened with these programs in sight: errors
+and coverage of other programs may be larger.
 """
 
 from __future__ import annotations

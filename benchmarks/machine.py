@@ -25,7 +25,7 @@ from benchmarks.table import markdown
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.assembly import fit
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import with_runs
+from ranksight.model.machine.anchor import times_there, with_runs
 from ranksight.model.machine.machines import on
 from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.platforms import Platform, load
@@ -123,7 +123,7 @@ def _spechpc(settings: Settings, folder: Path) -> str:
     for evidence, ranks in EVIDENCE.items():
         node, every, last = Score(), Score(), []
         for name, model in models.items():
-            series = series_from_experiment(there[name], ["time"])
+            series = times_there(model, there[name])
             known = with_runs(model, _at(series, ranks), load(THERE)) if ranks else model
             found = _asked(on(known, THERE), "ranks", sorted(true[name]))
             node.add(*found[NODE], true[name][NODE])
@@ -163,9 +163,11 @@ def _simple(name: str, errors: Sequence[float]) -> list[object]:
 def _pairs(settings: Settings, folder: Path) -> str:
     """Strong scaling over nodes: the curve on one machine and one node count on the other."""
     source = settings.data / "scaling" / "archer"
-    curves = _curves(source)
-    pairs = [(a, b) for a, b in itertools.permutations(curves, 2) if a[0] == b[0] and a[1] != b[1]]
-    pairs = [(a, b) for a, b in pairs if len(curves[a]) >= 3 and len(set(curves[a]) & set(curves[b])) >= 3]
+    known_curves = curves(source)
+    pairs = [(a, b) for a, b in itertools.permutations(known_curves, 2) if a[0] == b[0] and a[1] != b[1]]
+    pairs = [
+        (a, b) for a, b in pairs if len(known_curves[a]) >= 3 and len(set(known_curves[a]) & set(known_curves[b])) >= 3
+    ]
     order = np.random.default_rng(1).permutation(len(pairs))[: PAIRS // (6 if settings.quick else 1)]
     models: dict[tuple[str, ...], Model] = {}
     rows: list[list[object]] = []
@@ -173,20 +175,26 @@ def _pairs(settings: Settings, folder: Path) -> str:
         score, simple, better = Score(), [], []
         for at in order.tolist():
             a, b = pairs[at]
-            both = sorted(set(curves[a]) & set(curves[b]))
+            both = sorted(set(known_curves[a]) & set(known_curves[b]))
             known = both[0 if place == "fewest" else len(both) // 2]
             if a not in models:
-                models[a] = fit(_written(folder / f"curve {len(models)}", curves[a]), platform=_unknown("here"))
-            runs = _written(folder / f"{place} {at}", {known: curves[b][known]})
+                models[a] = fit(_written(folder / f"curve {len(models)}", known_curves[a]), platform=_unknown("here"))
+            runs = _written(folder / f"{place} {at}", {known: known_curves[b][known]})
             there = _unknown("there")
             model = on(with_runs(models[a], series_from_experiment(runs, ["time"]), there), there)
             asked = [n for n in both if n != known]
             found = _asked(model, "nodes", asked)
             mine, theirs = [], []
             for n in asked:
-                score.add(*found[n], curves[b][n])
-                mine.append(abs(np.log(found[n][0] / curves[b][n])))
-                theirs.append(abs(np.log(curves[a][n] * curves[b][known] / curves[a][known] / curves[b][n])))
+                score.add(*found[n], known_curves[b][n])
+                mine.append(abs(np.log(found[n][0] / known_curves[b][n])))
+                theirs.append(
+                    abs(
+                        np.log(
+                            known_curves[a][n] * known_curves[b][known] / known_curves[a][known] / known_curves[b][n]
+                        )
+                    )
+                )
             simple += theirs
             better.append(np.mean(mine) < np.mean(theirs))
         rows.append([f"{place} shared node count", *score.row(), 100 * np.median(simple), 100 * np.mean(better)])
@@ -198,7 +206,7 @@ def _pairs(settings: Settings, folder: Path) -> str:
     )
 
 
-def _curves(source: Path) -> dict[tuple[str, ...], dict[float, float]]:
+def curves(source: Path) -> dict[tuple[str, ...], dict[float, float]]:
     """Seconds by nodes, of each application, machine and configuration."""
     found = {}
     for entry in json.loads((source / "index.json").read_text(encoding="utf-8")):

@@ -1,8 +1,9 @@
-"""What simulated counts cost, and how far those of a part of a run are from those of all of it.
+"""What simulated counts cost, and how far those of a part of a run, or of some of its ranks, are from those of all.
 
 The bundled program, and LAMMPS where it is installed, on two ranks. The cost is processor time of ``ranksight measure
 --collector callgrind`` over that of the plain run. Kernels are those of 1 % of a rank's instructions; loads of a level
-count where they are a thousandth of the kernel's loads.
+count where they are a thousandth of the kernel's loads. Ranks by class are those of the bundled program on 12 ranks,
+which a grid of 3 x 2 x 2 places at its corners and between them.
 """
 
 from __future__ import annotations
@@ -54,8 +55,13 @@ def run(settings: Settings) -> str:
                 row[3] = _measure(folder / f"whole{at}", command, "off") / plain
                 errors += [[title, *line] for line in _errors(part, folder / f"whole{at}")]
             rows.append(row)
+        few, every = (folder / name for name in ("few", "every"))
+        command = [heat, "--n", "16", "--steps", "20" if settings.quick else "100"]
+        seconds = [_measure(few, command, "auto", "12", "auto"), _measure(every, command, "auto", "12")]
+        errors += [["bundled, 12 ranks by class", *line] for line in _errors(few, every)]
+        saved = f"Processor time with ranks by class over that with all ranks: {seconds[0] / seconds[1]:.2f}."
         cost = markdown(["program", "plain run, CPU s", "part, times it", "all, times it"], rows)
-        return cost + "\n\n" + markdown(["program", "metric", "values", "median, %", "largest, %"], errors)
+        return cost + f"\n\n{saved}\n\n" + markdown(["program", "metric", "values", "median, %", "largest, %"], errors)
 
 
 def _seconds(command: Sequence[str]) -> float:
@@ -67,8 +73,9 @@ def _seconds(command: Sequence[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _measure(folder: Path, command: Sequence[str], sample: str) -> float:
-    options = ["--collector", "callgrind", "--sample", sample, "-q", "--ranks", "2", "-o", str(folder)]
+def _measure(folder: Path, command: Sequence[str], sample: str, ranks: str = "2", by_class: str = "off") -> float:
+    part = ["--sample", sample, "--sample-ranks", by_class]
+    options = ["--collector", "callgrind", *part, "-q", "--ranks", ranks, "-o", str(folder)]
     launch = [*_RANKS[:-1], "{ranks}", *command]
     return _seconds([sys.executable, "-m", "ranksight", "measure", *options, "--", *launch])
 

@@ -100,7 +100,7 @@ def curves_of(tasks: Sequence[Task], generator: np.random.Generator) -> Iterator
 def scores_of(x: Array, times: Array) -> NDArray[np.float32]:
     """Evidence (s, h, g) of every mean, covariance and kind of odd run, averaged over which run is odd."""
     terms, members = along_one()
-    data = data_of(x, locate(times, points=x[:, None]))
+    data = data_of(x[:, None], locate(times, points=x[:, None]))
     at = values(terms, x[:, None])
     kinds, places, _ = unlearned(SCALES).odd(data.u)
     found = np.full((len(times), len(members), len(SCALES), len(KINDS)), -np.inf)
@@ -160,7 +160,7 @@ def filling(tasks: Sequence[Task], table: Prevalence, without: str = "") -> Prev
         first = batch[0]
         x = np.concatenate([first.points, first.targets])[:, 0]
         times = np.stack([[*np.nanmean(stack([task])[0], axis=1), *task.measured] for task in batch])[..., None]
-        data = data_of(x, locate(times, points=x[:, None]))
+        data = data_of(x[:, None], locate(times, points=x[:, None]))
         _, members, at = found.over(x, Domains.inferred(DOMAIN))
         scores.append(evidence(data, at, members, table.scales))
     every, falls = np.concatenate(scores), divided(table.terms, table.members[table.occurring])
@@ -218,7 +218,7 @@ def answers(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | No
     found: dict[int, Answer] = {}
     for where, batch in batches(tasks):
         x, times = batch[0].points[:, 0], stack(batch)
-        process = fit_process(x, locate(times, points=x[:, None]), np.arange(len(batch)), 0, prevalence, domains)
+        process = fit_process(x[:, None], locate(times, points=x[:, None]), np.arange(len(batch)), prevalence, domains)
         low, value, high = np.exp(quantiles((0.05, 0.5, 0.95), *process.components(batch[0].targets[:, 0])))
         for row, place in enumerate(where):
             flagged = ~(high[row] / low[row] <= ABSTAINED)

@@ -27,6 +27,7 @@ BENCHMARKS = (
     "measured_series",
     "resource_model",
     "machine",
+    "ratios",
     "shrinkage",
     "synthetic_nodes",
     "beyond_nodes",
@@ -59,6 +60,7 @@ BENCHMARKS = (
     "real_programs",
     "real_messages",
     "energy",
+    "energy_priors",
     "mutants",
     "safety",
 )

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranksight.campaign.meanings import Entry, Meanings, Restated
+from ranksight.campaign.naming import Naming
 from ranksight.campaign.nested import Timers
+from ranksight.campaign.plausible import Check, timed
 from ranksight.core.errors import InputError, writable
 from ranksight.core.experiment import COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.files import Staging, recover, refuse_link, sync_tree
 from ranksight.core.log import log
-from ranksight.core.meaning import Meaning
-from ranksight.core.numerals import parse_number, settled_mark
 from ranksight.core.reading import Reading, validated
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.core.sampled import TABLE, sampling
-from ranksight.core.units import CYCLE, LEAST, in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,190 +30,15 @@ SAME = 0.2
 """Relative difference of repetitions that differ in their unit alone."""
 REPEATED = 20
 """Repetitions of a configuration whose times are compared with those that follow."""
-JOB = ("JobName", "SubmitLine", "WorkDir")
-"""What a batch system records of a job that may hold the values of parameters, as paths of files do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """What the user says about parameters and metrics."""
-
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    """Name of a parameter to where its value is found: a regular expression with one group, searched in the path, or
-    the name under which the file itself states it."""
-    constants: Mapping[str, float] = field(default_factory=dict)  # parameters with one value for all that is imported
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    """Name of a metric in the experiment to its name in the files; what is not named keeps its name."""
-    periods: Mapping[str, float] = field(default_factory=dict)
-    """What a sample of a metric of the experiment is worth, in SI units, where the files do not say
-    (:mod:`ranksight.core.sampled`)."""
-    total: str | None = None  # the kernel that is the whole program
-    values: Mapping[str, Meaning] = field(default_factory=dict)
-    """Name of a metric in the experiment to what its values are over ranks; that of all others under ``""``."""
-
-    def __post_init__(self) -> None:
-        for name, period in self.periods.items():
-            if not period > 0:
-                raise InputError(f"a sample of {name} is worth {period:g}", "give a number above zero")
-        for name, where in self.parameters.items():
-            if "(" in where:
-                try:
-                    groups = re.compile(where).groups
-                except re.error as error:
-                    raise InputError(f"parameter {name}: {where!r} is not a regular expression: {error}") from error
-                if groups != 1:
-                    raise InputError(
-                        f"parameter {name}: {where!r} has {groups} groups", r"write one, around the number: 'Rank(\d+)'"
-                    )
-        both = sorted(set(self.parameters) & set(self.constants))
-        if both:
-            raise InputError(f"parameter {both[0]} is both found and set", "give --parameter or --set, not both")
-
-    def configuration(self, reading: Reading, path: Path) -> dict[str, float]:
-        """The configuration of a reading: its own, with what the user says added and put in place of it.
-
-        Raises InputError when a parameter is not found, or is not a number.
-        """
-        found = dict(reading.configuration)
-        for name, where in self.parameters.items():
-            if "(" in where:
-                # A folder that is one run ends as it does in the path of a file within: n(\d+)/ matches both.
-                texts = (path.as_posix() + "/" * path.is_dir(), *(reading.environment.get(key, "") for key in JOB))
-                hits = next(filter(None, (re.findall(where, text) for text in texts)), None)
-                if not hits:
-                    raise InputError(f"{path}: {where!r} of parameter {name} does not match its path")
-                found[name] = _value(name, hits[-1], path)
-            elif where in reading.configuration:
-                found.pop(where, None)
-                found[name] = reading.configuration[where]
-            elif where in reading.environment:
-                found[name] = _value(name, reading.environment[where], path)
-            else:
-                known = ", ".join([*reading.configuration, *reading.environment]) or "nothing"
-                raise InputError(
-                    f"{path} does not state {where!r} (it states {known})",
-                    rf"give --set {name}=VALUE, or --parameter {name}='regular expression with (\d+)'",
-                )
-        found.update(self.constants)
-        self._contradictions(reading, found, path)
-        return found
-
-    def _contradictions(self, reading: Reading, stated: Mapping[str, float], path: Path) -> None:
-        """Raise InputError where the user states another value than the file records."""
-        for name in set(self.parameters) | set(self.constants):
-            recorded = reading.configuration.get(name)
-            if recorded is None or self.parameters.get(name) in reading.configuration or name in reading.assumed:
-                continue
-            if stated[name] != recorded:
-                how = "--set" if name in self.constants else "--parameter"
-                raise InputError(
-                    f"{path} records {name} = {in_full(recorded)}, and {how} states {in_full(stated[name])}",
-                    f"leave {how} {name} away, or correct it",
-                )
-        if "ranks" in stated and "ranks" not in reading.assumed and reading.counters is not None:
-            largest = reading.counters["rank"].max()
-            if largest >= stated["ranks"] and stated["ranks"] != reading.configuration.get("ranks"):
-                raise InputError(
-                    f"{path} holds rank {largest}, of a run that is stated to have {in_full(stated['ranks'])} ranks",
-                    "ranks count from 0: correct the number of ranks",
-                )
-
-    def counters(self, table: pd.DataFrame, path: Path) -> pd.DataFrame:
-        """The table with the metrics, and the kernel that is the whole program, renamed.
-
-        Raises InputError when the new name of a metric is taken, or there is no such kernel.
-        """
-        if self.total is not None:
-            whole = table["kernel"] == self.total
-            if not whole.any():
-                raise InputError(
-                    f"{path}: no kernel is named {self.total!r}", "--total names the kernel that is the whole program"
-                )
-            table = table.assign(kernel=table["kernel"].astype("str").where(~whole, WHOLE))
-        renames = {old: new for new, old in self.metrics.items() if old != new and old in table.columns}
-        for old, new in renames.items():
-            if new in table.columns and new not in renames:
-                raise InputError(
-                    f"{path} holds a metric {new!r} already", f"rename that one too, or {old!r} to another name"
-                )
-        return table.rename(columns=renames) if renames else table
 
 
 def _shape(path: Path) -> str:
     return re.sub(r"\d+", "0", path.name)
 
 
-def _timed(reading: Reading, path: Path) -> tuple[Reading | None, str]:
-    """The reading without a time of the whole program that is none, None where it has nothing else, and why.
-
-    A program that ends takes time: 0 s, and what is next to it, are the mark of a run that failed, or that nobody
-    timed. Less than a cycle of a processor is kept with a note: its unit may be another.
-    """
-    table = reading.counters
-    if table is None or table.empty:
-        return reading, ""
-    rows = table["kernel"] == WHOLE
-    rows = rows if rows.any() else ~rows
-    zero = [name for name in ("time", "wall_time") if name in table and (table.loc[rows, name] < LEAST).all()]
-    where = ", ".join(f"{name} = {in_full(value)}" for name, value in reading.configuration.items())
-    if not zero:
-        most = float(table.loc[rows, "time"].max()) if "time" in table else CYCLE
-        if not most < CYCLE:
-            return reading, ""
-        note = f"{path.name}: the whole program takes {most:g} s at {where}, less than a cycle: is it in another unit?"
-        return replace(reading, notes=(*reading.notes, note)), ""
-    most = float(table.loc[rows, zero[0]].max())
-    what = f"{path.name}: the whole program takes {most:g} s at {where}: the run failed, or was not timed"
-    others = [name for name in table.columns if name not in (*COUNTER_KEYS, *zero)]
-    if reading.messages is None and not (table[others] > 0).any(axis=None):
-        return None, f"{what}, and is left out"
-    note = f"{what}; the time is left out"
-    provenance = {name: text for name, text in reading.provenance.items() if name not in zero}
-    kept = replace(reading, counters=table[[*COUNTER_KEYS, *others]], provenance=provenance, wall_time=None)
-    if not others:
-        kept = replace(kept, counters=None)
-    return kept, note
-
-
-def names_of(specifications: Sequence[str]) -> dict[str, str]:
-    """Read ``NAME`` and ``NAME=SOURCE`` into name to source. Raises InputError when a name is empty or given twice."""
-    found: dict[str, str] = {}
-    for text in specifications:
-        name, mark, source = text.partition("=")
-        name, source = name.strip(), source.strip() if mark else name.strip()
-        if not name or not source:
-            raise InputError(f"{text!r} names nothing", "write NAME or NAME=SOURCE")
-        if name in found:
-            raise InputError(f"{name!r} is given twice")
-        found[name] = source
-    return found
-
-
-def _value(name: str, text: str, path: Path) -> float:
-    decimal = settled_mark([text], f"{path}: parameter {name}", remedy="--set gives it a value")
-    try:
-        value = parse_number(text, decimal)
-    except InputError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"{path}: {text!r} for parameter {name} is not a number")
-    return value
-
-
 _NEW = "experiment"
 TABLES = frozenset({"csv", "perf-stat"})
 """Readers whose format may not say what values are over ranks."""
-
-
-class Check:
-    """What every reading goes through once its values are those of a rank; this one finds nothing."""
-
-    def __call__(self, reading: Reading) -> Reading:
-        """The reading, with what was found among its notes."""
-        return reading
-
-    def forget(self, texts: Iterable[str]) -> None:
-        """Find no longer what was found of values that turned out to mean something else."""
 
 
 class Import:
@@ -320,9 +143,9 @@ class Import:
             checked.append(self._checked(reading, reader, path))
         if not checked:
             raise InputError(f"{path} holds no measurement")
-        timed = [(*_timed(reading, path), entry, wrong) for reading, entry, wrong in checked]
-        failed = [reason for _, reason, _, _ in timed if reason]
-        checked = [(each, entry, wrong) for each, _, entry, wrong in timed if each is not None]
+        judged = [(*timed(reading, path), entry, wrong) for reading, entry, wrong in checked]
+        failed = [reason for _, reason, _, _ in judged if reason]
+        checked = [(each, entry, wrong) for each, _, entry, wrong in judged if each is not None]
         if not checked:
             raise InputError(failed[0], "measure again what failed")
         first, entry, wrong = checked[0]

@@ -57,8 +57,11 @@ class Sampling(Protocol):
 
     sample: int | None
 
-    def sampled(self, counted: int | None) -> Collector:
-        """The same with `counted` occurrences of what repeats: 0 for as few as stand for all, None for all."""
+    def sampled(self, counted: int | None, by_class: bool = False) -> Collector:
+        """The same with `counted` occurrences of what repeats: 0 for as few as stand for all, None for all.
+
+        `by_class`: ranks that do the same work stand for each other.
+        """
 
 
 def adapt(
@@ -93,20 +96,30 @@ def adapt(
     return found
 
 
-def sampled(collectors: Mapping[str, Collector], how: str | None, kernels: Sequence[str]) -> dict[str, Collector]:
+def sampled(
+    collectors: Mapping[str, Collector], how: str | None, kernels: Sequence[str], by_class: bool = False
+) -> dict[str, Collector]:
     """The collectors that can, simulating a part of each run.
 
     `how`: ``auto``, ``off`` or occurrences to count; None where the user did not say. `kernels`: to be split, for which
-    all is simulated. Raises InputError when a part is asked for and no collector can.
+    all is simulated. `by_class`: ranks that do the same work stand for each other. Raises InputError when a part is
+    asked for and no collector can.
     """
+    if by_class and how == "off":
+        raise InputError(
+            "--sample-ranks auto needs the calls that --sample records, and --sample is off", "leave one out"
+        )
+    option = f"--sample {how}"
+    if by_class and how is None:
+        how, option = "auto", "--sample-ranks auto"
     able = {name: each for name, each in collectors.items() if isinstance(each, Sampling)}
     if how not in (None, "off") and (kernels or not able):
-        what = f"--sample {how}: none of the collectors {', '.join(collectors)} simulates a part of a run"
+        what = f"{option}: none of the collectors {', '.join(collectors)} simulates a part of a run"
         if able:
-            raise InputError(f"--sample {how}: kernels are split in runs that are simulated in full", "leave one out")
+            raise InputError(f"{option}: kernels are split in runs that are simulated in full", "leave one out")
         raise InputError(what, "use --collector callgrind, or leave it out")
     counted = None if how == "off" else 0 if how in (None, "auto") else int(how)
-    return {**collectors, **{name: each.sampled(counted) for name, each in able.items()}}
+    return {**collectors, **{name: each.sampled(counted, by_class) for name, each in able.items()}}
 
 
 def _on(name: str, collector: Collector, platform: Platform, named: bool, report: Any) -> Collector:

@@ -70,6 +70,8 @@ def _shared(chosen: argparse.Namespace) -> list[str]:
         words += ["--collector", collector]
     if chosen.sample is not None:
         words += ["--sample", chosen.sample]
+    if chosen.sample_ranks != "off":
+        words += ["--sample-ranks", chosen.sample_ranks]
     for kernel in chosen.refine:
         words += ["--refine", kernel]
     if chosen.platform is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 
 
 def shell_line(*words: object) -> str:
     """The words as a shell takes them."""
+    import shlex
+
     return shlex.join(map(str, words))
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ranksight.core.arrays import Array
     from ranksight.model.fitted_model import Model
 
+LEVEL = 0.9
+"""Probability of the intervals, that of predictions, where none is asked for."""
+
 
 def which_machine(args: argparse.Namespace) -> int:
     """Predict the job on every machine and print a table; 4 when it is predicted on none."""
@@ -41,7 +44,7 @@ def which_machine(args: argparse.Namespace) -> int:
         model,
         args.on,
         _points(model, args),
-        level=args.level,
+        level=args.level or LEVEL,
         instructions=args.instructions,
         power=_stated("power", args.power),
         price=_stated("price", args.price),

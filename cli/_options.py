@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,11 @@ ACTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _probability(name: str, default: float) -> Type:
+def _probability(name: str, default: float | None) -> Type:
     def probability(text: str) -> float:
         level = float(text)
         if not 0 < level < 1:
-            remedy = f"give a number between 0 and 1, such as {default:g}"
+            remedy = f"give a number between 0 and 1, such as {default or 0.9:g}"
             raise UsageError(f"{name} {level:g} is not a probability", remedy)
         return level
 
@@ -71,7 +70,7 @@ def declare(parser: Parser, verb: str, own: Mapping[str, Type], only: Collection
 
 def _tables(file: str) -> Iterator[tuple[str, Any]]:
     """The entries of a file, with those of the files that it includes in their places."""
-    text = (resources.files("ranksight.cli") / f"{file}.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name(f"{file}.toml").read_text(encoding="utf-8")
     for name, how in tomllib.loads(text).items():
         if "include" in how:
             within = {"group": how.get("group", "")}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import argparse
 import re
-import shutil
-import textwrap
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 from ranksight.cli._lines import shell_line
 from ranksight.core.errors import UsageError, meant
 
+TYPE_CHECKING = False  # typing itself takes a tenth of the time that Python needs to start
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 SHORT = {"--quiet": "-q", "--verbose": "-v", "--force": "-f"}
 """Letters of the options that every verb has under the same name."""
+PROJECT_FILE = "ranksight.toml"
+"""What completes lines in its folder (:mod:`ranksight.cli._project`)."""
 UNKNOWN = "unrecognized arguments: "  # how argparse begins to name what it does not know
 WIDEST = 100  # columns of help at most
 
@@ -22,9 +25,13 @@ class Wrapped(argparse.RawDescriptionHelpFormatter):
     """Help whose paragraphs fill the width of the terminal; indented lines, which are examples, stay as they are."""
 
     def __init__(self, prog: str) -> None:
+        import shutil
+
         super().__init__(prog, width=max(40, min(shutil.get_terminal_size().columns - 2, WIDEST)))
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap
+
         blocks = []
         for block in re.split(r"\n{2,}", text):
             plain = not any(line.startswith(" ") for line in block.splitlines())

@@ -14,6 +14,7 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranksight.cli._parser import PROJECT_FILE
 from ranksight.cli._values import WRITE, values
 from ranksight.core.errors import InputError, UsageError, nearest
 from ranksight.core.units import in_full
@@ -21,7 +22,7 @@ from ranksight.core.units import in_full
 if TYPE_CHECKING:
     from ranksight.cli._parser import Parser
 
-FILE = "ranksight.toml"
+FILE = PROJECT_FILE
 REMEDY = "'ranksight init --force' writes a new one"
 TEXTS = ("command", "experiment", "platform", "expectations", "baseline")
 LISTS = ("collectors", "kernels", "history", "price")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ranksight.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from ranksight.campaign.importing import Naming
+    from ranksight.campaign.naming import Naming
     from ranksight.core.meaning import Meaning
     from ranksight.core.reading import Reading
     from ranksight.counters.readers.csv_table import Columns
@@ -108,7 +108,7 @@ def _read_named(path: Path, reader: str) -> Iterable[Reading]:
 
 def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a file by the reader named."""
-    from ranksight.campaign.importing import Naming, names_of
+    from ranksight.campaign.naming import Naming, names_of
 
     periods = _constants(chosen.period, "--period")
     named, fixed, metrics = names_of(chosen.parameter), _constants(chosen.set), names_of(chosen.metric)
@@ -117,7 +117,7 @@ def reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a table by its columns; UsageError where they say nothing."""
-    from ranksight.campaign.importing import Naming, names_of
+    from ranksight.campaign.naming import Naming, names_of
     from ranksight.counters.readers._reshaping import Shape
     from ranksight.counters.readers.csv_table import Columns
 
@@ -161,7 +161,7 @@ def table_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
 
 def log_reader(chosen: argparse.Namespace) -> tuple[Naming, Read]:
     """What the user says of names, and the reading of a log by patterns; UsageError where none says the time."""
-    from ranksight.campaign.importing import Naming, names_of
+    from ranksight.campaign.naming import Naming, names_of
     from ranksight.counters.readers.log_pattern import TIME, Log, Pattern
 
     if not chosen.time:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from ranksight.core.names import clipped
-
 SHOWN = 10  # messages of one kind that are printed; the others are counted
 LONGEST = 1200  # characters of a message: what others wrote may stand in it
 
 
 def say(text: str, lead: str = "ranksight: ") -> None:
     """Print one line after `lead`; names in it may be anybody's, so what would steer a terminal is left out."""
+    from ranksight.core.names import clipped
+
     print(f"{lead}{clipped(text, LONGEST)}", file=sys.stderr, flush=True)
 
 

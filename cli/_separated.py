@@ -15,14 +15,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ranksight.core.names import cell
-
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def write(columns: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a header and rows."""
+    from ranksight.core.names import cell
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(map(cell, columns))
     writer.writerows(map(cell, row) for row in rows)
@@ -30,5 +30,7 @@ def write(columns: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
 
 def write_frame(frame: pd.DataFrame) -> None:
     """Print a table, without its index."""
+    from ranksight.core.names import cell
+
     texts = {name: frame[name].astype(object).map(cell) for name in frame.select_dtypes(exclude="number").columns}
     frame.assign(**texts).rename(columns=cell).to_csv(sys.stdout, index=False, lineterminator="\n")

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["parse", "run"]
 
+LEVEL = 0.95
+"""Probability of the intervals of changes, where none is asked for."""
+
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print; 3 when the threshold is passed, 4 when the program's time cannot be compared."""
@@ -75,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     points = first.model.combinations(args.asked) if args.asked else None
     if points is not None:
         above_zero(first.model.parameters, first.model.training, points)
-    found = compare(first, second, points, scatter=args.scatter / 100, level=args.level, names=names)
+    found = compare(first, second, points, scatter=args.scatter / 100, level=args.level or LEVEL, names=names)
     for kernel in args.kernel:
         if not any(each == kernel for each, _ in found.changes.keys):
             raise InputError(f"neither has a kernel {kernel!r}", "the kernels are those of 'ranksight fit'")

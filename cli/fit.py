@@ -20,10 +20,7 @@ from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._saying import warn
 from ranksight.core.errors import UsageError
-from ranksight.core.files import check_output, with_name
 from ranksight.core.units import counted, parse_frequency
-from ranksight.core.valuerules import next_value
-from ranksight.reports.terminal import Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.core.experiment import Experiment
@@ -36,6 +33,7 @@ TRAFFIC = frozenset({"bytes_mem", "bytes_mem_read", "bytes_mem_written"})
 
 def run(args: argparse.Namespace) -> int:
     """Fit, store, print; 4 when the data of every series are insufficient."""
+    from ranksight.core.files import check_output, with_name
     from ranksight.model.modelfile import ours
     from ranksight.model.spaces import SPACES
 
@@ -105,16 +103,14 @@ def _anchored(model: Model, elsewhere: list[tuple[Path, str]], args: argparse.Na
     if not elsewhere:
         return model
     from ranksight.core.experiment import read
-    from ranksight.model.machine.anchor import with_runs
+    from ranksight.model.machine.anchor import times_there, with_runs
     from ranksight.model.machine.mixed import runs_on
-    from ranksight.model.series.reducing import series_from_experiment
     from ranksight.platforms import load
 
     for path, name in elsewhere:
         platform, experiment = load(name), read(path)
         experiment = runs_on(experiment, platform) if path == args.experiment else experiment
-        series = series_from_experiment(model.view(experiment), ("time",), _over_ranks(args.ranks_reduce))
-        model = with_runs(model, series, platform)
+        model = with_runs(model, times_there(model, experiment, _over_ranks(args.ranks_reduce)), platform)
     return model
 
 
@@ -240,6 +236,9 @@ def _print(
         known = ([None if (value := row.get(name)) != value else value for name in columns] for row in rows)
         _separated.write(columns, known)
         return
+    from ranksight.core.valuerules import next_value
+    from ranksight.reports.terminal import Text, next_step, show
+
     show(*blocks(model, checked))
     # A parameter that shows no growth is asked for at a value that was measured: times have none from two values.
     varied = [len(np.unique(column)) > 2 for column in model.training.T]

@@ -29,7 +29,8 @@ from ranksight.core.units import counted, in_full, some_of
 from ranksight.reports.terminal import Table, next_step, show
 
 if TYPE_CHECKING:
-    from ranksight.campaign.importing import Import, Naming
+    from ranksight.campaign.importing import Import
+    from ranksight.campaign.naming import Naming
     from ranksight.campaign.nested import Holder
     from ranksight.campaign.recognising import Found
     from ranksight.cli._reading import Read

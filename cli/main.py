@@ -1,4 +1,7 @@
-"""Entry point: finds the verb, loads only its module, and turns errors into one line and an exit code."""
+"""Entry point: finds the verb, loads only its module, and turns errors into one line and an exit code.
+
+What only a verb or an error needs is imported there: asking for help takes little more than starting Python.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from ranksight import __version__
-from ranksight.cli._options import declare
-from ranksight.cli._parser import Parser
-from ranksight.cli._project import completed
-from ranksight.cli._saying import say
+from ranksight.cli._parser import PROJECT_FILE, Parser
 from ranksight.core.errors import RanksightError, UsageError, meant
 
 VERBS: dict[str, str] = {
@@ -85,6 +85,8 @@ def _parser() -> Parser:
 
 def verb_parser(verb: str) -> Parser:
     """The parser of one verb."""
+    from ranksight.cli._options import declare
+
     module = importlib.import_module(_module(verb))
     parser = Parser(prog=f"ranksight {verb}", description=(module.__doc__ or VERBS[verb]).strip())
     declare(parser, module.__name__.rpartition(".")[2], getattr(module, "TYPES", {}))
@@ -123,6 +125,8 @@ def _ended_as_cancelled(asked: list[int]) -> Iterator[None]:
 def _cancelled(verb: str) -> int:
     """Say what a command that was interrupted leaves, and return its exit code."""
     goes_on = "what was complete is kept, the same command continues from there"
+    from ranksight.cli._saying import say
+
     with contextlib.suppress(OSError):  # the terminal may be gone
         say(f"cancelled; {goes_on if verb in RESUMED else 'the same line starts anew'}")
     return 130
@@ -172,7 +176,7 @@ def _run(given: list[str], asked: list[int]) -> int:
     with _ended_as_cancelled(asked):
         parser = verb_parser(verb)
         module = importlib.import_module(_module(verb))
-        arguments = completed(verb, given[1:], parser)
+        arguments = _completed(verb, given[1:], parser)
         # A verb whose options depend on its input (parameters of a command or a model) parses its line itself.
         chosen = module.parse(parser, arguments) if hasattr(module, "parse") else parser.parse_args(arguments)
         if getattr(chosen, "verbose", False):
@@ -183,8 +187,19 @@ def _run(given: list[str], asked: list[int]) -> int:
         return int(module.run(chosen))
 
 
+def _completed(verb: str, words: list[str], parser: Parser) -> list[str]:
+    """The words of a verb with what the project file of this folder adds."""
+    if not os.path.isfile(PROJECT_FILE):
+        return words
+    from ranksight.cli._project import completed
+
+    return completed(verb, words, parser)
+
+
 def _failed(error: Exception) -> int:
     """Say in a line what went wrong, and return the exit code."""
+    from ranksight.cli._saying import say
+
     if isinstance(error, RanksightError):
         say(str(error))
         return error.exit_code

@@ -44,8 +44,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ranksight.campaign.launching import Template
-from ranksight.cli import _batch
-from ranksight.cli._document import print_document
 from ranksight.cli._options import declare
 from ranksight.cli._parser import Parser
 from ranksight.cli._values import WRITE, values
@@ -178,6 +176,8 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.format == "json" and (chosen.distant or chosen.emit or chosen.submit):
         raise UsageError("ranksight measure: --format json reports runs that are made here", "leave it out")
     if chosen.emit or chosen.submit:
+        from ranksight.cli import _batch
+
         return _batch.run(chosen)
     template.fill({name: values[0] for name, values in chosen.grid.items()})
     aside = None if chosen.quiet or chosen.format == "json" else _say
@@ -187,7 +187,7 @@ def run(chosen: argparse.Namespace) -> int:
         chosen.collector = ["pmpi-events", "callgrind-intervals"]
     collectors = choose_collectors(chosen.collector, aside)
     collectors = adapt(collectors, platform, kernels, named=bool(chosen.collector), say=aside)
-    collectors = sampled(collectors, chosen.sample, kernels)
+    collectors = sampled(collectors, chosen.sample, kernels, chosen.sample_ranks == "auto")
     plan = Plan(template, chosen.grid, chosen.reps, collectors, chosen.timeout, chosen.workdir, chosen.repetition)
     experiment = open_or_create(chosen.output, chosen.application or _name(plan), template, chosen.workdir)
     check_alike(experiment, collectors, kernels)
@@ -198,6 +198,8 @@ def run(chosen: argparse.Namespace) -> int:
     with Runs([run for run, _, _ in plan.runs()], chosen.quiet) as progress:
         outcome = (measure_parts if kernels else measure)(experiment, plan, progress)
     if chosen.format == "json":
+        from ranksight.cli._document import print_document
+
         print_document(_as_data(experiment, outcome))
     return report(experiment, outcome, chosen.quiet or chosen.format == "json")
 

@@ -24,16 +24,13 @@ from ranksight.cli._document import print_document
 from ranksight.cli._lines import options, shell_line
 from ranksight.cli._values import parse
 from ranksight.core.errors import InputError, UsageError
-from ranksight.core.files import check_output
-from ranksight.reports import predictions
-from ranksight.reports.pasted import TABLES, pasted
-from ranksight.reports.terminal import Block, Text, next_step, show
 
 if TYPE_CHECKING:
     from ranksight.analysis.phases.cross_check import CrossCheck
     from ranksight.core.arrays import Array
     from ranksight.model.fitted_model import Model
     from ranksight.model.prediction import Prediction
+    from ranksight.reports.terminal import Block
 
 __all__ = ["parse", "run"]
 
@@ -43,7 +40,11 @@ DRAWN = (".svg", ".png", ".pdf")
 
 def run(args: argparse.Namespace) -> int:
     """Predict and print; 4 when nothing is predicted."""
+    from ranksight.core.files import check_output
     from ranksight.model.fitted_model import Model
+    from ranksight.reports import predictions
+    from ranksight.reports.pasted import TABLES, pasted
+    from ranksight.reports.terminal import Text, show
 
     if args.plot is not None:
         if args.plot.suffix not in DRAWN:
@@ -144,6 +145,8 @@ def _plot(model: Model, args: argparse.Namespace) -> None:
     ax = plot_model(model, along=along, to=most[along], at=held, experiment=experiment_of(model, args.model))
     save_figure(ax.figure, args.plot)
     if args.format == "table" and not args.quiet:
+        from ranksight.reports.terminal import Text, show
+
         show(Text(f"drawn in {args.plot}", hanging=0))
 
 
@@ -178,7 +181,9 @@ def _csv(prediction: Prediction) -> None:
 def _terms_alone(model: Model, args: argparse.Namespace) -> int:
     """Print the terms of the equation of every kernel; 4 where no equation describes one and T_others is unknown."""
     from ranksight.model.application.equation_terms import TERMS
-    from ranksight.reports import equation_terms
+    from ranksight.reports import equation_terms, predictions
+    from ranksight.reports.pasted import TABLES, pasted
+    from ranksight.reports.terminal import show
 
     if args.metric:
         raise UsageError("--terms and --metric exclude each other", "ask for one at a time")
@@ -208,6 +213,7 @@ def _next(prediction: Prediction, args: argparse.Namespace) -> list[Block]:
     Nothing where no program runs.
     """
     from ranksight.model.uncertainty.forecast import DOMAIN
+    from ranksight.reports.terminal import next_step
 
     if (prediction.answers.said.status == DOMAIN).any():
         return []

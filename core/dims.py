@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ranksight.core.arrays import Array, Ints
 from ranksight.core.errors import InputError
+
+if TYPE_CHECKING:
+    from ranksight.core.arrays import Array, Ints
 
 EQUAL = 1e-9
 """Relative difference of two surfaces up to which they are the same."""
@@ -48,11 +49,15 @@ def least_surface(ranks: int, edges: tuple[float, ...], rising: bool = False) ->
         raise InputError(
             f"a domain of edges {edges} cannot be cut for {ranks} ranks", "edges are positive, ranks from 1"
         )
+    import numpy as np
+
     return tuple(least_surfaces(ranks, np.array([edges]), rising)[0].tolist())
 
 
 def least_surfaces(ranks: int, edges: Array, rising: bool = False) -> Ints:
     """Extents (n, d) of :func:`least_surface` for domains of `edges` (n, d)."""
+    import numpy as np
+
     ways = np.array(factorisations(ranks, edges.shape[1])[:: 1 if rising else -1], dtype=np.int64)
     cost = 1 / edges @ ways.T  # a block's surface over twice its volume
     return np.asarray(ways[(cost <= cost.min(axis=1, keepdims=True) * (1 + EQUAL)).argmax(axis=1)])

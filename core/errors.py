@@ -6,7 +6,6 @@ fault is found, with what was found, where, and what to do, and caught once, in 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -16,6 +15,8 @@ MANY = 15
 
 def meant(name: str, known: Iterable[str]) -> str:
     """``did you mean size?`` where `name` is near to some of those `known`; empty otherwise."""
+    import difflib  # an error alone needs it
+
     # Capitals and signs are what people forget.
     plain = {each.casefold().replace("_", "-"): each for each in known}
     near = difflib.get_close_matches(name.casefold().replace("_", "-"), plain, n=3, cutoff=0.66)

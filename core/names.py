@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 
@@ -69,6 +68,8 @@ def demangled(names: Sequence[str]) -> list[str]:
     tool = shutil.which("c++filt") if any(name.startswith(("_Z", "__Z")) for name in names) else None
     if tool is None or any("\n" in name for name in names):
         return list(names)
+    import subprocess
+
     try:
         done = subprocess.run(
             [tool], input="\n".join(names) + "\n", capture_output=True, text=True, timeout=60, check=True

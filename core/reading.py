@@ -188,6 +188,7 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
             since = time.process_time()
             try:
                 found = next(each, None)
+                _encode(found)
             except OSError as error:  # links that lead in a circle, files that others may not read
                 raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}") from error
             except UnicodeEncodeError as error:  # half of a pair of surrogates, which JSON can write
@@ -202,6 +203,14 @@ def in_time(path: Path, readings: Iterable[Reading]) -> Iterator[Reading]:
         if timed:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, before)
+
+
+def _encode(reading: Reading | None) -> None:
+    """Raise UnicodeEncodeError where a kernel's name cannot be written; pandas before 3.0 does not look."""
+    for table in (reading.counters, reading.messages) if isinstance(reading, Reading) else ():
+        if table is not None and "kernel" in table:
+            for name in table["kernel"].unique():
+                str(name).encode()
 
 
 def _kinds(reading: Reading, where: str) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ranksight.campaign.importing import Import, Naming
+from ranksight.campaign.importing import Import
+from ranksight.campaign.naming import Naming
 from ranksight.core.errors import InputError, meant
 from ranksight.core.experiment import Experiment
 from ranksight.core.leftout import warning

@@ -71,11 +71,11 @@ def _moved(content: Any) -> Any:
         return [_moved(each) for each in content] if any(isinstance(each, dict | list) for each in content) else content
     if not isinstance(content, dict):
         return content
-    found = {name: _moved(value) for name, value in content.items()}
+    moved = {name: _moved(value) for name, value in content.items()}
     for entries, change in PARTS:
-        if entries <= found.keys():
-            found = change(found)
-    return found
+        if entries <= moved.keys():
+            moved = change(moved)
+    return moved
 
 
 def _functions(content: dict[str, Any]) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def _levels(content: dict[str, Any]) -> dict[str, Any]:
 def _counted(content: dict[str, Any]) -> dict[str, Any]:
     """The counted equation: its coordinates stood among its own entries, and whether runs filled a domain was known, in
     place of how probably."""
-    alone, unknown = content["alone"] is True, content["domains"] is None
-    where = {"full": FULL_NODE * (alone and unknown), **content, "alone": alone and not unknown}
+    single, unknown = content["alone"] is True, content["domains"] is None
+    where = {"full": FULL_NODE * (single and unknown), **content, "alone": single and not unknown}
     where["parameters"] = content["work"]["parameters"]
     return {**content, "where": where}
 

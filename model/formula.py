@@ -18,9 +18,9 @@ def check_names(formula: Formula, known: Sequence[str], what: str, constant: boo
     """
     unknown = [name for name in formula.names if name not in known]
     if unknown or not (formula.names or constant):
-        those = ", ".join(known) or ("numbers alone" if constant else "none")
+        names = ", ".join(known) or ("numbers alone" if constant else "none")
         raise InputError(
-            f"{what} = {formula.text} is of {', '.join(unknown) or 'no parameter'}", f"write a formula in {those}"
+            f"{what} = {formula.text} is of {', '.join(unknown) or 'no parameter'}", f"write a formula in {names}"
         )
 
 

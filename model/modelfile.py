@@ -138,40 +138,40 @@ def _packed(content: Any, columns: list[NDArray[Any]]) -> Any:
     return content
 
 
-def _texts(given: list[Any], columns: list[NDArray[Any]]) -> dict[str, str] | None:
+def _texts(texts: list[Any], columns: list[NDArray[Any]]) -> dict[str, str] | None:
     """Move a list of texts into `columns`, each text once where they repeat; None where it holds another thing."""
-    if set(map(type, given)) != {str} or any("\n" in text for text in given):
+    if set(map(type, texts)) != {str} or any("\n" in text for text in texts):
         return None
-    distinct = list(dict.fromkeys(given))
-    repeated = len(distinct) <= len(given) // 4
-    lines = "\n".join(distinct if repeated else given)
+    distinct = list(dict.fromkeys(texts))
+    repeated = len(distinct) <= len(texts) // 4
+    lines = "\n".join(distinct if repeated else texts)
     try:
         columns.append(np.frombuffer(lines.encode(), dtype=np.uint8))
     except UnicodeEncodeError:  # half of a pair of surrogates, which JSON holds
         return None
-    found = {"$texts": str(len(columns) - 1)}
+    reference = {"$texts": str(len(columns) - 1)}
     if repeated:
         place = {text: at for at, text in enumerate(distinct)}
-        columns.append(_narrow(np.array([place[text] for text in given])))
-        found["$which"] = str(len(columns) - 1)
-    return found
+        columns.append(_narrow(np.array([place[text] for text in texts])))
+        reference["$which"] = str(len(columns) - 1)
+    return reference
 
 
-def _column(given: list[Any]) -> NDArray[Any] | None:
+def _column(content: list[Any]) -> NDArray[Any] | None:
     """A list of numbers of one kind, or of equally long lists of such, as an array; None where it is another."""
-    kinds = set(map(type, given))
+    kinds = set(map(type, content))
     if kinds == {list}:
-        width = len(given[0])
-        if not width or set(map(len, given)) != {width}:
+        width = len(content[0])
+        if not width or set(map(len, content)) != {width}:
             return None
-        flat = _column(list(itertools.chain.from_iterable(given)))
-        return None if flat is None else flat.reshape(len(given), width, *flat.shape[1:])
+        flat = _column(list(itertools.chain.from_iterable(content)))
+        return None if flat is None else flat.reshape(len(content), width, *flat.shape[1:])
     if kinds <= {float, type(None)}:
-        return np.array(given, dtype=np.float64)  # numpy reads None as NaN
+        return np.array(content, dtype=np.float64)  # numpy reads None as NaN
     if kinds == {bool}:
-        return np.array(given, dtype=bool)
-    if kinds == {int} and min(given) >= -(2**63) and max(given) < 2**63:
-        return np.array(given, dtype=np.int64)
+        return np.array(content, dtype=bool)
+    if kinds == {int} and min(content) >= -(2**63) and max(content) < 2**63:
+        return np.array(content, dtype=np.int64)
     return None
 
 

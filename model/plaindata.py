@@ -75,9 +75,9 @@ class Stored:
 
     def present(self) -> dict[str, Any]:
         """The fields that are there, by name."""
-        given = {name: getattr(self, name) for name in _fields(type(self))}
+        values = {name: getattr(self, name) for name in _fields(type(self))}
         optional = {each.name for each in fields(self) if each.default is None}  # type: ignore[arg-type]
-        return {name: value for name, value in given.items() if value is not None or name not in optional}
+        return {name: value for name, value in values.items() if value is not None or name not in optional}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -86,11 +86,11 @@ class Stored:
             if not isinstance(content, Mapping):
                 raise TypeError("it has no entries by name")
             kinds = {name: kind for name, (kind, optional) in _fields(cls).items() if name in content or not optional}
-            found = cls(**{name: built(content[name], kind) for name, kind in kinds.items()})
-            fits = found._fits()
+            record = cls(**{name: built(content[name], kind) for name, kind in kinds.items()})
+            fits = record._fits()
         if not fits:
             raise InputError(f"'{cls.__name__.lower()}' does not fit together", "fit the model again")
-        return found
+        return record
 
     def _fits(self) -> bool:
         """Whether the fields have the shapes and ranges that computing with them needs."""
@@ -118,8 +118,8 @@ def _fields(stored: Any) -> dict[str, tuple[Any, bool]]:
     """The type of each field of a class, and whether a file may lack it."""
     if stored not in _FIELDS:
         kinds = get_type_hints(stored)
-        given = {each.name: (each.default, each.default_factory) for each in fields(stored)}
-        _FIELDS[stored] = {name: (kinds[name], given[name] != (MISSING, MISSING)) for name in given}
+        defaults = {each.name: (each.default, each.default_factory) for each in fields(stored)}
+        _FIELDS[stored] = {name: (kinds[name], defaults[name] != (MISSING, MISSING)) for name in defaults}
     return _FIELDS[stored]
 
 
@@ -138,54 +138,54 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, tuple) else listed(value)
 
 
-def built(given: Any, kind: Any) -> Any:
+def built(content: Any, kind: Any) -> Any:
     """What :func:`plain` made of a value of type `kind`.
 
     Raises ValueError, TypeError, LookupError, msgspec.ValidationError or InputError where it is another thing: to be
     called within :func:`reading`.
     """
     if (alias := getattr(get_origin(kind), "__value__", None)) is not None:  # a type statement, as numpy 2.5's NDArray
-        return built(given, alias[get_args(kind)])
+        return built(content, alias[get_args(kind)])
     parts = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
-        return None if given is None and NoneType in parts else built(given, parts[0])
+        return None if content is None and NoneType in parts else built(content, parts[0])
     if get_origin(kind) is np.ndarray:
-        return _array(given, np.dtype(get_args(parts[1])[0]))
+        return _array(content, np.dtype(get_args(parts[1])[0]))
     if get_origin(kind) is tuple and _composed(kind):
-        each = [parts[0]] * len(given) if parts[-1] is Ellipsis else parts
-        return tuple(built(one, of) for one, of in zip(given, each, strict=True))
+        each = [parts[0]] * len(content) if parts[-1] is Ellipsis else parts
+        return tuple(built(one, of) for one, of in zip(content, each, strict=True))
     if hasattr(kind, "from_dict"):
-        return given if isinstance(given, kind) else kind.from_dict(given)
-    if is_dataclass(kind) and isinstance(given, kind):  # type: ignore[arg-type]
-        return given
-    if kind is int and isinstance(given, float) and given.is_integer():
-        return int(given)
+        return content if isinstance(content, kind) else kind.from_dict(content)
+    if is_dataclass(kind) and isinstance(content, kind):  # type: ignore[arg-type]
+        return content
+    if kind is int and isinstance(content, float) and content.is_integer():
+        return int(content)
     if kind is float:
-        return msgspec.convert(_number(given), kind)
+        return msgspec.convert(_number(content), kind)
     if get_origin(kind) is tuple and set(parts) <= {float, ...}:
-        return msgspec.convert([_number(each) for each in given], kind)
-    return msgspec.convert(listed(given), kind)
+        return msgspec.convert([_number(each) for each in content], kind)
+    return msgspec.convert(listed(content), kind)
 
 
 def _composed(kind: Any) -> bool:
     """Whether values of a type hold arrays or what is built by its own type."""
-    own = hasattr(kind, "from_dict") or is_dataclass(kind) or get_origin(kind) is np.ndarray
-    return own or any(_composed(part) for part in get_args(kind))
+    composed = hasattr(kind, "from_dict") or is_dataclass(kind) or get_origin(kind) is np.ndarray
+    return composed or any(_composed(part) for part in get_args(kind))
 
 
-def _number(given: Any) -> Any:
+def _number(content: Any) -> Any:
     """A number, NaN where it is missing."""
-    return math.nan if given is None else given
+    return math.nan if content is None else content
 
 
-def _array(given: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _array(content: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Numbers as an array; truth values and whole numbers have to be such."""
     if dtype.kind == "f":
-        return from_gaps(given)
-    array = np.asarray(given)
+        return from_gaps(content)
+    array = np.asarray(content)
     same = not array.size or (array.dtype.kind == "b") == (dtype.kind == "b")
     with np.errstate(invalid="ignore"):
-        found = array.astype(dtype)
-    if not same or (array != found).any():
+        typed = array.astype(dtype)
+    if not same or (array != typed).any():
         raise ValueError(f"it holds {array.dtype} where {dtype} belongs")
-    return found
+    return typed

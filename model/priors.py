@@ -26,6 +26,19 @@ they leave, of one parameter or of several; pairs of products, completed or not,
 scatter, which are as many again; a decay faster than the division of work, which needs caches that take in
 more with every rank; a term of a process grid of several dimensions, and of one of its sides; and any function of the
 work per rank. Chosen by ``python -m benchmarks choices``."""
+FACTORS: Mapping[str, float] = {
+    "none": 30.0,
+    "whole": 1.0,
+    "half or third": 1 / 3,
+    "other": 1 / 10,
+    "logarithm": 1 / 3,
+}
+"""How often a factor stands along one of several coordinates of a term, to a constant: none; whole powers and one
+logarithm; halves and thirds, the sides and faces of what a size counts; other powers; less by the last where a power
+has a logarithm beside it, or the logarithm a power of its own. Judgement: most terms depend on few parameters."""
+DIVIDED_ASIDE = -3.0
+"""Logarithm of the odds, 1, of a term that falls along one coordinate and does not depend on another, along which
+another term grows: what is divided is work, and work grows with the size. Judgement."""
 EXCHANGED_FORMS = 4.0
 """Logarithm of the odds, 1, by which forms with a part that falls and one that grows with the ranks are likelier for
 the times of a program's messages than for others: surfaces of divided domains become smaller, and trees of collectives
@@ -267,8 +280,7 @@ design power, on older processors less than half as much."""
 COUNT_ENERGY: Mapping[str, tuple[float, float]] = {"instructions": (0.3, 0.8), "bytes_mem": (0.2, 0.6)}
 """Energy of an instruction, and of a byte of memory traffic on its way through a package, and its standard deviation,
 nJ: 70 pJ of overhead an instruction besides its operation and caches, 0.1 nJ for 8 B in a large cache (Horowitz,
-"Computing's energy problem", ISSCC 2014); wide, as wires and prefetchers are not in it, and
-as widened by hand to the errors of ``python -m benchmarks energy``."""
+"Computing's energy problem", ISSCC 2014); how wide is a judgement, as wires and prefetchers are not in it."""
 HALTED_POWER = (0.5, 0.15)
 """Share of the power of an awake package that one takes whose cores are all halted, 1, and how uncertain that is, as a
 share of the largest power. The deepest sleep leaves a quarter (Anandtech, "Intel 3rd gen Xeon Scalable review", 2021:
@@ -281,13 +293,16 @@ POWER_SCATTER = 0.01
 al., "An energy efficiency feature survey of the Intel Haswell processor", 2015)."""
 POWER_WORTH = 2.0
 """Windows that POWER_SCATTER counts for, 1."""
-POWER_DRIFT: Mapping[str, float] = {"package": 0.04, "dram": 0.08, "node": 0.04, "job": 0.04}
+POWER_DRIFT: Mapping[str, float] = {"package": 0.04, "dram": 0.09, "node": 0.04, "job": 0.04}
 """Relative standard deviation of the law of power at e times the cores that were measured, 1, for each component:
-other packages differ, and memory modules more. Set by hand to the errors of ``python -m benchmarks energy``."""
-RATE_DRIFT = 0.15
+other packages differ, and memory modules more. Six programs on two machines have 0.032 and 0.089 (``python -m
+benchmarks energy_priors``), single ones up to 0.045; the others' value holds 64 to 100 % of one's changes. Nodes are
+taken as packages."""
+RATE_DRIFT = 0.23
 """Standard deviation of the logarithm of instructions or bytes a second of a core at e times the cores that were
-measured, 1. Set by hand to the errors of ``python -m benchmarks energy``."""
-STARTING = (0.75, 0.5)
+measured, 1, by all programs of ``python -m benchmarks energy_priors``: 0.16 to 0.33 by those other than one."""
+STARTING = (1.0, 0.5)
 """Power of the nodes with which the time grows in which cores wait for a program to start on all of them, and its
-standard deviation, 1: nodes are started one after another (1), or each by itself (0). Set by hand between the two,
-nearer to the first, as 16 nodes of ``python -m benchmarks energy`` show."""
+standard deviation, 1: nodes are started one after another. Start of MPI on 1,024 to 4,608 nodes of Summit has 1.2
+(SCREAM), four programs on 4 to 16 nodes have 0.96 +- 0.15 (``python -m benchmarks energy_priors``); launchers that
+start nodes as a tree have less, by which the deviation is wider (judgement)."""

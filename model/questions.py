@@ -31,15 +31,15 @@ def combinations(parameters: Sequence[str], training: Array, values: Mapping[str
         )
     axes = []
     for at, name in enumerate(parameters):
-        given = values.get(name)
-        if given is None:
+        wanted = values.get(name)
+        if wanted is None:
             seen = np.unique(training[:, at])
             if len(seen) != 1:
                 raise InputError(
                     f"no value is given for the parameter {name}", f"give --{name} VALUE, or {name}=VALUE in Python"
                 )
-            given = float(seen[0])
-        axes.append(_numbers(name, given))
+            wanted = float(seen[0])
+        axes.append(_numbers(name, wanted))
     if np.prod([float(len(axis)) for axis in axes]) > MOST_ANSWERS:
         raise InputError("too many combinations are asked for", "ask for fewer values at once")
     return np.array(list(itertools.product(*axes)), dtype=np.float64).reshape(-1, len(parameters))
@@ -64,13 +64,13 @@ def whole_ranks(parameters: Sequence[str], points: Array, what: str, remedy: str
         raise InputError(what.format(f"{bad[0]:g}"), remedy)
 
 
-def _numbers(name: str, given: Any) -> list[float]:
+def _numbers(name: str, content: Any) -> list[float]:
     try:
-        numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        numbers = np.atleast_1d(np.asarray(content, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):
         numbers = np.full(1, np.nan)
     if not numbers.size or not np.isfinite(numbers).all() or numbers.ndim > 1:
-        what = f"parameter {name} is asked at {given!r}"
+        what = f"parameter {name} is asked at {content!r}"
         raise InputError(what, f"give {name} a finite number or a plain list of them, such as {name}=[8, 16]")
     return list(dict.fromkeys(float(x) for x in numbers))
 

@@ -1,9 +1,9 @@
 """How many instructions a cycle one kind of core does against another, as published, and how far programs scatter.
 
-    ln IPC_b - ln IPC_a = sum of ln factor over the generations between,   sd^2 = sum of STEP^2, ACROSS^2 over them
+    ln IPC_b - ln IPC_a = sum of ln factor over the generations between,   sd^2 = sum of their squares of spread
 
-The table ``cores.toml`` holds a factor a generation with its source. They are vendors' means over many programs at one
-clock; a single program gains more or less.
+The table ``cores.toml`` holds a factor a generation with its source, ``assumptions.toml`` the spreads. Factors are
+vendors' means over many programs at one clock; a single program gains more or less.
 """
 
 from __future__ import annotations
@@ -16,21 +16,8 @@ from typing import Any
 
 from ranksight.core.toml import decode
 from ranksight.core.units import counted
+from ranksight.platforms.assumptions import spread
 from ranksight.platforms.platform import Platform
-
-STEP = 0.12
-"""Standard deviation, of the logarithm, by which a program's gain from one generation to the next differs from the
-mean. The generations' own announcements show single programs from no gain to twice the mean one: a range of 0.35
-that about two standard deviations to either side hold, with what vendors choose to show on the high side."""
-ACROSS = 0.2
-"""The same between lines of cores that are compared by few programs."""
-UNKNOWN = 0.35
-"""The same between cores of which one is not in the table: generations since 2014 differ by that much."""
-SAME = 0.02
-"""The same between two processors of one core: steppings, microcode."""
-SETS = 0.2
-"""Standard deviation of the logarithm of the instructions that another instruction set needs, where none is stated:
-compilers' output for AArch64 and x86-64 differs by 10 to 20 % and more where vectors are of another width."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +33,23 @@ def instructions_per_cycle(here: Platform, there: Platform) -> Factor:
     """Those of a core of `there` over those of a core of `here`, for the same program."""
     first, second = (each.architecture if is_stated(each) else "" for each in (here, there))
     if first and first == second and here.caches[:2] == there.caches[:2]:
-        return Factor(1.0, SAME, "the same core")
+        return Factor(1.0, spread("same"), "the same core")
     table = _table()
     if first == second and first in table:
-        return Factor(1.0, SAME, "the same core")
+        return Factor(1.0, spread("same"), "the same core")
     if first not in table or second not in table:
-        unknown = first if first not in table else second
-        return Factor(1.0, UNKNOWN, f"no published factor for the core {unknown or 'that a file does not name'}")
+        unknown = (first if first not in table else second) or "that a file does not name"
+        return Factor(1.0, spread("unknown"), f"no published factor for the core {unknown}")
     one, other = _path(first), _path(second)
     shared = set(one) & set(other)
     steps = [(name, 1) for name in other if name not in shared] + [(name, -1) for name in one if name not in shared]
     value = sum(sign * log(table[name]["factor"]) for name, sign in steps)
-    spreads = [ACROSS if "against" in table[name] else STEP for name, _ in steps if table[name]["factor"] != 1.0]
-    sources = list(dict.fromkeys(table[name]["source"] for name, _ in steps if table[name]["factor"] != 1.0))
+    gains = [table[name] for name, _ in steps if table[name]["factor"] != 1.0]
+    spreads = [spread("lines" if "against" in gain else "generation") for gain in gains]
+    sources = list(dict.fromkeys(gain["source"] for gain in gains))
     said = "; ".join(sources[:2]) or "the same core"
     more = f"; {counted(len(sources) - 2, 'more generation')}" if len(sources) > 2 else ""
-    return Factor(exp(value), max(hypot(*spreads), SAME), said + more)
+    return Factor(exp(value), max(hypot(*spreads), spread("same")), said + more)
 
 
 def is_stated(platform: Platform) -> bool:

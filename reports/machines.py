@@ -14,7 +14,11 @@ from ranksight.reports.terminal import Block, Table, Text
 if TYPE_CHECKING:
     from ranksight.analysis.comparison.machines import Offer
 
-HEADS = ("machine", "time", "interval", "nodes", "node-hours", "energy", "cost", "changed verdicts")
+
+def _heads(found: Sequence[Offer]) -> list[str]:
+    """Heads of the columns of :func:`_cells`."""
+    interval = f"{100 * found[0].level:g}% interval" if found else "interval"
+    return ["machine", "time", interval, "nodes", "node-hours", "energy", "cost", "changed verdicts"]
 
 
 def blocks(found: Sequence[Offer]) -> list[Block]:
@@ -23,7 +27,8 @@ def blocks(found: Sequence[Offer]) -> list[Block]:
     for place in _places(found):
         mine = [each for each in found if tuple(each.configuration.values()) == place]
         title = in_words({name: whole(value) for name, value in mine[0].configuration.items()})
-        columns = ["machine:name", "time", "interval", "nodes", "node-hours", "energy", "cost", "changed verdicts:text"]
+        name, *numbers, verdicts = _heads(found)
+        columns = [f"{name}:name", *numbers, f"{verdicts}:text"]
         shown += [
             *([""] if shown else []),
             f"{title}: the job on {len(mine)} machines",
@@ -55,7 +60,7 @@ def page(application: str, found: Sequence[Offer]) -> str:
     for place in _places(found):
         mine = [each for each in found if tuple(each.configuration.values()) == place]
         title = f"{application}: {in_words({name: whole(value) for name, value in mine[0].configuration.items()})}"
-        parts.append(table(title, list(HEADS), _cells(mine)))
+        parts.append(table(title, _heads(found), _cells(mine)))
     first = {each.machine: each for each in found}
     assumed = "".join(f"<li>{escape(f'{name}: {text}')}</li>" for name, each in first.items() for text in each.assumed)
     style = "body{font-family:sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"

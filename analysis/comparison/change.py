@@ -47,7 +47,7 @@ class Changes:
 def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
     """What changed between two sides over the same configurations."""
     keys = tuple(dict.fromkeys([*before.rows, *after.rows]))
-    value, error, freedom, sound, held = (
+    value, error, freedom, sound, present = (
         [_aligned(side, keys, which, fill) for side in (before, after)]
         for which, fill in (("value", np.nan), ("error", np.inf), ("freedom", 1.0), ("sound", False), (None, False))
     )
@@ -69,16 +69,16 @@ def changes(before: Side, after: Side, level: float = 0.95) -> Changes:
     crowd = np.array([kernel != WHOLE for kernel, _ in keys], dtype=bool)
     names = np.array([name for _, name in keys], dtype=object)
     for name in dict.fromkeys(names[crowd].tolist()):
-        mine = np.flatnonzero(crowd & (names == name))
-        differs[mine] = _discovered(chance[mine], known_both[mine], 1 - level)
+        rows = np.flatnonzero(crowd & (names == name))
+        differs[rows] = _discovered(chance[rows], known_both[rows], 1 - level)
     verdict = np.where(differs, CHANGED, SAME)
     verdict = np.where(~known_both, UNSURE, verdict)
-    nothing = [~held[side] | np.isnan(value[side]) for side in (0, 1)]
+    nothing = [~present[side] | np.isnan(value[side]) for side in (0, 1)]
     known = [_known(side, keys) for side in (before, after)]
     verdict = np.where(nothing[0] & ~nothing[1] & ~known[0], NEW, verdict)
     verdict = np.where(nothing[1] & ~nothing[0] & ~known[1], GONE, verdict)
-    apart = ((value[0] == 0) != (value[1] == 0)) & ~nothing[0] & ~nothing[1] & sound[0] & sound[1]
-    verdict = np.where(apart, CHANGED, verdict)
+    one_zero = ((value[0] == 0) != (value[1] == 0)) & ~nothing[0] & ~nothing[1] & sound[0] & sound[1]
+    verdict = np.where(one_zero, CHANGED, verdict)
     with np.errstate(all="ignore"):
         low, high = ratio * np.exp(-reach * spread), ratio * np.exp(reach * spread)
     return Changes(keys, value[0], value[1], ratio, low, high, verdict.astype(np.intp), level)
@@ -94,11 +94,11 @@ def _aligned(side: Side, keys: tuple[Key, ...], which: str | None, fill: float |
 
 def _known(side: Side, keys: tuple[Key, ...]) -> Mask:
     """Where (s, k) a side has the kernel of each key by some metric: one on which no sample fell is not gone."""
-    there: dict[str, Mask] = {}
+    kernels_of: dict[str, Mask] = {}
     for (kernel, _), row in side.rows.items():
-        there[kernel] = there.get(kernel, False) | np.isfinite(side.value[row])
+        kernels_of[kernel] = kernels_of.get(kernel, False) | np.isfinite(side.value[row])
     nowhere = np.zeros(side.value.shape[1], dtype=bool)
-    return np.array([there.get(kernel, nowhere) for kernel, _ in keys]).reshape(len(keys), -1)
+    return np.array([kernels_of.get(kernel, nowhere) for kernel, _ in keys]).reshape(len(keys), -1)
 
 
 def _discovered(chance: Array, known_both: Mask, rate: float) -> Mask:

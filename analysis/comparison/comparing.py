@@ -78,7 +78,7 @@ class Comparison:
         rows = [list(side.rows) for side in (self.before, self.after)]
         each = [[list(dict.fromkeys(key[at] for key in keys)) for keys in rows] for at in (1, 0)]
         first, second = (
-            tuple([one for one in held[at] if one not in set(held[1 - at])] for held in each) for at in (0, 1)
+            tuple([one for one in names[at] if one not in set(names[1 - at])] for names in each) for at in (0, 1)
         )
         return (first[0], first[1]), (second[0], second[1])
 
@@ -87,7 +87,7 @@ class Comparison:
 
         `least`: share of the program's time that a kernel must have on one side.
         """
-        found = []
+        slower = []
         whole = np.fmax(self.before.of(WHOLE, self.timer), self.after.of(WHOLE, self.timer))
         for (kernel, name), row in self.changes.rows.items():
             if name != self.timer:
@@ -97,9 +97,8 @@ class Comparison:
                 share = np.fmax(self.changes.before[row], self.changes.after[row]) / whole
             heavy = ~(share < least)
             hit = (self.changes.verdict[row] == CHANGED) & (growth > percent) & heavy
-            found += [(kernel, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
-        return sorted(found, key=lambda each: -each[2])
-
+            slower += [(kernel, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
+        return sorted(slower, key=lambda each: -each[2])
 
     def gated(self, metrics: Sequence[str] = ()) -> tuple[str, ...]:
         """Metrics that a threshold is for: `metrics`, or the time and all counts that follow from the program alone.
@@ -112,8 +111,8 @@ class Comparison:
                 if name not in present:
                     common = ", ".join(sorted(each[0] & each[1])) or "none"
                     raise InputError(f"{side.name} has no metric {name!r}", f"both have {common}")
-        both = [name for name in dict.fromkeys(name for _, name in self.changes.keys) if name in each[0] & each[1]]
-        return tuple(metrics) or tuple(name for name in both if name == self.timer or is_work(name))
+        shared = [name for name in dict.fromkeys(name for _, name in self.changes.keys) if name in each[0] & each[1]]
+        return tuple(metrics) or tuple(name for name in shared if name == self.timer or is_work(name))
 
     def grown(
         self, percent: float, least: float = 0.01, metrics: Sequence[str] = ()
@@ -125,15 +124,15 @@ class Comparison:
         `metrics`: as of :meth:`gated`.
         """
         gated = self.gated(metrics)
-        found = [
+        grown = [
             (kernel, self.timer, k, growth)
             for kernel, k, growth in (self.slower(percent, least) if self.timer in gated else ())
         ]
         rows = self.changes.rows
         whole = np.fmax(self.before.of(WHOLE, self.timer), self.after.of(WHOLE, self.timer))
         for name in (name for name in gated if name != self.timer):
-            mine = [row for (kernel, other), row in rows.items() if other == name and kernel != WHOLE]
-            sums = [np.nansum(side[mine], axis=0) for side in (self.changes.before, self.changes.after)]
+            rows_of = [row for (kernel, other), row in rows.items() if other == name and kernel != WHOLE]
+            sums = [np.nansum(side[rows_of], axis=0) for side in (self.changes.before, self.changes.after)]
             for kernel, row in ((kernel, row) for (kernel, other), row in rows.items() if other == name):
                 timed = rows.get((kernel, self.timer))
                 with np.errstate(all="ignore"):
@@ -143,8 +142,8 @@ class Comparison:
                         share = np.fmax(self.changes.before[timed], self.changes.after[timed]) / whole
                         part = np.where(share < least, 0.0, part)
                 hit = (self.changes.verdict[row] == CHANGED) & (growth > percent) & ~(part < least)
-                found += [(kernel, name, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
-        return sorted(found, key=lambda each: (each[1] != self.timer, -each[3]))
+                grown += [(kernel, name, int(k), float(growth[k])) for k in np.flatnonzero(hit)]
+        return sorted(grown, key=lambda each: (each[1] != self.timer, -each[3]))
 
 
 def is_work(name: str) -> bool:
@@ -183,8 +182,8 @@ def compare(
     chosen = common if points is None else np.atleast_2d(np.asarray(points, dtype=np.float64))
     if not len(chosen):
         raise nothing_in_common(before.name, after.name, before.model.parameters)
-    held = {tuple(point) for point in common.tolist()}
-    known = all(tuple(point) in held for point in chosen.tolist())
+    common_set = {tuple(point) for point in common.tolist()}
+    known = all(tuple(point) in common_set for point in chosen.tolist())
     measured = known and before.series is not None and after.series is not None
     names = names or {}
     old, new = (_side(each, chosen, measured, scatter) for each in (before, after))
@@ -194,10 +193,10 @@ def compare(
         raise InputError(
             f"{before.name} and {after.name} have no metric of a kernel in common", "compare like with like"
         )
-    found = changes(sides[0], sides[1], level)
-    mine, theirs = (each.model.breakdown(chosen).terms for each in (before, after))
-    if mine is not None:
-        mine = replace(mine, kernels=tuple(names.get(kernel, kernel) for kernel in mine.kernels))
+    changed = changes(sides[0], sides[1], level)
+    ours, theirs = (each.model.breakdown(chosen).terms for each in (before, after))
+    if ours is not None:
+        ours = replace(ours, kernels=tuple(names.get(kernel, kernel) for kernel in ours.kernels))
     return Comparison(
         before=sides[0],
         after=sides[1],
@@ -205,8 +204,8 @@ def compare(
         points=chosen,
         measured=measured,
         timer=timer or "",
-        changes=found,
-        causes=_causes(found, timer, sides, (mine, theirs)) if timer else {},
+        changes=changed,
+        causes=_causes(changed, timer, sides, (ours, theirs)) if timer else {},
         level=level,
         renamed=same_kernels(*sides),
         work=_work(sides, timer),
@@ -217,9 +216,9 @@ def compare(
 
 def _work(sides: list[Side], timer: str | None) -> str:
     """The count that most kernels have on both sides, instructions before others; empty where as many have a time."""
-    both = [key for key in sides[0].rows if key in sides[1].rows and key[0] != WHOLE]
+    shared = [key for key in sides[0].rows if key in sides[1].rows and key[0] != WHOLE]
     count: dict[str, int] = {}
-    for _, name in both:
+    for _, name in shared:
         if name == timer or metric(name).kind == "requirement":
             count[name] = count.get(name, 0) + 1
     timed = count.pop(timer or "", 0)
@@ -243,14 +242,14 @@ def _check_parameters(before: Subject, after: Subject) -> None:
 
 
 def _causes(
-    found: Changes, timer: str, sides: list[Side], terms: tuple[Terms | None, Terms | None]
+    changed: Changes, timer: str, sides: list[Side], terms: tuple[Terms | None, Terms | None]
 ) -> dict[tuple[str, int], list[Cause]]:
     """Why kernels' times changed, by kernel and configuration."""
     return {
         (kernel, int(k)): explain(kernel, timer, sides[0], sides[1], int(k), terms)
-        for (kernel, name), row in found.rows.items()
+        for (kernel, name), row in changed.rows.items()
         if name == timer and kernel != WHOLE
-        for k in np.flatnonzero(found.verdict[row] == CHANGED)
+        for k in np.flatnonzero(changed.verdict[row] == CHANGED)
     }
 
 
@@ -262,8 +261,8 @@ def _side(subject: Subject, points: Array, measured: bool, scatter: float) -> Si
     communication = subject.model.equation.communication
     if communication is None:
         return side
-    said, rows = communication.functions.predict(points), dict(communication.functions.rows)
-    return joined(side, forecast_side(subject.name, rows, [said]))
+    counts, rows = communication.functions.predict(points), dict(communication.functions.rows)
+    return joined(side, forecast_side(subject.name, rows, [counts]))
 
 
 def _timed(side: Side, model: Model) -> Side:
@@ -316,12 +315,12 @@ def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
     Commands are compared at configurations that both have. Of the environment (processor, system, compiler, variables
     such as ``OMP_NUM_THREADS``) what both know is compared.
     """
-    found = []
+    lines = []
     if different := _commands(before, after):
-        found.append("the commands differ: " + " and ".join(map(repr, different)))
+        lines.append("the commands differ: " + " and ".join(map(repr, different)))
     collectors = [sorted({run.collector for run in runs if run.collector}) for runs in (before, after)]
     if collectors[0] != collectors[1] and all(collectors):
-        found.append(f"the collectors differ: {' and '.join(', '.join(names) for names in collectors)}")
+        lines.append(f"the collectors differ: {' and '.join(', '.join(names) for names in collectors)}")
     names = {name for run in before for name in run.environment} & {name for run in after for name in run.environment}
     for name in sorted(names):
         if name.startswith(PLACED):
@@ -330,19 +329,19 @@ def differences(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, ...]:
             sorted({run.environment[name] for run in runs if name in run.environment}) for runs in (before, after)
         ]
         if values[0] != values[1]:
-            found.append(f"{name} differs: {' and '.join(', '.join(each) for each in values)}")
-    return tuple(found)
+            lines.append(f"{name} differs: {' and '.join(', '.join(each) for each in values)}")
+    return tuple(lines)
 
 
 def _commands(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, str] | None:
     """The commands of the first configuration at which the two have none in common; None where there is none."""
     each = []
     for runs in (before, after):
-        found: dict[tuple[tuple[str, float], ...], list[str]] = {}
+        ranks_of: dict[tuple[tuple[str, float], ...], list[str]] = {}
         for run in runs:
             if run.command:
-                found.setdefault(tuple(sorted(run.configuration.items())), []).append(shlex.join(run.command))
-        each.append(found)
+                ranks_of.setdefault(tuple(sorted(run.configuration.items())), []).append(shlex.join(run.command))
+        each.append(ranks_of)
     for place in sorted(each[0].keys() & each[1].keys()):
         if not set(each[0][place]) & set(each[1][place]):
             return each[0][place][0], each[1][place][0]

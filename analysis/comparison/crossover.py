@@ -52,7 +52,7 @@ def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Cro
 
     `before` and `after`: predicted at `values` (k,) of one parameter, the others fixed.
     """
-    found = []
+    crossings = []
     for kernel, ratio, error in _ratios(before, after, timer):
         known = np.isfinite(ratio) & np.isfinite(error)
         if known.sum() < 2:
@@ -69,8 +69,8 @@ def crossovers(before: Side, after: Side, timer: str, values: Array) -> list[Cro
                 continue
             low, high = np.exp(x[left[-1]]), np.exp(x[place + 1 + right[0]])
             faster = after.name if signs[place + 1] < 0 else before.name
-            found.append(Crossover(kernel, float(np.exp(middle)), float(low), float(high), faster))
-    return sorted(found, key=lambda each: (each.kernel != WHOLE, each.at))
+            crossings.append(Crossover(kernel, float(np.exp(middle)), float(low), float(high), faster))
+    return sorted(crossings, key=lambda each: (each.kernel != WHOLE, each.at))
 
 
 def onsets(before: Side, after: Side, timer: str, values: Array) -> list[Onset]:
@@ -82,8 +82,8 @@ def onsets(before: Side, after: Side, timer: str, values: Array) -> list[Onset]:
         for kernel, ratio, error in _ratios(before, after, timer)
         if kernel != WHOLE
     ]
-    changed += [(kernel, seconds, TAIL * error < 1) for kernel, seconds, error in _alone(before, after, timer)]
-    found = []
+    changed += [(kernel, seconds, TAIL * error < 1) for kernel, seconds, error in _one_sided(before, after, timer)]
+    begun = []
     for kernel, seconds, sure in changed:
         with np.errstate(all="ignore"):
             part = seconds / whole
@@ -92,28 +92,28 @@ def onsets(before: Side, after: Side, timer: str, values: Array) -> list[Onset]:
             continue
         off = np.flatnonzero(~weighs)
         first = 0 if not len(off) else int(off[-1]) + 1
-        found.append(Onset(kernel, float(values[first]), float(part[-1])))
-    return sorted(found, key=lambda each: -abs(each.part))
+        begun.append(Onset(kernel, float(values[first]), float(part[-1])))
+    return sorted(begun, key=lambda each: -abs(each.part))
 
 
 def _ratios(before: Side, after: Side, timer: str) -> list[tuple[str, Array, Array]]:
     """Logarithm of after over before (k,) and its standard error, for the kernels that both have."""
-    found = []
+    ratios = []
     for (kernel, name), row in before.rows.items():
         other = after.rows.get((kernel, name))
         if name != timer or other is None:
             continue
         sound = before.sound[row] & after.sound[other]
         ratio = np.where(sound, log_ratio(after.value[other], before.value[row]), np.nan)
-        found.append((kernel, ratio, np.hypot(before.error[row], after.error[other])))
-    return found
+        ratios.append((kernel, ratio, np.hypot(before.error[row], after.error[other])))
+    return ratios
 
 
-def _alone(before: Side, after: Side, timer: str) -> list[tuple[str, Array, Array]]:
+def _one_sided(before: Side, after: Side, timer: str) -> list[tuple[str, Array, Array]]:
     """Seconds (k,) that kernels of one side only add or spare, and their relative standard error."""
-    found = []
+    ratios = []
     for side, other, sign in ((before, after, -1.0), (after, before, 1.0)):
         for (kernel, name), row in side.rows.items():
             if name == timer and (kernel, name) not in other.rows:
-                found.append((kernel, np.where(side.sound[row], sign * side.value[row], np.nan), side.error[row]))
-    return found
+                ratios.append((kernel, np.where(side.sound[row], sign * side.value[row], np.nan), side.error[row]))
+    return ratios

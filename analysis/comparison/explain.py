@@ -55,13 +55,13 @@ def explain(
     time = [float(side.of(kernel, timer)[at]) for side in sides]
     if not all(np.isfinite(t) and t > 0 for t in time):
         return []
-    split = [_levels(kernel, timer, side, at, own) for side, own in zip(sides, terms, strict=True)]
+    split = [_levels(kernel, timer, side, at, part) for side, part in zip(sides, terms, strict=True)]
     weight = log_mean(time[1], time[0]) / time[0]
     if split[0] is not None and split[1] is not None:
         causes = _by_levels(split[0], split[1], time[0])
     else:
         factors = _factors(kernel, timer, sides, at, time)
-        causes = [_cause(name, weight, *both) for name, both in factors.items()]
+        causes = [_cause(name, weight, *values) for name, values in factors.items()]
     causes = [
         replace(cause, error=_relative(kernel, _MADE_OF.get(cause.name, (timer,)), sides, at) * _share(cause, weight))
         for cause in causes
@@ -78,13 +78,13 @@ def _share(cause: Cause, whole: float) -> float:
 
 def _relative(kernel: str, metrics: tuple[str, ...], sides: tuple[Side, Side], at: int) -> float:
     """Standard error of the logarithm of a ratio of what is made of `metrics`."""
-    found = [
+    errors = [
         float(side.error[side.rows[kernel, name], at])
         for side in sides
         for name in metrics
         if (kernel, name) in side.rows
     ]
-    return float(np.sqrt(np.sum(np.square(found))))
+    return float(np.sqrt(np.sum(np.square(errors))))
 
 
 def log_mean(a: float, b: float) -> float:
@@ -97,19 +97,19 @@ def log_mean(a: float, b: float) -> float:
 
 def _factors(kernel: str, timer: str, sides: tuple[Side, Side], at: int, time: list[float]) -> dict[str, list[float]]:
     """Factors of the time, on both sides; their product is the time."""
-    found, last, before = {}, "", [1.0, 1.0]
+    factors, last, before = {}, "", [1.0, 1.0]
     for chain in _CHAINS:
         for name in chain:
             count = [float(side.of(kernel, name)[at]) for side in sides]
             if name != timer and all(np.isfinite(x) and x > 0 for x in count):
-                found[_FACTORS[last, name]] = [c / b for c, b in zip(count, before, strict=True)]
+                factors[_FACTORS[last, name]] = [c / b for c, b in zip(count, before, strict=True)]
                 last, before = name, count
-            elif not found:
+            elif not factors:
                 break  # what follows is of this count
-        if found:
+        if factors:
             break
     name = CPI if (last, timer) == ("instructions", "cycles") else _FACTORS[last, "time"]
-    return {**found, name: [t / b for t, b in zip(time, before, strict=True)]}
+    return {**factors, name: [t / b for t, b in zip(time, before, strict=True)]}
 
 
 _CHAINS = (("instructions", "cycles"), ("messages", "bytes_sent"), ("visits",))
@@ -157,20 +157,20 @@ def _levels(kernel: str, timer: str, side: Side, at: int, terms: Terms | None) -
     """The terms at one configuration; None where counters are missing or execution alone exceeds the time."""
     if terms is None or kernel not in terms.kernels:
         return None
-    own = terms.kernels.index(kernel)
-    clock = float(terms.clock.value[own, at]) if timer != "cycles" else 1.0
+    at_kernel = terms.kernels.index(kernel)
+    clock = float(terms.clock.value[at_kernel, at]) if timer != "cycles" else 1.0
     time, count = float(side.of(kernel, timer)[at]), float(side.of(kernel, "instructions")[at])
     if not (np.isfinite(count) and count > 0):
         return None
-    execution = count * float(terms.cpi.value[own, at]) / clock
+    execution = count * float(terms.cpi.value[at_kernel, at]) / clock
     loads = {name: float(side.of(kernel, name)[at]) for name in LEVELS}
     loads = {name: n for name, n in loads.items() if np.isfinite(n) and n > 0}
     latency = dict(zip(LEVELS, terms.latencies.tolist(), strict=True))
     cycles = sum(n * latency[name] for name, n in loads.items())
     if not loads or execution <= 0 or execution > time:
         return None
-    held = time - execution
-    return _Split(count, execution, loads, {name: held * n * latency[name] / cycles for name, n in loads.items()})
+    stalled = time - execution
+    return _Split(count, execution, loads, {name: stalled * n * latency[name] / cycles for name, n in loads.items()})
 
 
 def _by_levels(before: _Split, after: _Split, time: float) -> list[Cause]:

@@ -25,15 +25,15 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
 
     See :func:`ranksight.model.machine.machines.on`.
     """
-    there = load(platform) if isinstance(platform, str) else platform
-    moved = other.on(model, there, instructions=instructions)
-    held = moved.extras.get("diagnosis")
-    if moved is model or not isinstance(held, dict) or "ceilings" not in held:
+    target = load(platform) if isinstance(platform, str) else platform
+    moved = other.on(model, target, instructions=instructions)
+    diagnosis = moved.extras.get("diagnosis")
+    if moved is model or not isinstance(diagnosis, dict) or "ceilings" not in diagnosis:
         return moved
-    ceilings = Ceilings.of(there)
+    ceilings = Ceilings.of(target)
     if moved.equation.resources is not None:
         ceilings = ceilings.at(moved.equation.resources.machine.frequency)
-    return replace(moved, extras={**moved.extras, "diagnosis": {**held, "ceilings": ceilings.to_dict()}})
+    return replace(moved, extras={**moved.extras, "diagnosis": {**diagnosis, "ceilings": ceilings.to_dict()}})
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Offer:
     seconds: float
     lower: float
     upper: float
+    level: float  # probability of the interval
     status: str
     reason: str
     nodes: int
@@ -64,6 +65,7 @@ class Offer:
             "configuration": dict(self.configuration),
             "value": ends[0],
             "interval": ends[1:],
+            "level": self.level,
             "status": self.status,
             "reason": self.reason,
             "nodes": self.nodes,
@@ -98,24 +100,24 @@ def offers(
     names = [each.name for each in platforms]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InputError(f"the machine {min(twice)} is named twice", "name each machine once")
-    for what, given in (("power", power or {}), ("price", price or {})):
-        if unknown := sorted(set(given) - set(names)):
+    for what, values in (("power", power or {}), ("price", price or {})):
+        if unknown := sorted(set(values) - set(names)):
             raise InputError(
                 f"the {what} of {unknown[0]} is given, which is not compared", f"compared: {', '.join(names)}"
             )
     home = measured_platform(model)
     before = _verdicts(model, points, level)
-    found = []
+    rows = []
     for platform in platforms:
         moved = on(model, platform, instructions=None if platform == home else instructions)
-        watts, per_hour = ((given or {}).get(platform.name) for given in (power, price))
-        found += _offers_of(moved, platform, points, level, before, watts, per_hour)
+        watts, per_hour = ((values or {}).get(platform.name) for values in (power, price))
+        rows += _offers_of(moved, platform, points, level, before, watts, per_hour)
     order = {tuple(point): at for at, point in enumerate(points.tolist())}
 
     def fastest_first(offer: Offer) -> tuple[int, bool, float]:
         return order[tuple(offer.configuration.values())], offer.seconds != offer.seconds, offer.seconds
 
-    return sorted(found, key=fastest_first)
+    return sorted(rows, key=fastest_first)
 
 
 def _offers_of(
@@ -133,7 +135,7 @@ def _offers_of(
         raise InputError("the model has no metric 'time'", "fit runs that measured times")
     after = _verdicts(model, points, level)
     machine = model.equation.machine
-    found = []
+    rows = []
     for at, point in enumerate(points.tolist()):
         configuration = dict(zip(model.parameters, point, strict=True))
         nodes = _nodes(configuration, platform)
@@ -144,7 +146,7 @@ def _offers_of(
             for kernel, verdict in after[at].items()
             if before[at].get(kernel, verdict) != verdict
         )
-        found.append(
+        rows.append(
             Offer(
                 platform.name,
                 platform.title,
@@ -152,6 +154,7 @@ def _offers_of(
                 seconds,
                 float(total.lower[0, at]),
                 float(total.upper[0, at]),
+                level,
                 "ok" if status == forecast.OK else "insufficient",
                 str(total.reason[0, at]),
                 nodes,
@@ -162,7 +165,7 @@ def _offers_of(
                 () if machine is None else tuple(map(str, machine.assumed)),
             )
         )
-    return found
+    return rows
 
 
 def _nodes(configuration: Mapping[str, float], platform: Platform) -> int:
@@ -180,6 +183,6 @@ def _verdicts(model: Model, points: Array, level: float) -> list[dict[str, str]]
         return [{} for _ in points]
     keys = np.stack([rows[name].to_numpy(dtype=float) for name in model.parameters], axis=1)
     return [
-        dict(zip(mine["kernel"], mine["verdict"], strict=True))
-        for mine in (rows[(keys == point).all(axis=1)] for point in points)
+        dict(zip(at_point["kernel"], at_point["verdict"], strict=True))
+        for at_point in (rows[(keys == point).all(axis=1)] for point in points)
     ]

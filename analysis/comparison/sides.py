@@ -81,14 +81,14 @@ def measured_side(name: str, series: Series, points: Array, scatter: float) -> S
     with np.errstate(all="ignore"):
         deviation = np.sqrt(squares.sum(axis=1) / freedom)
     least = np.where(timed, 0.0, COUNTED)
-    own = freedom > 0
-    deviation = np.maximum(np.where(own, deviation, np.where(timed, typical if pooled else ONCE, 0.0)), least)
+    repeated = freedom > 0
+    deviation = np.maximum(np.where(repeated, deviation, np.where(timed, typical if pooled else ONCE, 0.0)), least)
     between = np.where(timed, scatter, 0.0)[:, None]
     few = _sampled(series, mean, names)
     error = np.sqrt(deviation[:, None] ** 2 / np.maximum(count, 1) + between**2 + few)
     # Scatter within jobs is known from few repetitions, that between jobs is given (Welch and Satterthwaite).
     part = (deviation[:, None] ** 2 / np.maximum(count, 1)) / np.maximum(error**2, 1e-300)
-    known = np.where(own, freedom, EXACT)[:, None]
+    known = np.where(repeated, freedom, EXACT)[:, None]
     nu = known / np.maximum(part**2, 1e-9)
     rows = {key: at for at, key in enumerate(zip(kernels, names, strict=True))}
     mean = np.where(count > 0, mean, np.nan)
@@ -98,29 +98,29 @@ def measured_side(name: str, series: Series, points: Array, scatter: float) -> S
 def _sampled(series: Series, mean: Array, names: tuple[str, ...]) -> Array:
     """Relative variance (s, n) of values from the number of their samples, and of the sums behind them; zero where
     values are not made of samples."""
-    found = np.zeros(mean.shape)
+    errors = np.zeros(mean.shape)
     if series.worth is None:
-        return found
-    own = len(series)
-    found[:own] = np.nan_to_num(1 / np.maximum(series.samples, HALF))
+        return errors
+    count = len(series)
+    errors[:count] = np.nan_to_num(1 / np.maximum(series.samples, HALF))
     every = np.array(series.metrics, dtype=object)
-    for row in range(own, len(mean)):
-        mine = np.flatnonzero(every == names[row])
+    for row in range(count, len(mean)):
+        rows = np.flatnonzero(every == names[row])
         with np.errstate(invalid="ignore", divide="ignore"):
-            sums = np.nansum(found[mine] * mean[mine] ** 2, axis=0) / mean[row] ** 2
-        found[row] = np.nan_to_num(sums, posinf=1 / HALF)
-    return found
+            sums = np.nansum(errors[rows] * mean[rows] ** 2, axis=0) / mean[row] ** 2
+        errors[row] = np.nan_to_num(sums, posinf=1 / HALF)
+    return errors
 
 
 def _with_totals(series: Series) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
     """Values with a row of sums over kernels for every additive metric that has none, repetition by repetition."""
     kernels, names = list(series.kernels), list(series.metrics)
-    held, every = set(zip(kernels, names, strict=True)), np.array(names, dtype=object)
+    present, every = set(zip(kernels, names, strict=True)), np.array(names, dtype=object)
     blocks = [series.values]
     for name in dict.fromkeys(series.metrics):
-        if metric(name).additive and metric(name).kind != "ratio" and (WHOLE, name) not in held:
-            mine = series.values[every == name]
-            total = np.where(np.isfinite(mine).any(axis=0), np.nansum(mine, axis=0), np.nan)
+        if metric(name).additive and metric(name).kind != "ratio" and (WHOLE, name) not in present:
+            values = series.values[every == name]
+            total = np.where(np.isfinite(values).any(axis=0), np.nansum(values, axis=0), np.nan)
             blocks.append(total[None])
             kernels.append(WHOLE)
             names.append(name)
@@ -129,7 +129,7 @@ def _with_totals(series: Series) -> tuple[Array, tuple[str, ...], tuple[str, ...
 
 def predicted_side(name: str, model: Model, points: Array) -> Side:
     """What a model says at `points` (k, m); standard errors are those of its intervals."""
-    said = model.forecast(points)
+    forecast = model.forecast(points)
     rows = dict(model.functions.rows)
     missing = [
         each
@@ -137,8 +137,8 @@ def predicted_side(name: str, model: Model, points: Array) -> Side:
         if metric(each).additive and metric(each).kind != "ratio" and (WHOLE, each) not in rows
     ]
     wholes = model.programs(points, missing) if missing else {}
-    rows |= {(WHOLE, each): at for at, each in enumerate(wholes, len(said.value))}
-    return forecast_side(name, rows, [said, *wholes.values()])
+    rows |= {(WHOLE, each): at for at, each in enumerate(wholes, len(forecast.value))}
+    return forecast_side(name, rows, [forecast, *wholes.values()])
 
 
 def forecast_side(name: str, rows: dict[Key, int], parts: Sequence[Forecast]) -> Side:
@@ -170,8 +170,8 @@ def joined(side: Side, other: Side) -> Side:
 
 def common_points(first: Array, second: Array) -> Array:
     """Configurations (k, m) that both have, in ascending order."""
-    both = {tuple(point) for point in first.tolist()} & {tuple(point) for point in second.tolist()}
-    return np.array(sorted(both), dtype=np.float64).reshape(-1, first.shape[1])
+    shared = {tuple(point) for point in first.tolist()} & {tuple(point) for point in second.tolist()}
+    return np.array(sorted(shared), dtype=np.float64).reshape(-1, first.shape[1])
 
 
 def time_metric(sides: Sequence[Side]) -> str | None:
@@ -187,11 +187,11 @@ def renamed(side: Side, names: Mapping[str, str]) -> Side:
 
     Raises InputError when it has no such kernel, or already one of the new name.
     """
-    held = {kernel for kernel, _ in side.rows}
+    kernels = {kernel for kernel, _ in side.rows}
     for old, new in names.items():
-        if old not in held:
+        if old not in kernels:
             raise InputError(f"{side.name} has no kernel {old!r} to rename", "write --rename BEFORE=AFTER")
-        if new in held:
+        if new in kernels:
             raise InputError(f"{side.name} has the kernels {old!r} and {new!r}", "two kernels are not one")
     return replace(side, rows={(names.get(kernel, kernel), name): row for (kernel, name), row in side.rows.items()})
 
@@ -199,13 +199,13 @@ def renamed(side: Side, names: Mapping[str, str]) -> Side:
 def same_kernels(before: Side, after: Side) -> tuple[tuple[str, str], ...]:
     """Pairs of a kernel of `before` only and one of `after` only that seem to be one, each other's best."""
     kernels = [dict.fromkeys(kernel for kernel, _ in side.rows if kernel != WHOLE) for side in (before, after)]
-    gone = [kernel for kernel in kernels[0] if kernel not in kernels[1]]
+    removed = [kernel for kernel in kernels[0] if kernel not in kernels[1]]
     new = [kernel for kernel in kernels[1] if kernel not in kernels[0]]
-    if not gone or not new or max(len(gone), len(new)) > MOST:
+    if not removed or not new or max(len(removed), len(new)) > MOST:
         return ()
-    score = np.array([[_likeness(before, after, old, other) for other in new] for old in gone])
+    score = np.array([[_likeness(before, after, old, other) for other in new] for old in removed])
     best, back = score.argmax(axis=1), score.argmax(axis=0)
-    return tuple((gone[i], new[j]) for i, j in enumerate(best.tolist()) if score[i, j] > 0 and back[j] == i)
+    return tuple((removed[i], new[j]) for i, j in enumerate(best.tolist()) if score[i, j] > 0 and back[j] == i)
 
 
 def _likeness(before: Side, after: Side, old: str, new: str) -> float:

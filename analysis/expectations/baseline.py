@@ -40,13 +40,13 @@ def status_quo_rulers(parameters: tuple[str, ...]) -> dict[str, Ruler]:
 
 
 def status_quo(
-    study: Study, earlier: Experiment, now: Series, taken: Mapping[Key, Expectation], ahead: Array
+    study: Study, earlier: Experiment, now: Series, stated: Mapping[Key, Expectation], ahead: Array
 ) -> tuple[dict[Key, Expectation], dict[Key, str]]:
     """Expectations from an earlier experiment by (function, metric), and why others could not be had.
 
     Raises InputError when the experiments share no function, or vary other parameters.
 
-    `study`: what is held and how values are reduced. `now`: what is checked. `taken`: expectations that the study
+    `study`: what is held and how values are reduced. `now`: what is checked. `stated`: expectations that the study
     states, which come first. `ahead` (k, m): configurations that are asked for.
     """
     names = [name for name in dict.fromkeys(now.metrics) if name in earlier.metrics()]
@@ -61,22 +61,22 @@ def status_quo(
             f"{earlier.path} varies {', '.join(before.parameters)}, the experiment checked {', '.join(now.parameters)}",
             "hold the others in a file of expectations, under [hold]",
         )
-    there = set(now.keys)
-    keys = [key for key in before.keys if key in there and key not in taken]
-    if not keys and not taken:
+    measured_keys = set(now.keys)
+    keys = [key for key in before.keys if key in measured_keys and key not in stated]
+    if not keys and not stated:
         raise InputError(f"{earlier.path} shares no function and metric with the experiment checked")
     around = dict.fromkeys(keys, Growth())
     models = fit_models(before, around, study, ahead, status_quo_rulers(now.parameters))
-    found: dict[Key, Expectation] = {}
+    expectations: dict[Key, Expectation] = {}
     missing: dict[Key, str] = {}
     for key, model in models.items():
         expectation = _expected(key, model, str(earlier.path))
         finding = judge(*key, expectation, model, study)
         if finding.status == "ok":
-            found[key] = expectation
+            expectations[key] = expectation
         else:
             missing[key] = f"the baseline has no model: {finding.reason}"
-    return found, missing
+    return expectations, missing
 
 
 def _expected(key: Key, model: Model, place: str) -> Expectation:

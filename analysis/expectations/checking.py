@@ -82,15 +82,15 @@ def check(
         study = study.with_symbol("p", "ranks")
     wanted = _only(study, metrics)
     read = _metrics(wanted, experiment, baseline, metrics)
-    found = _checked(wanted, experiment, read, targets, baseline)
+    result = _checked(wanted, experiment, read, targets, baseline)
     uneven = () if wanted.over_ranks is not None else uneven_metrics(experiment, read)
     if not uneven:
-        return found
+        return result
     busiest = replace(_only(wanted, uneven), over_ranks="max", rules=(), litmus={})
     other = _checked(busiest, experiment, list(uneven), targets, baseline)
     worse = {(each.function, each.metric): replace(each, ranks=BUSIEST) for each in other.findings if each.violated}
-    kept = (each if each.violated else worse.get((each.function, each.metric), each) for each in found.findings)
-    return replace(found, findings=tuple(kept))
+    findings = (each if each.violated else worse.get((each.function, each.metric), each) for each in result.findings)
+    return replace(result, findings=tuple(findings))
 
 
 def _checked(
@@ -109,10 +109,10 @@ def _checked(
         at = _targets(series, targets, [each.growth for each in expected.values()])
         of_baseline, missing = status_quo(wanted, baseline, series, expected, at)
     check_functions(wanted.rules, series)
-    both = expected | of_baseline
-    at = _targets(series, targets, [each.growth for each in both.values()])
+    expectations = expected | of_baseline
+    at = _targets(series, targets, [each.growth for each in expectations.values()])
     models = _models(wanted, series, expected, of_baseline, at)
-    findings = [judge(*key, each, models[key], wanted) for key, each in both.items()]
+    findings = [judge(*key, each, models[key], wanted) for key, each in expectations.items()]
     findings = _priced(findings, models, series, at, wanted.how)
     for key, reason in missing.items():
         place = Expectation(key[0], key[1], Growth())
@@ -145,8 +145,8 @@ def _metrics(
     if metrics is not None:
         spoken += metrics if baseline is not None else []
     elif baseline is not None:
-        both = [name for name in experiment.metrics() if name in baseline.metrics()]
-        spoken += [name for name in both if metric(name).kind != "ratio"]
+        shared = [name for name in experiment.metrics() if name in baseline.metrics()]
+        spoken += [name for name in shared if metric(name).kind != "ratio"]
     if not spoken:
         raise InputError("nothing is expected of the metrics asked for", "name others with --metric")
     return list(dict.fromkeys(spoken))
@@ -161,8 +161,8 @@ def _models(
 ) -> dict[Key, Model]:
     """Models of all that is spoken of: in the space around the expectation, of the status quo, or of the paper."""
     names = series.parameters
-    quo, own = ({key: each.growth for key, each in given.items()} for given in (of_baseline, expected))
-    models = fit_models(series, own, study, ahead) | fit_models(series, quo, study, ahead, status_quo_rulers(names))
+    quo, stated = ({key: each.growth for key, each in group.items()} for group in (of_baseline, expected))
+    models = fit_models(series, stated, study, ahead) | fit_models(series, quo, study, ahead, status_quo_rulers(names))
     spoken = [(name, rule.metric) for rule in study.rules for name in rule.inequality.functions]
     rest = dict.fromkeys((key for key in spoken if key not in models), Growth())
     few = MPI if len(names) == 1 else Ruler(MPI.powers[::2], (UNIT - UNIT, UNIT))
@@ -188,7 +188,7 @@ def _priced(
     growths = {(each.function, each.metric): each.expectation.growth for each in findings if each.match is not None}
     expected = fit_expected(series, growths, how)
     answers = forecasts((models[key] for key in growths), targets)
-    found = []
+    priced = []
     for each in findings:
         key = (each.function, each.metric)
         if each.match is not None:
@@ -196,8 +196,8 @@ def _priced(
             twice = doubled(model, expected[key], each.match.divergence) if each.status == "ok" else None
             prices = costs(model, expected[key], targets, answers[id(model.fitted)])
             each = replace(each, costs=prices, doubled=twice)
-        found.append(each)
-    return found
+        priced.append(each)
+    return priced
 
 
 def with_litmus(findings: Sequence[Finding], study: Study) -> tuple[Finding, ...]:
@@ -214,14 +214,14 @@ def with_litmus(findings: Sequence[Finding], study: Study) -> tuple[Finding, ...
                 nearest(name, have, f"write it under [expect.{kind}]"),
             )
     return tuple(
-        replace(each, litmus=_said(each, by_key[study.litmus[each.metric], each.metric], study.short))
+        replace(each, litmus=_sentence(each, by_key[study.litmus[each.metric], each.metric], study.short))
         if each.metric in study.litmus and each.function != study.litmus[each.metric]
         else each
         for each in findings
     )
 
 
-def _said(finding: Finding, reference: Finding, short: Mapping[str, str]) -> str:
+def _sentence(finding: Finding, reference: Finding, short: Mapping[str, str]) -> str:
     if finding.match is None or finding.verdict in ("total", "insufficient") or not finding.match.faster:
         return ""
     name = reference.function

@@ -57,7 +57,7 @@ def fit_expected(series: Series, growths: Mapping[Key, Growth], over_repetitions
     groups: dict[Growth, list[Key]] = {}
     for key, growth in growths.items():
         groups.setdefault(growth, []).append(key)
-    found: dict[Key, Fitted] = {}
+    fits: dict[Key, Fitted] = {}
     for growth, keys in groups.items():
         fitted = fit_series(
             series.select(np.array([rows[key] for key in keys])),
@@ -67,8 +67,8 @@ def fit_expected(series: Series, growths: Mapping[Key, Growth], over_repetitions
             segments=False,
             intervals=False,
         )
-        found |= {key: one(fitted, at) for at, key in enumerate(keys)}
-    return found
+        fits |= {key: one(fitted, at) for at, key in enumerate(keys)}
+    return fits
 
 
 def forecasts(models: Iterable[Model], targets: Array) -> dict[int, Forecast]:
@@ -79,7 +79,7 @@ def forecasts(models: Iterable[Model], targets: Array) -> dict[int, Forecast]:
 
 def costs(model: Model, expected: Fitted, targets: Array, answer: Forecast) -> tuple[Cost, ...]:
     """The function at targets (k, m), with what was expected; `answer` is that of the fit behind the model."""
-    said = expected.at_training(targets)[0]
+    values = expected.at_training(targets)[0]
     row = model.row
     return tuple(
         Cost(
@@ -87,7 +87,7 @@ def costs(model: Model, expected: Fitted, targets: Array, answer: Forecast) -> t
             float(answer.value[row, at]),
             float(answer.lower[row, at]),
             float(answer.upper[row, at]),
-            float(said[at]),
+            float(values[at]),
             str(answer.reason[row, at]),
         )
         for at, point in enumerate(targets)
@@ -130,6 +130,6 @@ def usual_targets(points: Array, growths: Sequence[Growth], parameters: Sequence
     named = [name for name in parameters if any(growth[name] != NONE for growth in growths)]
     axis = list(parameters).index("ranks" if "ranks" in named else (named or list(parameters))[0])
     rate = any(growth[parameters[axis]].rate for growth in growths)
-    found = np.repeat(most[None, :], 1 if rate else len(AHEAD), axis=0)
-    found[:, axis] *= AHEAD_RATE if rate else np.array(AHEAD)
-    return np.asarray(found)
+    targets = np.repeat(most[None, :], 1 if rate else len(AHEAD), axis=0)
+    targets[:, axis] *= AHEAD_RATE if rate else np.array(AHEAD)
+    return np.asarray(targets)

@@ -185,30 +185,30 @@ class _Document:
         for metric, entries in self.table("expect", dict[str, Any]).items():
             table = f"expect.{metric}"
             for function, value in entries.items():
-                given = value if isinstance(value, dict) else {"growth": value}
-                self.known(given, ("growth", "deviation"), f"entry of {function}")
-                text = given.get("growth")
+                entry = value if isinstance(value, dict) else {"growth": value}
+                self.known(entry, ("growth", "deviation"), f"entry of {function}")
+                text = entry.get("growth")
                 if not isinstance(text, str):
                     raise InputError(
                         f"{self.at(table, function)}: {value!r} is not an expectation", 'write it like "O(p^0.5 log p)"'
                     )
                 growth = self.parsed(grammar.growth, text, table, function).renamed(self.symbols)
-                own = self.limit(given["deviation"], table, function) if "deviation" in given else limit
-                yield Expectation(function, metric, growth, own, self.place(table, function, text))
+                deviation = self.limit(entry["deviation"], table, function) if "deviation" in entry else limit
+                yield Expectation(function, metric, growth, deviation, self.place(table, function, text))
 
-    def limit(self, given: Any, table: str, key: str) -> Growth:
+    def limit(self, stated: Any, table: str, key: str) -> Growth:
         """A deviation limit."""
-        text = self.read(given, str, table, key)
-        found = self.parsed(grammar.growth, text, table, key).renamed(self.symbols)
-        if any(order < NONE for _, order in found.orders):
+        text = self.read(stated, str, table, key)
+        limit = self.parsed(grammar.growth, text, table, key).renamed(self.symbols)
+        if any(order < NONE for _, order in limit.orders):
             place = self.place(table, key, text)
-            raise InputError(f"{place}: the deviation limit {found} falls", "a limit is O(1) or grows")
-        return found
+            raise InputError(f"{place}: the deviation limit {limit} falls", "a limit is O(1) or grows")
+        return limit
 
     def rules(self) -> Iterator[Rule]:
         """The rules of every metric."""
-        for metric, given in self.table("rules", str | list[str]).items():
-            for text in [given] if isinstance(given, str) else given:
+        for metric, texts in self.table("rules", str | list[str]).items():
+            for text in [texts] if isinstance(texts, str) else texts:
                 rule = self.parsed(inequality, text, "rules", metric)
                 yield Rule(metric, rule, self.place("rules", metric, text))
 
@@ -219,10 +219,10 @@ class _Document:
         powers, logs, rates = (self.exponents(entries.get(key, [0]), table, key) for key in keys)
         return Ruler(powers, logs, rates)
 
-    def exponents(self, given: Any, table: str, key: str) -> tuple[Fraction, ...]:
+    def exponents(self, stated: Any, table: str, key: str) -> tuple[Fraction, ...]:
         """A list of exponents, numbers or fractions as text."""
         try:
-            values = tuple(Fraction(str(item)).limit_denominator(840) for item in given)
+            values = tuple(Fraction(str(item)).limit_denominator(840) for item in stated)
         except (TypeError, ValueError, ZeroDivisionError):
             values = ()
         if not 0 < len(values) <= 200 or any(abs(value) > grammar.LARGEST for value in values):
@@ -305,11 +305,11 @@ def locate(text: str, table: str, key: str, value: str, offset: int = 0) -> tupl
 
 
 def _lines_of(lines: list[str], table: str) -> list[int]:
-    found, here = [], ""
+    numbers, heading = [], ""
     wanted = table.replace('"', "").replace("'", "")
     for at, line in enumerate(lines):
         if header := _HEADER.match(line):
-            here = re.sub(r"(?<!\s)\s*+\.\s*", ".", header[1].strip()).replace('"', "").replace("'", "")
-        elif here == wanted:
-            found.append(at)
-    return found
+            heading = re.sub(r"(?<!\s)\s*+\.\s*", ".", header[1].strip()).replace('"', "").replace("'", "")
+        elif heading == wanted:
+            numbers.append(at)
+    return numbers

@@ -49,10 +49,10 @@ def growth(text: str) -> Growth:
     tree = read_tree(text, ("O", *ROOTS, *LOGARITHMS), _REMEDY, implied=True, longest=LONGEST)
     root = tree.root
     whole = isinstance(root, ast.Call) and tree.token(root).text == "O" and len(root.args) == 1
-    found = _Reader(tree).growth(root.args[0] if whole and isinstance(root, ast.Call) else root)
-    if any(abs(part) > LARGEST for _, order in found.orders for part in order):
+    result = _Reader(tree).growth(root.args[0] if whole and isinstance(root, ast.Call) else root)
+    if any(abs(part) > LARGEST for _, order in result.orders for part in order):
         raise FormulaError(f"an exponent above {LARGEST} is not supported", 0, "values would overflow")
-    return found
+    return result
 
 
 class _Reader:

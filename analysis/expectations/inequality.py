@@ -52,8 +52,8 @@ def inequality(text: str) -> Inequality:
         raise FormulaError(f"expected the end, found {second}", second.at, "a rule is one inequality")
     left, right = _sum(tree, root.left), _sum(tree, root.comparators[0])
     smaller, larger = (left, right) if isinstance(root.ops[0], ast.LtE) else (right, left)
-    both = dict(smaller)
-    if all(both.get(name, 0.0) >= factor for name, factor in larger):
+    terms = dict(smaller)
+    if all(terms.get(name, 0.0) >= factor for name, factor in larger):
         raise FormulaError(
             "the rule contradicts itself or says nothing", 0, "one side holds all of the other: no measurement decides"
         )

@@ -64,9 +64,9 @@ class Finding:
         return "slower" if self.match.rank == "none" and not outside(self.match, self.upper) else self.match.rank
 
 
-def outside(found: Match, upper: bool) -> bool:
+def outside(result: Match, upper: bool) -> bool:
     """Whether a match is outside of the limit; of an upper bound only what grows faster is."""
-    return found.rank == "none" and (found.exceeds or not upper)
+    return result.rank == "none" and (result.exceeds or not upper)
 
 
 def judge(function: str, metric: str, expectation: Expectation, model: Model, study: Study) -> Finding:
@@ -101,9 +101,9 @@ def judge(function: str, metric: str, expectation: Expectation, model: Model, st
 
 def _match(model: Model, hypothesis: int, expected: Growth, limit: Growth) -> Match:
     """The match of a hypothesis with an expectation: a total one where what deviates may as well be zero."""
-    found = match(model.relevant(hypothesis), expected, limit)
+    result = match(model.relevant(hypothesis), expected, limit)
     certain = match(model.relevant(hypothesis, certain=True), expected, limit)
-    return certain if found.rank == "none" and certain.rank == "total" else found
+    return certain if result.rank == "none" and certain.rank == "total" else result
 
 
 def weakness(model: Model, study: Study) -> str:
@@ -121,12 +121,12 @@ def weakness(model: Model, study: Study) -> str:
 
 
 def _disagreement(model: Model, expected: Growth, limit: Growth, violated: bool, study: Study) -> str:
-    mine = _match(model, 0, expected, limit).found.renamed(study.short)
+    ours = _match(model, 0, expected, limit).found.renamed(study.short)
     rivals = [(weight, _match(model, hypothesis, expected, limit)) for weight, hypothesis in model.alternatives()]
     rivals = [each for each in rivals if outside(each[1], study.upper) != violated]
     other = max(rivals, key=lambda each: each[0])
     theirs = other[1].found.renamed(study.short)
     where = ("outside", "inside") if violated else ("inside", "outside")
     more = "more repetitions" if model.fitted.noisy[model.row] else "a larger configuration"
-    both = f"{mine} {where[0]} and {theirs} {where[1]} the limit"
-    return f"{both} explain the measurements about as well; {more} would decide"
+    sentence = f"{ours} {where[0]} and {theirs} {where[1]} the limit"
+    return f"{sentence} explain the measurements about as well; {more} would decide"

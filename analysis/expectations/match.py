@@ -38,13 +38,13 @@ def limit_of(expected: Growth, stated: Growth | None = None) -> Growth:
     return Growth.of([*defaults.orders, *stated.orders])
 
 
-def match(found: Growth, expected: Growth, limit: Growth) -> Match:
+def match(leading: Growth, expected: Growth, limit: Growth) -> Match:
     """Hold a growth against an expectation.
 
-    `found`, `expected`, `limit`: G, E and D.
+    `leading`, `expected`, `limit`: G, E and D.
     """
-    delta = found / expected
+    delta = leading / expected
     above = [name for name, order in delta.orders if order > limit[name]]
     below = [name for name, order in delta.orders if order.to(Fraction(-1)) > limit[name]]
     rank: Rank = "total" if not delta.orders else "none" if above or below else "approximate"
-    return Match(expected, found, delta, limit, rank, any(order > NONE for _, order in delta.orders), bool(above))
+    return Match(expected, leading, delta, limit, rank, any(order > NONE for _, order in delta.orders), bool(above))

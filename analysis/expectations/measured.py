@@ -28,14 +28,16 @@ def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None
             raise InputError(
                 f"{experiment.path} holds no metric {name!r}", nearest(name, present, "measure or import runs with it")
             )
-    for given, known, what in (
+    for stated, known, what in (
         (study.over_ranks, REDUCTIONS, "ranks"),
         (study.over_repetitions, ("auto", *NAMES), "repetitions"),
     ):
-        if given is not None and given not in known:
-            raise InputError(f"{study.source}: no reduction of {what} is named {given!r}", f"known: {', '.join(known)}")
+        if stated is not None and stated not in known:
+            raise InputError(
+                f"{study.source}: no reduction of {what} is named {stated!r}", f"known: {', '.join(known)}"
+            )
     how: Reduction | None = next((name for name in REDUCTIONS if name == study.over_ranks), None)
-    series = _held(series_from_experiment(experiment, wanted, how), study, experiment)
+    series = _restricted(series_from_experiment(experiment, wanted, how), study, experiment)
     spoken = {name for each in study.expectations for name in each.growth.parameters}
     for each in study.expectations:
         for name in each.growth.parameters:
@@ -57,29 +59,29 @@ def measured(experiment: Experiment, study: Study, metrics: Sequence[str] | None
 def uneven_metrics(experiment: Experiment, metrics: Sequence[str]) -> tuple[str, ...]:
     """Those of some metrics of whose values, other than the largest over ranks, ranks have different ones."""
     wanted = [name for name in metrics if metric(name).over_ranks != "max" and metric(name).kind == "requirement"]
-    found: set[str] = set()
+    uneven: set[str] = set()
     for run in experiment.runs:
-        table = experiment.arrays(run) if set(wanted) - found else None
+        table = experiment.arrays(run) if set(wanted) - uneven else None
         if table is None:
             continue
         one = table.rank != ALL_RANKS
         order = np.argsort(table.code[one], kind="stable")
         starts = np.flatnonzero(np.diff(table.code[one][order], prepend=-1))
         for name in wanted:
-            if name in found or name not in table.values or not len(starts) or run.sampled(name):
+            if name in uneven or name not in table.values or not len(starts) or run.sampled(name):
                 continue
             values = table.values[name][one][order]
             most, least = np.fmax.reduceat(values, starts), np.fmin.reduceat(values, starts)
             if (most > least).any():
-                found.add(name)
-    return tuple(name for name in wanted if name in found)
+                uneven.add(name)
+    return tuple(name for name in wanted if name in uneven)
 
 
 def _metrics(study: Study) -> Iterable[str]:
     return (*(each.metric for each in study.expectations), *(rule.metric for rule in study.rules))
 
 
-def _held(series: Series, study: Study, experiment: Experiment) -> Series:
+def _restricted(series: Series, study: Study, experiment: Experiment) -> Series:
     """The series at the values held, without parameters that neither vary nor are spoken of."""
     keep = np.ones(len(series.points), dtype=bool)
     for short, value in study.hold.items():
@@ -90,8 +92,8 @@ def _held(series: Series, study: Study, experiment: Experiment) -> Series:
             )
         column = series.points[:, series.parameters.index(name)]
         if not (column == value).any():
-            there = ", ".join(f"{each:g}" for each in sorted(set(column.tolist())))
-            raise InputError(f"{study.source}: {name} = {value:g} was not measured", f"it was measured at {there}")
+            values = ", ".join(f"{each:g}" for each in sorted(set(column.tolist())))
+            raise InputError(f"{study.source}: {name} = {value:g} was not measured", f"it was measured at {values}")
         keep &= column == value
     if not keep.any():
         raise InputError(f"{study.source}: no configuration has all values of [hold]", "hold fewer of them")
@@ -119,21 +121,21 @@ def resolve(study: Study, series: Series) -> dict[tuple[str, str], Expectation]:
     kernels: dict[str, list[str]] = {}
     for kernel, name in series.keys:
         kernels.setdefault(name, []).append(kernel)
-    found: dict[tuple[str, str], Expectation] = {}
+    resolved: dict[tuple[str, str], Expectation] = {}
     by_pattern: dict[tuple[str, str], Expectation] = {}
     for each in study.expectations:
-        there = kernels.get(each.metric, [])
-        if each.function in there:
-            found[each.function, each.metric] = each
+        candidates = kernels.get(each.metric, [])
+        if each.function in candidates:
+            resolved[each.function, each.metric] = each
             continue
         if not set(each.function) & set("*?"):
             raise InputError(
                 f"{each.place}: no function {each.function!r} was measured in {each.metric}",
-                nearest(each.function, there),
+                nearest(each.function, candidates),
             )
-        hits = fnmatch.filter(there, each.function.replace("[", "[[]"))
+        hits = fnmatch.filter(candidates, each.function.replace("[", "[[]"))
         if not hits:
-            raise InputError(f"{each.place}: no function matches {each.function!r}", nearest(each.function, there))
+            raise InputError(f"{each.place}: no function matches {each.function!r}", nearest(each.function, candidates))
         for kernel in hits:
             other = by_pattern.setdefault((kernel, each.metric), each)
             if (other.growth, other.limit) != (each.growth, each.limit):
@@ -141,15 +143,15 @@ def resolve(study: Study, series: Series) -> dict[tuple[str, str], Expectation]:
                     f"{each.place}: {kernel} is expected to be {each.growth}, and {other.growth} at {other.place}",
                     "narrow one pattern, or name the function",
                 )
-    return by_pattern | found
+    return by_pattern | resolved
 
 
 def check_functions(rules: Iterable[Rule], series: Series) -> None:
     """Check that the functions of rules were measured. Raises InputError, naming the nearest functions."""
     for rule in rules:
-        there = [kernel for kernel, name in series.keys if name == rule.metric]
+        functions = [kernel for kernel, name in series.keys if name == rule.metric]
         for name in rule.inequality.functions:
-            if name not in there:
+            if name not in functions:
                 raise InputError(
-                    f"{rule.place}: no function {name!r} was measured in {rule.metric}", nearest(name, there)
+                    f"{rule.place}: no function {name!r} was measured in {rule.metric}", nearest(name, functions)
                 )

@@ -58,19 +58,19 @@ class Model:
 
         Of a term without a constant, too: against the mean, as for the others.
         """
-        given = float(self.fitted.adjusted_r2[self.row])
-        if given == given or self.empty or not self.growth().orders:
-            return given
+        fitted = float(self.fitted.adjusted_r2[self.row])
+        if fitted == fitted or self.empty or not self.growth().orders:
+            return fitted
         place = locate(self.values[None], self.how)
-        here = place.repeats[0] > 0
-        unit = place.scale[0, here].max()
-        weight = (unit / place.scale[0, here]) ** 2
-        value = place.values[0, here] / unit
-        count = int(here.sum())
+        repeated = place.repeats[0] > 0
+        unit = place.scale[0, repeated].max()
+        weight = (unit / place.scale[0, repeated]) ** 2
+        value = place.values[0, repeated] / unit
+        count = int(repeated.sum())
         mean = (weight * value).sum() / weight.sum()
         total = (weight * (value - mean) ** 2).sum() / (count - 1)
-        left = (weight * (value - self.at(self.points[here]) / unit) ** 2).sum() / (count - 1)
-        return float(1 - left / total) if total > 0 else given
+        left = (weight * (value - self.at(self.points[repeated]) / unit) ** 2).sum() / (count - 1)
+        return float(1 - left / total) if total > 0 else fitted
 
     @property
     def out_of_sample(self) -> float:
@@ -181,20 +181,20 @@ def fit_models(
         # A ruler of what is expected to fall has the terms already, and the user's own is the user's.
         along = tuple(name for name, yes in falling if yes and growth[name] >= NONE and name not in rulers)
         groups.setdefault((growth, along), []).append(key)
-    found: dict[Key, Model] = {}
+    models: dict[Key, Model] = {}
     for (growth, along), keys in groups.items():
         space = terms(growth, series.parameters, rulers, study.depth, along)
-        found |= _fit(series, keys, growth, space, study.how, False, ahead)
+        models |= _fit(series, keys, growth, space, study.how, False, ahead)
         for exponential in (False, True):
             # Next to what falls, growth explains so little of the values that its absence is not seen in that.
-            short = [key for key in keys if along or found[key].widened or _short(found[key], growth, rulers)]
+            short = [key for key in keys if along or models[key].widened or _short(models[key], growth, rulers)]
             known = set(series.parameters) <= set(rulers)
             if not short or known or (exponential and not _countable(series)):
                 break
             space = wider(growth, series.parameters, rulers, study.depth, exponential, along)
             tried = _fit(series, short, growth, space, study.how, True, ahead)
-            found |= {key: model for key, model in tried.items() if _better(model, found[key], growth, rulers)}
-    return found
+            models |= {key: model for key, model in tried.items() if _better(model, models[key], growth, rulers)}
+    return models
 
 
 def _falls(series: Series, over_repetitions: str) -> Mask:

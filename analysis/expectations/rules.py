@@ -117,9 +117,9 @@ def _chance(sides: tuple[Sum, Sum], used: Mapping[str, Model]) -> float:
             total[growth] = total.get(growth, 0.0) + weight
         options.append(sorted(((w, g) for g, w in total.items()), key=lambda each: -each[0]))
     # Combinations stay few: of many functions only the likeliest models count.
-    kept = max(1, int(COMBINATIONS ** (1 / len(options))))
+    count = max(1, int(COMBINATIONS ** (1 / len(options))))
     holds = everything = 0.0
-    for combination in itertools.product(*(each[:kept] for each in options)):
+    for combination in itertools.product(*(each[:count] for each in options)):
         weight = math.prod(each[0] for each in combination)
         growths = dict(zip(used, (each[1] for each in combination), strict=True))
         everything += weight
@@ -155,10 +155,10 @@ def _measured(sides: tuple[Sum, Sum], used: Mapping[str, Model], how: str) -> tu
     with np.errstate(invalid="ignore"):
         over = known & (value[0] > (1 + TOLERANCE) * value[1] + ERRORS * np.sqrt(square))
     model = next(iter(used.values()))
-    found = tuple(
+    values = tuple(
         Comparison(_named(model, points[i]), float(value[0, i]), float(value[1, i]), True) for i in np.flatnonzero(over)
     )
-    return found, "violated" if found else "holds"
+    return values, "violated" if values else "holds"
 
 
 def _begins(sides: tuple[Sum, Sum], used: Mapping[str, Model]) -> float | None:
@@ -170,6 +170,6 @@ def _begins(sides: tuple[Sum, Sum], used: Mapping[str, Model]) -> float | None:
     line[:, 0] = np.ceil(most[0] * steps)
     with np.errstate(over="ignore", invalid="ignore"):
         over = _value(sides[0], used, line) > _value(sides[1], used, line)
-    held = np.flatnonzero(~over)
-    first = int(held[-1]) + 1 if len(held) else 0
+    below = np.flatnonzero(~over)
+    first = int(below[-1]) + 1 if len(below) else 0
     return float(line[first, 0]) if first < len(line) else None

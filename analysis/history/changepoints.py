@@ -90,9 +90,9 @@ def _at_values(begins: Mask, known: Mask) -> Mask:
     next_known = np.minimum.accumulate(next_known[:, ::-1], axis=1)[:, ::-1]
     moved = np.zeros_like(begins)
     rows, at = np.nonzero(begins)
-    there = next_known[rows, at]
-    kept = there < n
-    moved[rows[kept], there[kept]] = True
+    following = next_known[rows, at]
+    inside = following < n
+    moved[rows[inside], following[inside]] = True
     return moved
 
 

@@ -88,7 +88,7 @@ class History:
 
     def steps(self) -> list[Step]:
         """All changes, the latest first, then the largest."""
-        found = []
+        steps = []
         known = np.isfinite(self.value)
         for row, point, at in np.argwhere(self.begins).tolist():
             before = self.level_of[row, point, :at]
@@ -97,7 +97,7 @@ class History:
                 continue
             later = np.flatnonzero(self.begins[row, point, at + 1 :])
             end = at + 1 + int(later[0]) if len(later) else len(self.entries)
-            found.append(
+            steps.append(
                 Step(
                     *self.keys[row],
                     point,
@@ -108,21 +108,21 @@ class History:
                     not len(later),
                 )
             )
-        return sorted(found, key=lambda step: (-step.at, -abs(np.log(step.ratio)), step.kernel, step.metric))
+        return sorted(steps, key=lambda step: (-step.at, -abs(np.log(step.ratio)), step.kernel, step.metric))
 
     def shares(self) -> Array:
         """Share (s, k) of each kernel in the program's time, the largest over the experiments; NaN without one."""
         whole = self.rows.get((WHOLE, self.timer or ""))
-        found = np.full(self.value.shape[:2], np.nan)
+        shares = np.full(self.value.shape[:2], np.nan)
         if whole is None:
-            return found
+            return shares
         timed = {kernel: row for (kernel, name), row in self.rows.items() if name == self.timer}
         with np.errstate(all="ignore"):
             for at, (kernel, _) in enumerate(self.keys):
                 if kernel in timed:
                     part = self.value[timed[kernel]] / self.value[whole]
-                    found[at] = np.where(np.isfinite(part).any(axis=1), np.nanmax(np.nan_to_num(part), axis=1), np.nan)
-        return found
+                    shares[at] = np.where(np.isfinite(part).any(axis=1), np.nanmax(np.nan_to_num(part), axis=1), np.nan)
+        return shares
 
     @property
     def drawn(self) -> tuple[str, ...]:
@@ -186,19 +186,19 @@ def history(
             "measure the same configurations each time, or leave out experiments",
         )
     sides = [measured_side(name, each, points, 0.0) for (name, _), each in zip(experiments, series, strict=True)]
-    kept = [
+    selected = [
         key
         for key in dict.fromkeys(key for side in sides for key in side.rows)
         if metric(key[1]).additive and metric(key[1]).kind != "ratio"
     ]
-    value, error = (_stacked(sides, kept, which) for which in ("value", "error"))
-    begins, level_of = _changes(kept, value, error, scatter, level)
+    value, error = (_stacked(sides, selected, which) for which in ("value", "error"))
+    begins, level_of = _changes(selected, value, error, scatter, level)
     entries = tuple(Entry(name, started(experiment)) for name, experiment in experiments)
-    found = None
+    aim = None
     if predict is not None and target is not None:
-        found = _target(target, [predict(experiment) for _, experiment in experiments], level)
+        aim = _target(target, [predict(experiment) for _, experiment in experiments], level)
     return History(
-        entries, parameters, points, tuple(kept), value, error, begins, level_of, time_metric(sides), level, found
+        entries, parameters, points, tuple(selected), value, error, begins, level_of, time_metric(sides), level, aim
     )
 
 
@@ -209,10 +209,10 @@ def started(experiment: Experiment) -> str:
 
 def _series(experiment: Experiment, parameters: tuple[str, ...]) -> Series:
     """An experiment's series, its parameters in the order of `parameters`."""
-    found = series_from_experiment(experiment, None, means_of_samples(experiment, None))
-    found = settle(experiment, found).series
-    order = [found.parameters.index(name) for name in parameters]
-    return replace(found, parameters=parameters, points=found.points[:, order])
+    series = series_from_experiment(experiment, None, means_of_samples(experiment, None))
+    series = settle(experiment, series).series
+    order = [series.parameters.index(name) for name in parameters]
+    return replace(series, parameters=parameters, points=series.points[:, order])
 
 
 def _common(points: Sequence[Array]) -> Array:
@@ -224,11 +224,11 @@ def _common(points: Sequence[Array]) -> Array:
 def _stacked(sides: Sequence[Side], keys: Sequence[Key], which: str) -> Array:
     """One array (s, k, n) of all sides; NaN where a side lacks a series."""
     count = sides[0].value.shape[1]
-    found = np.full((len(keys), count, len(sides)), np.nan)
+    stacked = np.full((len(keys), count, len(sides)), np.nan)
     for at, side in enumerate(sides):
-        held = np.array([side.rows.get(key, -1) for key in keys])
-        found[held >= 0, :, at] = getattr(side, which)[held[held >= 0]]
-    return found
+        rows = np.array([side.rows.get(key, -1) for key in keys])
+        stacked[rows >= 0, :, at] = getattr(side, which)[rows[rows >= 0]]
+    return stacked
 
 
 def _changes(keys: Sequence[Key], value: Array, error: Array, scatter: float, level: float) -> tuple[Mask, Array]:
@@ -236,20 +236,20 @@ def _changes(keys: Sequence[Key], value: Array, error: Array, scatter: float, le
     begins, level_of = np.zeros(value.shape, dtype=bool), np.full(value.shape, np.nan)
     names = np.array([name for _, name in keys], dtype=object)
     for name in dict.fromkeys(names.tolist()):
-        mine = np.flatnonzero(names == name)
-        flat, wrong = (x[mine].reshape(-1, value.shape[2]) for x in (value, error))
+        rows = np.flatnonzero(names == name)
+        flat, wrong = (x[rows].reshape(-1, value.shape[2]) for x in (value, error))
         logs = np.where(flat > 0, log(flat), np.nan)
         wrong = noise(logs, wrong, scatter if metric(str(name)).kind in ("time", "other") else 0.0)
         starts = changepoints(logs, wrong, level)
-        begins[mine] = starts.reshape(len(mine), *value.shape[1:])
-        level_of[mine] = np.exp(levels(logs, wrong, starts)).reshape(len(mine), *value.shape[1:])
+        begins[rows] = starts.reshape(len(rows), *value.shape[1:])
+        level_of[rows] = np.exp(levels(logs, wrong, starts)).reshape(len(rows), *value.shape[1:])
     return begins, level_of
 
 
-def _target(point: Mapping[str, float], said: Sequence[tuple[float, float, float, str]], level: float) -> Target:
+def _target(point: Mapping[str, float], predicted: Sequence[tuple[float, float, float, str]], level: float) -> Target:
     """Predictions in order, and where they change by more than their intervals."""
-    value, lower, upper = (np.array([each[at] for each in said], dtype=np.float64) for at in range(3))
-    reason = tuple(each[3] for each in said)
+    value, lower, upper = (np.array([each[at] for each in predicted], dtype=np.float64) for at in range(3))
+    reason = tuple(each[3] for each in predicted)
     ok = np.array([not text for text in reason], dtype=bool) & (lower > 0)
     with np.errstate(all="ignore"):
         logs = np.where(ok, np.log(value), np.nan)[None]

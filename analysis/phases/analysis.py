@@ -101,17 +101,17 @@ def analyse(
     """
     by = _calls(experiment)
     chosen = _original(by, workload)
-    mine = sorted(by.pop(chosen), key=lambda calls: calls.ranks)
-    ranks = [calls.ranks for calls in mine]
+    selected = sorted(by.pop(chosen), key=lambda calls: calls.ranks)
+    ranks = [calls.ranks for calls in selected]
     if len(set(ranks)) < 2:
         raise InsufficientError(
             f"event traces of {_words(chosen)} are there at {ranks[0]} ranks only",
             "trace at two rank counts or more, better four",
         )
     other = _smaller(by, small)
-    every = [*mine, *itertools.chain.from_iterable(by.values())]
-    shared = any(calls.shared for calls in mine)
-    clock = clock or _clock(mine, shared)
+    every = [*selected, *itertools.chain.from_iterable(by.values())]
+    shared = any(calls.shared for calls in selected)
+    clock = clock or _clock(selected, shared)
     machine = Machine.of(platform)
     related = relate(every)
     table = phase_table(every, related, clock, machine)
@@ -121,9 +121,9 @@ def analyse(
         )
     if shared or clock == "simulated":
         table["communication"] = np.nan  # waiting for a core, or computation of another machine
-    original = table[table["point"] < len(mine)]
+    original = table[table["point"] < len(selected)]
     smaller = table[table["point"].isin([at for at, calls in enumerate(every) if calls.workload == other])]
-    last = table[table["point"] == len(mine) - 1]
+    last = table[table["point"] == len(selected) - 1]
     weight = last.groupby("phase")["weight"].median()
     # Times in MPI are no part of it where ranks shared cores.
     inside = last["computation"] + (0.0 if shared else last["communication"].fillna(0.0))
@@ -158,15 +158,15 @@ def _calls(experiment: Experiment) -> dict[Workload, list[Calls]]:
     """The calls of each configuration that was traced, by workload."""
     if "ranks" not in experiment.parameters:
         raise InputError(f"{experiment.path} has no parameter 'ranks'", "phases are followed over rank counts")
-    found: dict[Workload, list[Calls]] = {}
+    by_workload: dict[Workload, list[Calls]] = {}
     for runs in traced(experiment).values():
         calls = read_calls(experiment, runs)
-        found.setdefault(calls.workload, []).append(calls)
-    if not found:
+        by_workload.setdefault(calls.workload, []).append(calls)
+    if not by_workload:
         raise InsufficientError(
             f"{experiment.path} holds no event trace", "measure with --collector pmpi-events (also callgrind-intervals)"
         )
-    return found
+    return by_workload
 
 
 def _words(workload: Workload) -> str:
@@ -193,16 +193,16 @@ def _smaller(others: Mapping[Workload, list[Calls]], wanted: Mapping[str, float]
     return max(fits, key=lambda each: len(others[each]), default=None)
 
 
-def _clock(mine: list[Calls], shared: bool) -> Clock:
+def _clock(traces: list[Calls], shared: bool) -> Clock:
     """Measured time where every rank had a core, simulated time where not and loads were simulated between calls."""
-    simulated = all(calls.has("flops") or all(calls.has(name) for name in ("instructions", *LOADS)) for calls in mine)
-    timed = all(calls.has("computation") for calls in mine)
+    simulated = all(calls.has("flops") or all(calls.has(name) for name in ("instructions", *LOADS)) for calls in traces)
+    timed = all(calls.has("computation") for calls in traces)
     return "simulated" if simulated and (shared or not timed) else "measured"
 
 
-def _notes(given: list[Calls], related: Related, clock: Clock, shared: bool) -> tuple[str, ...]:
+def _notes(traces: list[Calls], related: Related, clock: Clock, shared: bool) -> tuple[str, ...]:
     """What to know of the traces and of how their phases were related."""
-    notes = [note for calls in given for note in calls.notes]
+    notes = [note for calls in traces for note in calls.notes]
     if related.how["order"]:
         notes.append(f"{related.how['order']} ranks make other calls; their phases are related by order")
     if related.how["bodies"]:

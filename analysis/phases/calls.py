@@ -71,12 +71,12 @@ class Calls:
         tokens = [(kernel, operation) for kernel, operation in names.drop_duplicates().itertuples(index=False)]
         work = self.table["instructions" if self.has("instructions") else "computation"].to_numpy(dtype=np.float64)
         rank, token = self.table["rank"].to_numpy(), self.table["token"].to_numpy()
-        found = []
+        sequences = []
         for begin, end in rank_rows(rank):
             first = np.flatnonzero(begins(token[begin:end]))
             sums = np.add.reduceat(np.nan_to_num(work[begin:end]), first)
-            found.append((int(rank[begin]), codes[begin:end][first].astype(np.int64), sums))
-        return tokens, found
+            sequences.append((int(rank[begin]), codes[begin:end][first].astype(np.int64), sums))
+        return tokens, sequences
 
 
 def begins(values: NDArray[Any]) -> Mask:
@@ -91,11 +91,11 @@ def rank_rows(rank: NDArray[Any]) -> list[tuple[int, int]]:
 
 def traced(experiment: Experiment) -> dict[tuple[float, ...], list[Run]]:
     """Runs that hold an event trace, by configuration."""
-    found: dict[tuple[float, ...], list[Run]] = {}
+    runs_of: dict[tuple[float, ...], list[Run]] = {}
     for run in experiment.runs:
         if (experiment.path / "runs" / run.id / f"{EVENTS}.parquet").is_file():
-            found.setdefault(run.point(experiment.parameters), []).append(run)
-    return found
+            runs_of.setdefault(run.point(experiment.parameters), []).append(run)
+    return runs_of
 
 
 def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
@@ -109,10 +109,10 @@ def read_calls(experiment: Experiment, runs: Sequence[Run]) -> Calls:
         cut = next((note for note in run.notes if "full table of events" in note), None)
         if cut is not None:
             raise InsufficientError(f"run {run.id}: {cut}", "trace a shorter run: fewer steps or iterations")
-        held = _rows(experiment.path / "runs" / run.id / f"{EVENTS}.parquet")
-        if held > limits.EVENTS:
+        rows = _rows(experiment.path / "runs" / run.id / f"{EVENTS}.parquet")
+        if rows > limits.EVENTS:
             raise InsufficientError(
-                f"run {run.id} traced {held} events, more than the {limits.EVENTS} that are read",
+                f"run {run.id} traced {rows} events, more than the {limits.EVENTS} that are read",
                 "trace a shorter run: fewer steps or iterations",
             )
         events = experiment.table(run, EVENTS)
@@ -149,9 +149,9 @@ def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd
         chosen &= events["peer"].isna().to_numpy()
     calls = events[chosen].copy()
     ranks = calls["rank"].to_numpy()
-    held, stated = len(np.unique(ranks)), run.configuration["ranks"]
-    if held != stated:
-        raise InputError(f"the event trace of run {run.id} holds {held} of {stated:g} ranks", "measure the run again")
+    count, stated = len(np.unique(ranks)), run.configuration["ranks"]
+    if count != stated:
+        raise InputError(f"the event trace of run {run.id} holds {count} of {stated:g} ranks", "measure the run again")
     starts = begins(ranks)
     if "begin" in calls and "end" in calls:
         begin, end = calls["begin"].to_numpy(dtype=float), calls["end"].to_numpy(dtype=float)
@@ -162,19 +162,19 @@ def _calls(events: pd.DataFrame, stretches: pd.DataFrame | None, run: Run) -> pd
     else:
         calls["computation"], calls["communication"] = np.nan, np.nan
     # What lies before a call that does not communicate belongs to the next one that does.
-    kept = calls["operation"].isin(_BOUNDS).to_numpy()
-    after = np.concatenate([[0], np.cumsum(kept)[:-1]])
+    bounds = calls["operation"].isin(_BOUNDS).to_numpy()
+    after = np.concatenate([[0], np.cumsum(bounds)[:-1]])
     key = pd.MultiIndex.from_arrays([ranks, after])
     added = [name for name in ("computation", *COUNTED) if name in calls]
     sums = calls[added].groupby(key, sort=False).sum(min_count=1)
-    found = calls[kept].copy()
-    found[added] = sums.reindex(pd.MultiIndex.from_arrays([ranks[kept], after[kept]])).to_numpy()
+    table = calls[bounds].copy()
+    table[added] = sums.reindex(pd.MultiIndex.from_arrays([ranks[bounds], after[bounds]])).to_numpy()
     # Finalising takes what it takes once: it is not part of a phase.
-    found.loc[found["operation"].astype(str) == END, "communication"] = 0.0
-    if found.empty or set(found["operation"].astype(str)) == {END}:
+    table.loc[table["operation"].astype(str) == END, "communication"] = 0.0
+    if table.empty or set(table["operation"].astype(str)) == {END}:
         raise InsufficientError(f"run {run.id} makes no call that communicates: it has no phases")
     columns = ["rank", "kernel", "operation", "bytes", "communication", *added]
-    return found[columns].astype({"kernel": str, "operation": str, "bytes": float}).reset_index(drop=True)
+    return table[columns].astype({"kernel": str, "operation": str, "bytes": float}).reset_index(drop=True)
 
 
 def _busy(calls: pd.DataFrame, starts: Mask, stretches: pd.DataFrame | None) -> Array:

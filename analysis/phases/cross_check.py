@@ -58,20 +58,20 @@ def cross_check(
     `parameters`: of the model; the columns of `points`. `broken`: the sum at `points`. `start`: the sum at the largest
     rank count of the phases, one point.
     """
-    found = []
+    rows = []
     begin = pet.at(pet.measured[-1])
     for k, point in enumerate(points):
         configuration = dict(zip(parameters, map(float, point), strict=True))
         if any(configuration.get(name) != value for name, value in pet.workload.items()):
             continue
         try:
-            said = pet.at(configuration["ranks"], broken.total.level)
+            predicted = pet.at(configuration["ranks"], broken.total.level)
         except InputError:
             continue  # a rank count that the phases' weights do not know
-        value, total = float(said.total[0]), float(broken.total.value[0, k])
+        value, total = float(predicted.total[0]), float(broken.total.value[0, k])
         known = np.isfinite(total) and total > 0
-        lower, upper = float(said.lower[0]), float(said.upper[0])
-        inside = float(np.nansum(said.communication))
+        lower, upper = float(predicted.lower[0]), float(predicted.upper[0])
+        inside = float(np.nansum(predicted.communication))
         theirs = (float(broken.total.lower[0, k]), float(broken.total.upper[0, k]))
         overlap = np.isfinite(lower) and lower <= theirs[1] and theirs[0] <= upper
         agree = bool(known and (abs(value - total) <= AGREE * max(value, total) or overlap))
@@ -79,8 +79,8 @@ def cross_check(
             why, total = "no time of kernels was measured", float("nan")
         else:
             why = "" if agree else _why(pet, configuration["ranks"], value - inside, inside, broken, k, begin, start)
-        found.append(CrossCheck(configuration, value, lower, upper, value - inside, inside, total, agree, why))
-    return found
+        rows.append(CrossCheck(configuration, value, lower, upper, value - inside, inside, total, agree, why))
+    return rows
 
 
 def of_model(model: Model, points: Array, level: float = 0.9) -> tuple[list[CrossCheck], str]:
@@ -127,11 +127,11 @@ def _why(
                 f"{text}; they differ at {pet.measured[-1]:g} ranks already, where phases were measured: "
                 f"{before[0]:.3g} s against {before[1]:.3g} s"
             )
-        mine, other = np.log(computed / before[0]) / steps, np.log(theirs / before[1]) / steps
+        ours, other = np.log(computed / before[0]) / steps, np.log(theirs / before[1]) / steps
         distant = max((phase.distant for phase in pet.phases), default=0.0)
         rests = f", resting on a distant point at {distant:g} ranks" if distant else ", as powers that never level off"
         return (
-            f"{text}; from {pet.measured[-1]:g} ranks on phases go as p^{mine:.2f}{rests}, "
+            f"{text}; from {pet.measured[-1]:g} ranks on phases go as p^{ours:.2f}{rests}, "
             f"the kernels' functions as p^{other:.2f}"
         )
     return text

@@ -97,7 +97,7 @@ def distant_point(
     seconds of one rank in one occurrence. `table`: of the original workload. Raises InsufficientError as :func:`least`
     and :func:`stands_for` do.
     """
-    p, i, t, c = (np.asarray(given, dtype=np.float64) for given in (ranks, instructions, times, cpi))
+    p, i, t, c = (np.asarray(column, dtype=np.float64) for column in (ranks, instructions, times, cpi))
     at = least(c)
     mapped, difference = stands_for(float(i[at]), table)
     return DistantPoint(int(p[at]), float(i[at]), float(t[at]), float(c[at]), mapped, difference)

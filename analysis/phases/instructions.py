@@ -78,7 +78,7 @@ class InstructionTable:
         total: float | None = None,
     ) -> InstructionTable:
         """From what was measured; all ranks form the group where `processes` is not given."""
-        p, i, w = (np.asarray(given, dtype=np.float64) for given in (ranks, instructions, weights))
+        p, i, w = (np.asarray(column, dtype=np.float64) for column in (ranks, instructions, weights))
         n = p if processes is None else np.asarray(processes, dtype=np.float64)
         return cls(p, n, i, w, weight, typical(i * n * w) if total is None else total)
 

@@ -43,12 +43,12 @@ class Messages(Stored):
     def times(self, ranks: Array, workload: Mapping[str, float], level: float) -> dict[int, Array]:
         """Seconds of each phase's messages in the whole run, by its number, at k rank counts."""
         points = np.array([[p if name == "ranks" else workload[name] for name in self.parameters] for p in ranks])
-        said = self.communication.times(points, self.network.fabric(), level, self.network.choice())
-        found: dict[int, Array] = {}
+        predicted = self.communication.times(points, self.network.fabric(), level, self.network.choice())
+        seconds_of: dict[int, Array] = {}
         for at, name in enumerate(self.communication.names):
             number = int(name.partition(BETWEEN)[0])
-            found[number] = found.get(number, np.zeros(len(points))) + said.value[at]
-        return found
+            seconds_of[number] = seconds_of.get(number, np.zeros(len(points))) + predicted.value[at]
+        return seconds_of
 
     def _fits(self) -> bool:
         numbers = [name.partition(BETWEEN)[0] for name in self.communication.names]
@@ -56,17 +56,17 @@ class Messages(Stored):
 
 
 def phase_messages(
-    experiment: Experiment, given: Sequence[Calls], related: Related, platform: Platform
+    experiment: Experiment, traces: Sequence[Calls], related: Related, platform: Platform
 ) -> Messages | None:
     """Learn how the phases' messages grow; None without messages or without a described network."""
     if not platform.network:
         return None
     tables = {
         _point(experiment, calls.configuration): _counts(table)
-        for calls, table in zip(given, related.labelled, strict=True)
+        for calls, table in zip(traces, related.labelled, strict=True)
     }
-    both = zip(given, tables.values(), strict=True)
-    each = [table.groupby("kernel")[list(_METRICS)].sum() / calls.ranks for calls, table in both]
+    pairs = zip(traces, tables.values(), strict=True)
+    each = [table.groupby("kernel")[list(_METRICS)].sum() / calls.ranks for calls, table in pairs]
     sums = pd.DataFrame(pd.concat(dict(enumerate(each)), names=["at"]).unstack("at"))
     if sums.empty:
         return None

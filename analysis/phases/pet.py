@@ -40,8 +40,8 @@ class PhaseTime(Stored):
 
     def interval(self, ranks: ArrayLike, level: float) -> tuple[Array, Array]:
         """Interval of :meth:`computation`; NaN where two rank counts define it."""
-        both = [power.interval(ranks, level) for power in self.powers]
-        return np.max([low for low, _ in both], axis=0), np.max([high for _, high in both], axis=0)
+        intervals = [power.interval(ranks, level) for power in self.powers]
+        return np.max([low for low, _ in intervals], axis=0), np.max([high for _, high in intervals], axis=0)
 
     def waiting(self, ranks: ArrayLike) -> Array:
         """Seconds in MPI of one occurrence."""

@@ -100,9 +100,9 @@ def build_phase(
     small_labelled, _ = _groups(small)
     groups = []
     for label in range(int(labelled["group"].max()) + 1):
-        mine = labelled[labelled["group"] == label]
+        group = labelled[labelled["group"] == label]
         theirs = small_labelled[small_labelled["group"] == label] if len(small) else small
-        groups.append(_group(ranks, mine, theirs, weights, weight))
+        groups.append(_group(ranks, group, theirs, weights, weight))
     waiting = rows.groupby("ranks")["communication"].mean().to_numpy()
     return Phase(number, body, weight, tuple(groups), _logarithm(ranks, waiting), share, tuple(notes))
 
@@ -165,8 +165,8 @@ def _logarithm(ranks: Array, seconds: Array) -> tuple[float, float]:
     if not np.isfinite(seconds).all():
         return float("nan"), float("nan")
     scale = max(float(seconds.max()), 1e-300)
-    found, _ = nnls(np.stack([np.ones_like(ranks), np.log2(ranks)], axis=1), seconds / scale)
-    return float(found[0] * scale), float(found[1] * scale)
+    coefficients, _ = nnls(np.stack([np.ones_like(ranks), np.log2(ranks)], axis=1), seconds / scale)
+    return float(coefficients[0] * scale), float(coefficients[1] * scale)
 
 
 def instruction_groups(instructions: ArrayLike) -> Index:

@@ -35,7 +35,7 @@ class Related:
     """Over how many ranks (of all rank counts) phases were related: ``same sequence``, ``order``, ``bodies``."""
 
 
-def relate(given: Sequence[Calls]) -> Related:
+def relate(traces: Sequence[Calls]) -> Related:
     """Find and relate the phases of several rank counts.
 
     The reference is the sequence that most ranks have; of those equally frequent, that of the largest rank count.
@@ -44,8 +44,8 @@ def relate(given: Sequence[Calls]) -> Related:
     sequences: dict[bytes, tuple[Ints, list[Array]]] = {}
     places: list[dict[int, bytes]] = []
     holders: dict[bytes, int] = {}
-    for calls in given:
-        mine: dict[int, bytes] = {}
+    for calls in traces:
+        code_of: dict[int, bytes] = {}
         tokens, ranks = calls.sequences()
         numbers = np.array([symbols.setdefault(token, len(symbols)) for token in tokens], dtype=np.int64)
         for rank, codes, work in ranks:
@@ -53,30 +53,30 @@ def relate(given: Sequence[Calls]) -> Related:
             key = coded.tobytes()
             scale = work.sum()
             sequences.setdefault(key, (coded, []))[1].append(work / scale if scale > 0 else work)
-            mine[rank] = key
+            code_of[rank] = key
             holders[key] = holders.get(key, 0) + 1
-        places.append(mine)
-    found = {key: find_phases(coded, np.median(work, axis=0)) for key, (coded, work) in sequences.items()}
+        places.append(code_of)
+    phases_of = {key: find_phases(coded, np.median(work, axis=0)) for key, (coded, work) in sequences.items()}
     reference = max(reversed(list(sequences)), key=lambda key: holders[key])
     known = list(symbols)
-    bodies = tuple(tuple(known[symbol] for symbol in body) for body in found[reference].bodies)
+    bodies = tuple(tuple(known[symbol] for symbol in body) for body in phases_of[reference].bodies)
     how = {"same sequence": 0, "order": 0, "bodies": 0}
     read: dict[bytes, tuple[Ints, Ints]] = {}
-    for key, phases in found.items():
+    for key, phases in phases_of.items():
         if key == reference:
             kind, read[key] = "same sequence", (phases.phase, phases.occurrence)
         elif len(phases.bodies) == len(bodies):
             kind, read[key] = "order", (phases.phase, phases.occurrence)
         else:
-            kind, read[key] = "bodies", _read(sequences[key][0], found[reference])
+            kind, read[key] = "bodies", _read(sequences[key][0], phases_of[reference])
         how[kind] += holders[key]
     labelled = []
-    for calls, mine in zip(given, places, strict=True):
+    for calls, code_of in zip(traces, places, strict=True):
         table = calls.table
         phase, occurrence = np.empty(len(table), dtype=np.int64), np.empty(len(table), dtype=np.int64)
         token, whose = table["token"].to_numpy(), table["rank"].to_numpy()
         for begin, end in rank_rows(whose):
-            one, times = read[mine[int(whose[begin])]]
+            one, times = read[code_of[int(whose[begin])]]
             phase[begin:end], occurrence[begin:end] = one[token[begin:end]], times[token[begin:end]]
         labelled.append(table.assign(phase=phase, occurrence=occurrence))
     return Related(bodies, tuple(labelled), how)

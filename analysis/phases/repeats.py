@@ -46,9 +46,9 @@ class Phases:
     @property
     def weights(self) -> Ints:
         """How often each phase occurs."""
-        found: Ints = np.zeros(len(self.bodies), dtype=np.int64)
-        np.maximum.at(found, self.phase, self.occurrence + 1)
-        return found
+        weights: Ints = np.zeros(len(self.bodies), dtype=np.int64)
+        np.maximum.at(weights, self.phase, self.occurrence + 1)
+        return weights
 
 
 def find_phases(symbols: Ints, work: Array | None = None) -> Phases:
@@ -77,7 +77,7 @@ def find_phases(symbols: Ints, work: Array | None = None) -> Phases:
 
 def _stretches(nodes: list[Node]) -> list[tuple[int, int]]:
     """Stretches without a loop in them, in the order of the trace."""
-    found: list[tuple[int, int]] = []
+    stretches: list[tuple[int, int]] = []
     stack: list[tuple[list[Node], int]] = [(nodes, 0)]
     begin = -1
     while stack:
@@ -86,12 +86,12 @@ def _stretches(nodes: list[Node]) -> list[tuple[int, int]]:
             begin = level[at].first if begin < 0 else begin
             at += 1
         if begin >= 0:
-            found.append((begin, level[at - 1].last))
+            stretches.append((begin, level[at - 1].last))
             begin = -1
         if at < len(level):
             stack.append((level, at + 1))
             stack.extend((turn, 0) for turn in reversed(level[at].turns))
-    return found
+    return stretches
 
 
 def _fold(symbols: Ints, work: Array, loops: dict[tuple[int, ...], int]) -> list[Node]:
@@ -151,18 +151,18 @@ def _cut(nodes: list[Node], runs: list[tuple[int, int]], period: int, total: Arr
         keys.append(key)
         if spare == 0:
             continue
-        apart = np.empty(spare + 1)
+        costs = np.empty(spare + 1)
         for shift in range(spare + 1):
             each = work[shift : shift + turns * period].reshape(turns, period)
-            apart[shift] = np.abs(each - np.median(each, axis=0)).sum()
-        off[key] = off.get(key, np.zeros(spare + 1)) + apart
-    found = []
+            costs[shift] = np.abs(each - np.median(each, axis=0)).sum()
+        off[key] = off.get(key, np.zeros(spare + 1)) + costs
+    cuts = []
     for key, (_, length), work in zip(keys, runs, works, strict=True):
         turns = length // period
         # Rounding shall not decide between equal cuts.
         shift = int(np.flatnonzero(off[key] <= off[key].min() * (1 + 1e-9))[0]) if key in off else 0
-        found.append((turns, shift, work[shift : shift + turns * period].reshape(turns, period)))
-    return found
+        cuts.append((turns, shift, work[shift : shift + turns * period].reshape(turns, period)))
+    return cuts
 
 
 def _best(symbols: Ints, least: int) -> tuple[int, list[tuple[int, int]]]:
@@ -189,13 +189,13 @@ def _periods(symbols: Ints) -> list[int]:
     ]
     if not gaps:
         return []
-    found, count = np.unique(np.concatenate(gaps), return_counts=True)
-    fits = found <= len(symbols) // 2
-    found, count = found[fits], count[fits]
+    periods, count = np.unique(np.concatenate(gaps), return_counts=True)
+    fits = periods <= len(symbols) // 2
+    periods, count = periods[fits], count[fits]
     # A long period that comes seldom may explain as much as a short one that comes often.
-    chosen = np.argsort(-(count * found.astype(np.float64)), kind="stable")[: _PERIODS // 2]
+    chosen = np.argsort(-(count * periods.astype(np.float64)), kind="stable")[: _PERIODS // 2]
     often = np.argsort(-count, kind="stable")[: _PERIODS // 2]
-    return sorted({int(found[at]) for at in np.concatenate([chosen, often])})
+    return sorted({int(periods[at]) for at in np.concatenate([chosen, often])})
 
 
 def _runs(symbols: Ints, period: int) -> list[tuple[int, int]]:
@@ -203,12 +203,12 @@ def _runs(symbols: Ints, period: int) -> list[tuple[int, int]]:
     same = np.concatenate([[False], symbols[:-period] == symbols[period:], [False]])
     edges = np.flatnonzero(same[1:] != same[:-1])
     begins, ends = edges[::2], edges[1::2]
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     free = 0
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         begin = max(begin, free)
         if end - begin >= period:
             length = end - begin + period
-            found.append((begin, length))
+            runs.append((begin, length))
             free = begin + length
-    return found
+    return runs

@@ -32,7 +32,7 @@ def simulated_cycles(table: pd.DataFrame, machine: Machine) -> pd.Series:
     return cycles
 
 
-def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine: Machine) -> pd.DataFrame:
+def phase_table(traces: Sequence[Calls], related: Related, clock: Clock, machine: Machine) -> pd.DataFrame:
     """One row for each configuration, phase and rank.
 
     Columns: ``point`` (index of the configuration), ``ranks``, ``phase`` (-1: unrelated calls), ``rank``, ``weight``
@@ -43,7 +43,7 @@ def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine:
     where loads were not simulated.
     """
     parts = []
-    for point, (calls, table) in enumerate(zip(given, related.labelled, strict=True)):
+    for point, (calls, table) in enumerate(zip(traces, related.labelled, strict=True)):
         if clock == "simulated" and calls.has("flops") and not calls.has("instructions"):
             table = table.assign(computation=table["flops"] / machine.frequency)
         elif clock == "simulated":
@@ -62,9 +62,9 @@ def phase_table(given: Sequence[Calls], related: Related, clock: Clock, machine:
         weight[weight.index.get_level_values("phase") == UNRELATED] = 1.0
         each = sums.div(weight, axis=0).assign(weight=weight).reset_index()
         parts.append(each.assign(point=point, ranks=float(calls.ranks)))
-    found = pd.concat(parts, ignore_index=True)
+    rows = pd.concat(parts, ignore_index=True)
     for name in COLUMNS:
-        if name not in found:
-            found[name] = np.nan
-    found["cycles"] = found["computation"] * machine.frequency
-    return found
+        if name not in rows:
+            rows[name] = np.nan
+    rows["cycles"] = rows["computation"] * machine.frequency
+    return rows

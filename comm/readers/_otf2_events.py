@@ -35,7 +35,8 @@ Event = tuple[int, int, int, tuple[Any, ...]]
 def events(trace: Any, most: float = math.inf) -> Iterator[Event]:
     """All events of the kinds above, in order of time.
 
-    Raises ValueError when there are more: the library may read the same of a damaged archive again and again.
+    Raises ValueError when there are more: the library may read the same of a damaged archive again and again; or others
+    than the definitions count, as where a file was cut off.
 
     `most`: how many events of any kind there can be.
     """
@@ -71,6 +72,9 @@ def events(trace: Any, most: float = math.inf) -> Iterator[Event]:
         read += count
         yield from found
         found.clear()
+    counted = sum(int(location.number_of_events) for location in trace.definitions.locations)
+    if counted and read - BATCH != counted:
+        raise ValueError(f"it holds {read - BATCH} events where its definitions count {counted}")
 
 
 @contextmanager

@@ -26,6 +26,8 @@ from ranksight.core.experiment import WHOLE
 from ranksight.core.files import regular_file
 from ranksight.core.reading import READERS, Reading
 
+CHUNK, END = b"\3", b"\1"
+"""First byte of a file of events or definitions, and its last."""
 Collective = tuple[str, int, str, int, float, float]
 """Kernel, rank, operation, ranks of the communicator, bytes sent and received in one call."""
 
@@ -51,6 +53,8 @@ class Otf2:
         others = [file for file in (anchor.with_suffix(".def"), *inside) if os.path.lexists(file)]
         for file in (anchor, *others):
             regular_file(file)  # the library opens what has the names of its files, and would wait for a pipe
+            if file.suffix in (".def", ".evt"):
+                _ends(file)
         otf2 = _otf2()
         try:
             with silent(), otf2.reader.open(str(anchor)) as trace:
@@ -66,6 +70,20 @@ class Otf2:
 
 
 READERS.register("otf2")(Otf2())
+
+
+def _ends(file: Path) -> None:
+    """Raise InputError where a file lacks the mark of its end.
+
+    The library reads on over the end of a file that was cut off, in memory that it has not written: what it finds there
+    differs from process to process, and may be events. Compressed files begin otherwise and are left to it.
+    """
+    with file.open("rb") as content:
+        first = content.read(1)
+        content.seek(-min(file.stat().st_size, 1), os.SEEK_END)
+        last = content.read(1)
+    if not first or (first == CHUNK and last != END):
+        raise InputError(f"{file} is cut off", "copy the whole folder with traces.def and traces/")
 
 
 def _otf2() -> ModuleType:

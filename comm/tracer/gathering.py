@@ -37,7 +37,8 @@ def read_folder(folder: Path, size: int | None = None) -> tuple[list[RankTrace],
             else f"{folder} holds no trace",
             "run it again"
             if empty
-            else "check that the program calls MPI_Init, and is linked with the shared library of the mpicc on PATH",
+            else "check that the program calls MPI_Init and is linked with the shared library of the mpicc on PATH; "
+            "calls of an MPI that it loads by dlopen are not traced",
         )
     ranks = {trace.head["rank"] for trace in traces}
     total = traces[0].head["size"]

@@ -74,12 +74,13 @@ RS_HIDDEN rs_request *rs_request_search(uint64_t handle);
 RS_HIDDEN void rs_request_drop(rs_request *request);
 RS_HIDDEN void rs_requests_close(void);
 
-#define RS_BUCKETS 16384
-extern RS_HIDDEN rs_request *rs_buckets[RS_BUCKETS];
+extern RS_HIDDEN rs_request **rs_buckets;
+extern RS_HIDDEN uint64_t rs_bucket_mask; /* their number less one; more as more requests are outstanding */
 
+/* Requests that follow each other have handles that do, numbers or addresses: their buckets share lines of the cache. */
 static inline rs_request **rs_bucket(uint64_t handle)
 {
-    return &rs_buckets[handle * UINT64_C(0x9E3779B97F4A7C15) >> 50];
+    return &rs_buckets[(handle ^ handle >> 6) & rs_bucket_mask];
 }
 
 RS_HOT rs_request *rs_request_find(uint64_t handle)

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -86,23 +87,29 @@ class Simulation:
         return steps
 
     def one_run(
-        self, launch: Launch, folder: Path, library: Path | None, variables: str, enough: tuple[Path, ...] = ()
+        self,
+        launch: Launch,
+        folder: Path,
+        library: Path | None,
+        variables: str,
+        enough: tuple[Path, ...] = (),
+        ranks: Sequence[int] | None = None,
     ) -> Step:
         """One run for all sizes of the last level; see :mod:`ranksight.counters.collectors.cache_sizes`.
 
-        `enough`: files that end it.
+        `enough`: files that end it. `ranks`: those that are simulated, all by default.
         """
         preload = f'LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"' if library else ""
         names = '--out-file="$place/sizes.$rank.$$.%p" --log-file="$place/sizes-log.$rank.$$.%p"'
         start = "--instr-atstart=no " if library else ""
         options = f"{start}--caches={':'.join(cache_sizes.sizes(self.caches()))}"
         tool = f'env VALGRIND_LIB="$0/valgrind" {variables} {preload} valgrind -q --tool={cache_sizes.TOOL}'
-        return Step(before_program(launch, folder, f"{tool} {options} {names}"), enough=enough)
+        return Step(before_program(launch, folder, f"{tool} {options} {names}", ranks), enough=enough)
 
 
-def files_of(folder: Path, launch: Launch, level: str) -> dict[int, Path]:
-    """The files of all ranks from one run: ``l2``, ``l3``, or ``sizes``."""
-    return rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*")
+def files_of(folder: Path, launch: Launch, level: str, ranks: Sequence[int] | None = None) -> dict[int, Path]:
+    """The files of all ranks, or of `ranks`, from one run: ``l2``, ``l3``, or ``sizes``."""
+    return rank_files(folder, rf"{level}\.(?P<rank>\d+)\.(\d+)\.\2", launch, "callgrind", rf"{level}-log\..*", ranks)
 
 
 def files_of_both(folder: Path, launch: Launch) -> list[dict[int, Path]]:

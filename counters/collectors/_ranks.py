@@ -12,16 +12,21 @@ from ranksight.campaign.launching import Launch, rank_expression
 from ranksight.core.errors import InputError, ToolError
 from ranksight.core.reading import Reading
 from ranksight.core.units import some_of
+from ranksight.counters import merging
 
 
-def before_program(launch: Launch, folder: Path, command: str) -> tuple[str, ...]:
+def before_program(launch: Launch, folder: Path, command: str, ranks: Sequence[int] | None = None) -> tuple[str, ...]:
     """The launch with a shell line in front of the program on every rank.
 
     `command`: a POSIX shell command that ends before the program; ``$0`` is `folder`, ``$place`` the same for tools
-    that expand ``%`` in names, ``$rank`` the rank, ``$$`` the process, which becomes the program's.
+    that expand ``%`` in names, ``$rank`` the rank, ``$$`` the process, which becomes the program's. `ranks`: those
+    that have it, all by default; on others the program runs by itself.
     """
     place = "'" + str(folder.resolve()).replace("%", "%%").replace("'", "'\\''") + "'"
-    line = f'rank={rank_expression()}; place={place}; exec {command} "$@"'
+    measured = f'exec {command} "$@"'
+    if ranks is not None:
+        measured = f'case $rank in {"|".join(map(str, ranks))}) {measured};; esac; exec "$@"'
+    line = f"rank={rank_expression()}; place={place}; {measured}"
     return launch.wrap(("/bin/sh", "-c", line, str(folder.resolve())))
 
 
@@ -43,12 +48,14 @@ def refuse_script(launch: Launch) -> None:
         )
 
 
-def rank_files(folder: Path, pattern: str, launch: Launch, tool: str, log: str = "") -> dict[int, Path]:
+def rank_files(
+    folder: Path, pattern: str, launch: Launch, tool: str, log: str = "", ranks: Sequence[int] | None = None
+) -> dict[int, Path]:
     """Files that the ranks left in `folder`, by rank.
 
     `pattern`: regular expression of the whole name, with a group ``rank``. `log`: regular expression of the names of
-    the tool's own logs, quoted where a rank is missing. Raises ToolError when a rank left none, or two ranks took
-    themselves for the same.
+    the tool's own logs, quoted where a rank is missing. `ranks`: those that were measured, all by default. Raises
+    ToolError when one of them left none, or two ranks took themselves for the same.
     """
     found: dict[int, Path] = {}
     for file in sorted(folder.iterdir()):
@@ -62,7 +69,7 @@ def rank_files(folder: Path, pattern: str, launch: Launch, tool: str, log: str =
                 "the launcher gives its processes no rank that is known; use mpirun, mpiexec or srun",
             )
         found[rank] = file
-    missing = sorted(set(range(launch.ranks)) - set(found))
+    missing = sorted(set(range(launch.ranks) if ranks is None else ranks) - set(found))
     if missing:
         words = f"{ranks_in_words(missing)} of {launch.ranks}"
         raise ToolError(f"{tool} left nothing for {words}", last_words(folder, log) or "see the program's output")
@@ -102,8 +109,10 @@ def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:
     provenance: dict[str, str] = {}
     notes: dict[str, None] = {}
     sources: list[str] = []
+    sums: list[pd.DataFrame] = []
     for reading in passes:
         assert reading.counters is not None
+        sums.append(reading.counters.drop(columns="rank").groupby("kernel", observed=True).sum())
         table = reading.counters.set_index(["kernel", "rank"])
         counters = table if counters is None else counters.combine_first(table)
         provenance = {**reading.provenance, **provenance}
@@ -111,10 +120,12 @@ def joined(passes: Iterable[Reading], launch: Launch) -> Reading | None:
         sources.extend(reading.source)
     if counters is None:
         return None
+    between, more = merging.merged(sums)
     return Reading(
         configuration=dict(launch.configuration),
         counters=counters.reset_index(),
         provenance=provenance,
-        notes=tuple(notes),
+        tables={} if between is None else {merging.TABLE: between},
+        notes=(*notes, *more),
         source=tuple(sources),
     )

@@ -20,7 +20,7 @@ from when the library was loaded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,10 +56,12 @@ class Callgrind(Simulation):
 
     `refine`: kernels to be split into loops; see :mod:`ranksight.counters.refine`. `sample`: occurrences to simulate of
     what repeats, after the first (:mod:`ranksight.counters.signature`); 0: as few as stand for all; None: every one.
+    `by_class`: whether ranks are simulated for others (:mod:`ranksight.counters.rank_classes`).
     """
 
     refine: tuple[str, ...] = ()
     sample: int | None = None
+    by_class: bool = False
     text: str = "instructions, loads, stores, cache levels per function, simulated by valgrind (10 to 90 times slower)"
     deterministic: bool = True
     default: bool = True
@@ -68,9 +70,9 @@ class Callgrind(Simulation):
         """The same with some kernels split into their loops."""
         return replace(self, refine=tuple(kernels))
 
-    def sampled(self, counted: int | None) -> Callgrind:
-        """The same with `counted` occurrences of what repeats, as `sample` states them."""
-        return replace(self, sample=counted)
+    def sampled(self, counted: int | None, by_class: bool = False) -> Callgrind:
+        """The same with `counted` occurrences of what repeats, as `sample` states them, and ranks by their class."""
+        return replace(self, sample=counted, by_class=by_class)
 
     def steps(self, launch: Launch, folder: Path) -> Iterable[Step]:
         """One run for all cache sizes, or one with the second-level cache as last level and one with the third."""
@@ -81,9 +83,17 @@ class Callgrind(Simulation):
         variables = "" if launch.launcher else "RANKSIGHT_FROM_START=1"
         if not self.refine and cache_sizes.sizes(self.caches()) and cache_sizes.install(folder):
             if library is None or self.sample is None or is_python(launch.program):
+                self._in_full(folder)
                 return [self.one_run(launch, folder, library, variables)]
             return self._of_part(launch, folder, library, variables, self.sample)
+        self._in_full(folder)
         return self.two_runs(launch, folder, options, library, variables, " --simulate-wb=yes")
+
+    def _in_full(self, folder: Path) -> None:
+        """Record why ranks do not stand for others, where the user asked for it."""
+        if self.by_class:
+            reason = "ranks by class need a compiled program with a shared MPI library, and valgrind's own libraries"
+            sampling.write_record(folder, sampling.Plans(reason=reason))
 
     def _of_part(self, launch: Launch, folder: Path, library: Path, variables: str, counted: int) -> Iterator[Step]:
         """A native run; then one that ends when its signature is simulated, or one in full where there is none."""
@@ -96,10 +106,11 @@ class Callgrind(Simulation):
                 f'env RANKSIGHT_CALLS="$0/calls.$rank" LD_PRELOAD="$0/{library.name}${{LD_PRELOAD:+:$LD_PRELOAD}}"'
             )
             yield Step(before_program(launch, folder, preload))
-            plans = sampling.plan(launch, folder, counted)
+            plans = sampling.plan(launch, folder, counted, self.by_class)
         if plans.signatures:
-            enough = tuple(sampling.marks(launch, folder, "done"))
-            yield self.one_run(launch, folder, library, f'{variables} RANKSIGHT_PLAN="$0/plan.$rank"', enough)
+            ranks = None if plans.stands is None else plans.stands.simulated
+            enough = tuple(sampling.marks(range(launch.ranks) if ranks is None else ranks, folder, "done"))
+            yield self.one_run(launch, folder, library, f'{variables} RANKSIGHT_PLAN="$0/plan.$rank"', enough, ranks)
             if not all(file.exists() for file in enough):
                 plans = sampling.Plans(reason="the calls of the simulated run were others than those of the native one")
                 for file in folder.glob("sizes*"):
@@ -119,37 +130,44 @@ class Callgrind(Simulation):
         parts = split(profile, ran).drop(columns="parent").set_index("kernel")
         return replace(whole, kernels=pd.concat([whole.kernels.drop(ran), parts]))
 
-    def _of_both(self, folder: Path, launch: Launch) -> Iterator[tuple[Attributed, Attributed, pd.DataFrame | None]]:
-        """Of each rank the costs with the smaller last level and with the larger; and those by size, if known."""
+    def _of_both(
+        self, folder: Path, launch: Launch, ranks: Sequence[int] | None
+    ) -> Iterator[tuple[int, Attributed, Attributed, pd.DataFrame | None]]:
+        """Of each rank that was simulated, all or `ranks`, the costs with the smaller last level and with the larger;
+        and those by size, if known."""
         levels = self.caches()
         if (folder / "valgrind").exists():
             options = cache_sizes.sizes(levels)
             second = options[1:].index(levels[1].option)
-            for rank, file in files_of(folder, launch, "sizes").items():
+            for rank, file in files_of(folder, launch, "sizes", ranks).items():
                 whole = self._attributed(file)
                 small, large = cache_sizes.as_two_runs(whole.kernels, second)
                 by_size = cache_sizes.by_size(whole.kernels, options, rank)
-                yield replace(whole, kernels=small), replace(whole, kernels=large), by_size
+                yield rank, replace(whole, kernels=small), replace(whole, kernels=large), by_size
             return
         first, last = (files_of(folder, launch, level) for level in ("l2", "l3"))
         for rank in range(launch.ranks):
-            yield self._attributed(first[rank]), self._attributed(last[rank]), None
+            yield rank, self._attributed(first[rank]), self._attributed(last[rank]), None
 
     def collect(self, launch: Launch, folder: Path) -> Reading:
         """Read every rank; see the module for the metrics."""
         levels = self.caches()
         line = levels[-1].line
-        every: list[pd.DataFrame] = []
-        tables, libraries, unlike = [], [], ("", 0.0)
+        every: dict[int, pd.DataFrame] = {}
+        tables: dict[int, pd.DataFrame] = {}
+        libraries: dict[int, pd.DataFrame] = {}
+        unlike = ("", 0.0)
         begun: list[tuple[str, str, int]] = []
-        for rank, (small, large, by_size) in enumerate(self._of_both(folder, launch)):
-            every += [] if by_size is None else [by_size]
-            table, difference = _join(small, large, line)
+        stands = sampling.read_stands(folder)
+        for rank, small, large, by_size in self._of_both(folder, launch, None if stands is None else stands.simulated):
+            if by_size is not None:
+                every[rank] = by_size
+            tables[rank], difference = _join(small, large, line)
             unlike = max(unlike, difference, key=lambda pair: pair[1])
-            tables.append(table.reset_index(names="kernel").assign(rank=rank))
-            libraries.append(large.rows("Ir", "instructions", rank))
+            libraries[rank] = large.rows("Ir", "instructions", rank)
             begun += large.places
-        counters = pd.concat(tables, ignore_index=True)
+        counted_by = range(launch.ranks) if stands is None else stands.counted_by
+        counters = _of_all({rank: table.reset_index(names="kernel") for rank, table in tables.items()}, counted_by)
         if counters.empty:
             remedy = "check that it calls MPI_Init, and build it with symbols (no -s, no strip)"
             raise ToolError(f"callgrind saw no function of {launch.program}", remedy)
@@ -159,7 +177,7 @@ class Callgrind(Simulation):
             raise InputError(
                 f"{', '.join(lost)} cannot be refined: it ran on no rank", "name kernels as tables show them"
             )
-        left_out = pd.concat(libraries, ignore_index=True)
+        left_out = _of_all(libraries, counted_by)
         mpi, other = (left_out[names].to_numpy().sum() / launch.ranks for names in (["mpi"], ["system", "other"]))
         notes = [
             f"left out: {mpi:.4g} instructions per rank in MPI libraries and {other:.4g} in start-up and the system"
@@ -169,6 +187,8 @@ class Callgrind(Simulation):
         notes.extend(level.note for level in levels if level.note)
         signature, more, warnings = sampling.read_record(folder)
         notes.extend(more)
+        ranks, more, further = (None, (), ()) if stands is None else sampling.record_of_ranks(stands, tables)
+        notes.extend(more)
         metrics = [name for name in counters.columns if name not in ("kernel", "rank")]
         return Reading(
             configuration=dict(launch.configuration),
@@ -176,13 +196,19 @@ class Callgrind(Simulation):
             tables={leftout.TABLE: left_out}
             | places.tables_of(begun)
             | ({"refined": parents} if self.refine else {})
-            | ({cache_sizes.TABLE: pd.concat(every, ignore_index=True)} if every else {})
+            | ({cache_sizes.TABLE: _of_all(every, counted_by)} if every else {})
+            | ({} if ranks is None else {sampling.RANKS_TABLE: ranks})
             | ({} if signature is None else {sampling.TABLE: signature}),
             provenance=dict.fromkeys(metrics, self.simulated),
             notes=tuple(notes),
-            warnings=warnings,
+            warnings=(*warnings, *further),
             source=tuple(sorted(file.name for file in folder.iterdir() if _PROFILE.fullmatch(file.name))),
         )
+
+
+def _of_all(tables: Mapping[int, pd.DataFrame], counted_by: Iterable[int]) -> pd.DataFrame:
+    """The rows of all ranks, each with those of the rank that was simulated for it."""
+    return pd.concat([tables[by].assign(rank=rank) for rank, by in enumerate(counted_by)], ignore_index=True)
 
 
 def _parents(kernels: Sequence[str], names: Sequence[str]) -> pd.DataFrame:

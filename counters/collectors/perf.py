@@ -22,6 +22,7 @@ from ranksight.campaign.launching import Launch
 from ranksight.core import leftout
 from ranksight.core.reading import Reading
 from ranksight.core.sampled import TABLE, sampling
+from ranksight.counters import merging
 from ranksight.counters.collectors._events import Chosen, HardwareEvents
 from ranksight.counters.collectors._perf import buffer_pages, gather, record, refuse_software
 from ranksight.counters.collectors._perf_lines import Refinable, in_parts
@@ -71,6 +72,7 @@ class Perf(Refinable, HardwareEvents):
         sources: list[str] = []
         parents: list[pd.DataFrame] = []
         left_out: list[pd.DataFrame] = []
+        passes: list[pd.DataFrame] = []
         for number, events in enumerate(chosen.passes):
             files = rank_files(folder, rf"pass{number}\.(?P<rank>\d+)\.\d+", launch, "perf")
             for file in files.values():
@@ -82,6 +84,9 @@ class Perf(Refinable, HardwareEvents):
                 table, one, _ = in_parts(table, files, self.refine, self.spans)
                 parents.append(one)
             names = table["event"].map(_written)
+            sums = table["period"].groupby([table["kernel"].astype(str), names]).sum().unstack(fill_value=0)
+            written = {fold(event.alias or event.name): event.name for event in events}
+            passes.append(sums.rename(columns=written))
             for event in events:
                 if event.name not in counted:
                     rows = table[names == fold(event.alias or event.name)]
@@ -101,6 +106,8 @@ class Perf(Refinable, HardwareEvents):
         notes = ["user code only; time of MPI libraries belongs to no kernel; a kernel hit n times: error 1/sqrt(n)"]
         if few := _few(table := sampling(counters, found.worth)):
             notes.append(few)
+        between, more = merging.merged(passes)
+        notes.extend(more)
         if chosen.unsupported:
             notes.append(f"this machine does not count {', '.join(chosen.unsupported)}")
         return Reading(
@@ -109,6 +116,7 @@ class Perf(Refinable, HardwareEvents):
             tables={
                 TABLE: table,
                 leftout.TABLE: pd.concat(left_out).drop_duplicates(["object", "rank", "metric"], ignore_index=True),
+                **({} if between is None else {merging.TABLE: between}),
                 **({"refined": pd.concat(parents).drop_duplicates(ignore_index=True)} if parents else {}),
             },
             provenance=found.provenance,

@@ -21,6 +21,7 @@ from ranksight.core.arrays import Array
 from ranksight.core.errors import ToolError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.reading import Reading
+from ranksight.counters import merging
 from ranksight.counters.collectors._events import HardwareEvents
 from ranksight.counters.collectors._ranks import before_program, rank_files, refuse_script
 from ranksight.counters.derive import derive
@@ -92,13 +93,19 @@ class PerfStat(HardwareEvents):
         counters = pd.DataFrame(
             {"kernel": WHOLE, "rank": np.arange(launch.ranks), "cpu_time": cpu_time, **found.columns}
         )
-        notes = ["the whole program in user code, what MPI executed while it waited included", *lost]
+        sums = table.groupby(["sampling_pass", "event"])["value"].sum(min_count=launch.ranks)
+        by_pass = [pd.DataFrame([one.droplevel(0).dropna()], index=[WHOLE]) for _, one in sums.groupby("sampling_pass")]
+        between, more = merging.merged(by_pass)
+        notes = ["the whole program in user code, what MPI executed while it waited included", *lost, *more]
         if chosen.unsupported:
             notes.append(f"this machine does not count {', '.join(chosen.unsupported)}")
         return Reading(
             configuration=dict(launch.configuration),
             counters=counters,
-            tables={"multiplexing": table.drop(columns="value")},
+            tables={
+                "multiplexing": table.drop(columns="value"),
+                **({} if between is None else {merging.TABLE: between}),
+            },
             provenance={"cpu_time": "measured (task-clock)", **found.provenance},
             notes=tuple(notes),
             source=tuple(sources),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pandas as pd
 from ranksight.campaign.launching import Launch
 from ranksight.counters import signature
 from ranksight.counters.mpi_calls import CALLS
+from ranksight.counters.rank_classes import Stands, stands_of
 from ranksight.counters.signature import Signature
 
 TABLE = "signature"
@@ -23,15 +25,34 @@ SAID = 0.9
 _RECORD = np.dtype([("call", "<u4"), ("site", "<u4"), ("seconds", "<f8")])
 _PLANNED = np.dtype([("call", "<u8"), ("weight", "<u8")])
 _ENDS = 0xFFFF
+_NUMBER = 0xFFF
+_ARGUMENT = 12
+_UNCOUNTED = re.compile(
+    r"I?(?:barrier|(?:neighbor_)?alltoall[vw]|reduce_scatter|scatterv)|M?probe|(?:Start|Wait|Win_).*", re.IGNORECASE
+)
+_THIRD = re.compile(r"I?(?:reduce|allreduce|reduce_scatter_block|scan|exscan)", re.IGNORECASE)
+DIFFERS = 0.03
+"""Difference between two ranks of a class in a kernel of weight from which a warning is given."""
+RANKS_TABLE = "rank_classes"
+"""Table of a run: ``rank``, its ``class``, and ``counted_by``, the rank whose counts it has."""
 _LARGEST = 1 << 31
 _VARIES = ("Waitany", "Waitsome", "Probe")
 """Calls whose number differs from run to run."""
 
 
 def numbered() -> str:
-    """The list of calls for the library: each with its number, its name and its name in lower case."""
+    """The list of calls for the library: each with its number, its name and its name in lower case.
+
+    The bits above those of the number say which argument, from 1, is the count of elements; 0: none is.
+    """
     names = [name for name in CALLS if name not in _VARIES]
-    return " ".join(f"X({number}, {name}, {name.lower()})" for number, name in enumerate(names, 1))
+    marked = [number | _argument(name) << _ARGUMENT for number, name in enumerate(names, 1)]
+    return " ".join(f"X({number}, {name}, {name.lower()})" for number, name in zip(marked, names, strict=True))
+
+
+def _argument(name: str) -> int:
+    """Which argument of a call is a count of elements, from 1; 0 where none is."""
+    return 0 if _UNCOUNTED.fullmatch(name) else 3 if _THIRD.fullmatch(name) else 2
 
 
 @dataclass(frozen=True)
@@ -40,29 +61,44 @@ class Plans:
 
     signatures: tuple[Signature, ...] = ()
     reason: str = ""
+    stands: Stands | None = None  # which of the ranks are simulated; None: all
 
 
-def plan(launch: Launch, folder: Path, counted: int) -> Plans:
-    """Read the calls that the native run left in `folder`, and write the plan of each rank.
+def plan(launch: Launch, folder: Path, counted: int, by_class: bool = False) -> Plans:
+    """Read the calls that the native run left in `folder`, and write the plan of each rank that is simulated.
 
-    `counted`: as :func:`ranksight.counters.signature.of_run` takes it.
+    `counted`: as :func:`ranksight.counters.signature.of_run` takes it. `by_class`: whether ranks stand for others.
     """
-    found = []
+    every = []
     for rank in range(launch.ranks):
         records = _read(folder / f"calls.{rank}")
         if records is None:
             return Plans(reason=f"rank {rank} left no whole sequence of MPI calls")
+        every.append(records)
+    stands = None
+    if by_class:
+        seconds = [np.maximum(records["seconds"], 0.0) for records in every]
+        calls, sites = ([records[name].astype(np.int64) for records in every] for name in ("call", "site"))
+        stands = stands_of(calls, sites, seconds)
+    signatures = []
+    for rank in range(launch.ranks) if stands is None else stands.simulated:
+        records = every[rank]
         one = _of(records, counted)
         if one is None:
             return Plans(
                 reason=f"no part of rank {rank} stands for the whole: the program does not repeat, or is short"
             )
         rows = np.empty(len(one.weights), _PLANNED)
-        rows["call"] = records["call"][: len(rows)]
+        rows["call"] = _number(records["call"][: len(rows)])
         rows["weight"] = np.rint(1e6 * one.weights)
         rows.tofile(folder / f"plan.{rank}")
-        found.append(one)
-    return Plans(tuple(found))
+        signatures.append(one)
+    return Plans(tuple(signatures), stands=stands)
+
+
+def _number(calls: np.ndarray) -> np.ndarray:
+    """The numbers of calls, without the bits that differ by their count of elements."""
+    return np.where(calls == _ENDS, calls, calls & _NUMBER)
 
 
 def _read(file: Path) -> np.ndarray | None:
@@ -80,19 +116,64 @@ def _read(file: Path) -> np.ndarray | None:
 def _of(records: np.ndarray, counted: int) -> Signature | None:
     """The signature of one process. What follows the last call is left out of what can be planned."""
     seconds = np.maximum(records["seconds"], 0.0)
-    calls = records["call"].astype(np.int64) << 32 | records["site"]
+    calls = _number(records["call"]).astype(np.int64) << 32 | records["site"]
     return signature.of_run(*signature.classes_of(calls, seconds), seconds, counted)
 
 
-def marks(launch: Launch, folder: Path, how: str) -> Iterator[Path]:
+def marks(ranks: Iterable[int], folder: Path, how: str) -> Iterator[Path]:
     """Files that ranks create when their part is simulated (``done``) or differed from the plan (``other``)."""
-    return (folder / f"plan.{rank}.{how}" for rank in range(launch.ranks))
+    return (folder / f"plan.{rank}.{how}" for rank in ranks)
 
 
 def write_record(folder: Path, plans: Plans) -> None:
     """Keep in `folder` what is counted, or why everything is."""
     rows = [{**asdict(one), "weights": len(one.weights)} for one in plans.signatures]
-    (folder / "signature.json").write_text(json.dumps({"reason": plans.reason, "ranks": rows}), encoding="utf-8")
+    stands = None if plans.stands is None else asdict(plans.stands)
+    content = {"reason": plans.reason, "ranks": rows, "stands": stands}
+    (folder / "signature.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def read_stands(folder: Path) -> Stands | None:
+    """Which ranks were simulated for whom; None where all were."""
+    file = folder / "signature.json"
+    content = json.loads(file.read_text(encoding="utf-8"))["stands"] if file.exists() else None
+    if content is None:
+        return None
+    checks = tuple((first, second) for first, second in content["checks"])
+    return Stands(tuple(content["classes"]), tuple(content["counted_by"]), checks, content["share"])
+
+
+def record_of_ranks(
+    stands: Stands, tables: Mapping[int, pd.DataFrame]
+) -> tuple[pd.DataFrame, tuple[str, ...], tuple[str, ...]]:
+    """The table of a run's ranks, its notes and its warnings.
+
+    `tables`: counts of the simulated ranks, kernels as index.
+    """
+    table = pd.DataFrame({"class": stands.classes, "counted_by": stands.counted_by}, dtype=np.int32)
+    table.insert(0, "rank", np.arange(len(table), dtype=np.int32))
+    if not stands.checks:
+        return table, ("all ranks were simulated: no three ranks make the same calls in the same time",), ()
+    errors = [(_difference(tables[first], tables[second]), first, second) for first, second in stands.checks]
+    error, first, second = max(errors)
+    simulated, waiting = len(stands.simulated), len(table) - len(stands.simulated)
+    notes = (
+        f"{simulated} of {len(table)} ranks were simulated, with {stands.share:.0%} of the processor time, and stand "
+        f"for the other {waiting}; the second rank of a class differs by at most {error:.2%} in the instructions, "
+        "loads or stores of a kernel",
+    )
+    far = f"ranks {first} and {second} make the same calls, but differ by {error:.0%}: give --sample-ranks off"
+    return table, notes, (far,) if error > DIFFERS else ()
+
+
+def _difference(one: pd.DataFrame, other: pd.DataFrame) -> float:
+    """Largest relative difference of two ranks in the counts of kernels that have 1 % of them."""
+    names = ["instructions", "loads", "stores"]
+    one, other = one[names].align(other[names], join="outer", fill_value=0.0)
+    larger = np.maximum(one.to_numpy(), other.to_numpy())
+    heavy = larger > 0.01 * larger.sum(axis=0)
+    difference = np.abs(one.to_numpy() - other.to_numpy())[heavy] / larger[heavy]
+    return float(difference.max()) if len(difference) else 0.0
 
 
 def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tuple[str, ...]]:
@@ -104,10 +185,12 @@ def read_record(folder: Path) -> tuple[pd.DataFrame | None, tuple[str, ...], tup
     if not record["ranks"]:
         return None, (f"simulated in full: {record['reason']}",), ()
     table = pd.DataFrame(record["ranks"]).rename(columns={"simulated": "simulated_share", "weights": "simulated"})
-    table.insert(0, "rank", np.arange(len(table), dtype=np.int32))
+    stands = read_stands(folder)
+    simulated = range(len(table)) if stands is None else stands.simulated
+    table.insert(0, "rank", np.array(simulated, dtype=np.int32))
     share, error = float(table["share"].min()), float(table["error"].max())
     counted = f"{table['simulated'].sum():,} of {table['stretches'].sum():,} stretches between MPI calls were simulated"
-    stands = f"and stand for {share:.1%} of the processor time"
-    notes = (f"{counted} {stands}; their weights give back the native time within {error:.1%}",)
+    represented = f"and stand for {share:.1%} of the processor time"
+    notes = (f"{counted} {represented}; their weights give back the native time within {error:.1%}",)
     few = (f"the simulated part stands for {share:.0%} of the program: give --sample off to simulate all",)
     return table, notes, few if share < SAID else ()

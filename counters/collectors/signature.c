@@ -1,8 +1,8 @@
 /*
  * Preloaded: the sequence of a process's MPI calls, and the weight of what it computes between them.
  *
- * Natively, with RANKSIGHT_CALLS=FILE, each call leaves 16 bytes: its number, the low half of the address it returns to,
- * and the processor seconds since the call before returned. Under valgrind, with RANKSIGHT_PLAN=FILE, the plan gives for
+ * Natively, with RANKSIGHT_CALLS=FILE, each call leaves 16 bytes: its number with 16 bits that differ by the count of
+ * elements it names, the low half of the address it returns to, and the processor seconds since the call before returned. Under valgrind, with RANKSIGHT_PLAN=FILE, the plan gives for
  * each call its number and, in millionths, the weight of the stretch that the call ends; after the last of them, or a
  * call that is another than planned, costs are written and the process runs on without being simulated. FILE.done or
  * FILE.other is then created.
@@ -29,7 +29,7 @@
 
 typedef struct { uint32_t call, site; double seconds; } Record;
 typedef struct { uint64_t call, weight; } Planned;
-enum { NONE, ENDS = 0xffff, DEPTH = 16, ROOM = 4096, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S') };
+enum { NONE, ENDS = 0xffff, NUMBER = 0xfff, ARGUMENT = 12, FORTRAN = 0x8000, DEPTH = 16, ROOM = 4096, WEIGH = VG_USERREQ_TOOL_BASE('R', 'S') };
 
 static Record records[ROOM];
 static int used, file = -1, depth;
@@ -71,14 +71,24 @@ static void finish(const char *how) {
     close(open(name, O_CREAT | O_WRONLY, 0644));
 }
 
+/* The count of elements that a call names, in 16 bits; `call` says which argument it is. Fortran gives its address. */
+static uint32_t count(uint64_t call, void **address) {
+    unsigned argument = call >> ARGUMENT & 7;
+    if (argument == 0) return 0;
+    void *given = address[-(int)argument]; /* registers were pushed below the address to return to */
+    uint32_t value = call & FORTRAN ? *(uint32_t *)given : (uint32_t)(uintptr_t)given;
+    return value * 2654435761u >> 16;
+}
+
 /* Named as the library's own functions are, so that its cost is not the application's. */
-__attribute__((visibility("hidden"), used)) void PMPI_Ranksight_call(uint64_t call, void **address) {
+__attribute__((visibility("hidden"), used)) void PMPI_Ranksight_call(uint64_t marked, void **address) {
+    uint64_t call = marked & NUMBER;
     if (plan) {
         if (plan->call != call) finish("other");
         else if (++plan == plan_end) finish("done");
         else weigh(plan->weight);
     } else if (file >= 0) {
-        record((uint32_t)call, (uintptr_t)*address);
+        record((uint32_t)call | count(marked, address) << 16, (uintptr_t)*address);
         if (depth < DEPTH) {
             extern char PMPI_Ranksight_return[];
             back[depth++] = *address;
@@ -105,7 +115,7 @@ CALLS(SLOT)
 #define STUB(number, symbol, slot)                                                            \
     __asm__(".text\n.globl " #symbol "\n.type " #symbol ", %function\n" #symbol ":\n\t"       \
             "mov $" #number ", %r11\n\tlea " #slot "(%rip), %r10\n\tjmp PMPI_Ranksight_enter\n.size " #symbol ", . - " #symbol "\n");
-#define STUBS(number, name, lower) STUB(number, MPI_##name, c_##lower) STUB(number, mpi_##lower##_, f_##lower)
+#define STUBS(number, name, lower) STUB(number, MPI_##name, c_##lower) STUB((number + 0x8000), mpi_##lower##_, f_##lower)
 CALLS(STUBS)
 #define FILL(number, name, lower) \
     c_##lower = dlsym(RTLD_NEXT, "PMPI_" #name), f_##lower = dlsym(RTLD_NEXT, "pmpi_" #lower "_");

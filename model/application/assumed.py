@@ -7,25 +7,8 @@ from math import hypot, log
 
 from ranksight.model.plaindata import Stored
 from ranksight.platforms import Platform
-from ranksight.platforms.cores import SETS, UNKNOWN, instruction_set, instructions_per_cycle, is_stated
-
-TURBO = 0.1
-"""Standard deviation of the part of the turbo range that a machine under load takes, 1: sites choose the governor."""
-CLOCK = 0.1
-"""Standard deviation of the logarithm of a clock under load of which only the nominal one is described."""
-MEASURED, ESTIMATED = 0.08, 0.15
-"""Standard deviation of the logarithm of a kernel's share of the described bandwidth on another machine, where that
-was measured and where it is an estimate. Memory controllers serve mixes of reads and writes, and cores' own limits,
-differently: described machines of one generation differ by a tenth (Mess, Esmaili-Dokht et al. 2024)."""
-LATENCY = 0.1
-"""The same of cycles that loads wait, which out-of-order cores of other size hide otherwise."""
-OTHERWISE = 0.15
-"""Standard deviation, of the logarithm, of a ratio of machines besides what cores and memory explain, where times alone
-were measured: compilers, libraries and ranks on a node differ as well."""
-NETWORK = 0.4
-"""The same of messages' time where the other machine's network is not described: that of the runs is taken."""
-OUTSIDE = 0.3
-"""The same of T_others: start of the program, files and system differ by site."""
+from ranksight.platforms.assumptions import spread
+from ranksight.platforms.cores import instruction_set, instructions_per_cycle, is_stated
 
 
 @dataclass(frozen=True)
@@ -41,22 +24,22 @@ class Assumed(Stored):
         return f"assumed: {self.value:.3g} +- {self.value * self.spread:.2g} {self.what} ({self.source})"
 
 
-def core_factors(here: Platform, there: Platform, clock: float, instructions: float | None) -> tuple[Assumed, ...]:
+def core_factors(origin: Platform, target: Platform, clock: float, instructions: float | None) -> tuple[Assumed, ...]:
     """Instructions, instructions per cycle and clock of a core there over those here.
 
     `clock`: Hz that the runs had, NaN where they show none. `instructions`: the ratio as the user states it.
     """
-    found = []
-    one, other = instruction_set(here), instruction_set(there)
+    factors = []
+    one, other = instruction_set(origin), instruction_set(target)
     if instructions is not None:
-        found.append(Assumed(f"instructions against {here.name}", instructions, 0.0, "as stated"))
+        factors.append(Assumed(f"instructions against {origin.name}", instructions, 0.0, "as stated"))
     elif one and other and one != other:
         source = f"{other} against {one}, no factor is stated: --instructions RATIO states it"
-        found.append(Assumed(f"instructions against {here.name}", 1.0, SETS, source))
-    ipc = instructions_per_cycle(here, there)
-    name = here.architecture or here.name
-    found.append(Assumed(f"instructions per cycle against {name}", ipc.value, ipc.spread, ipc.source))
-    return (*found, _clock(here, there, clock))
+        factors.append(Assumed(f"instructions against {origin.name}", 1.0, spread("sets"), source))
+    ipc = instructions_per_cycle(origin, target)
+    name = origin.architecture or origin.name
+    factors.append(Assumed(f"instructions per cycle against {name}", ipc.value, ipc.spread, ipc.source))
+    return (*factors, _clock(origin, target, clock))
 
 
 def core_seconds(factors: tuple[Assumed, ...]) -> tuple[float, float]:
@@ -65,29 +48,32 @@ def core_seconds(factors: tuple[Assumed, ...]) -> tuple[float, float]:
     return value, hypot(*(each.spread for each in factors))
 
 
-def _clock(here: Platform, there: Platform, clock: float) -> Assumed:
+def _clock(origin: Platform, target: Platform, clock: float) -> Assumed:
     """The clock there over that of the runs."""
-    own = clock if clock > 0 else here.frequency
-    if there.clock.measured is not None:
-        return Assumed(f"clock against {here.name}", there.clock.measured / own, 0.01, "measured under load there")
-    base, top = there.clock.base, there.clock.single
-    if top is None or here.clock.single is None or here.clock.single <= here.clock.base or top <= base:
-        share, value, spread = 0.0, base * min(own / here.frequency, 1.0), CLOCK
-        source = f"{here.name} ran at {own / here.frequency:.0%} of its nominal clock, and so does {there.name}"
-        return Assumed(f"clock against {here.name}", value / own, spread, source)
-    share = (own - here.clock.base) / (here.clock.single - here.clock.base)
-    value = base + share * (top - base) if share > 0 else base * own / here.clock.base
-    spread = TURBO * (top - base) / value
-    source = f"{here.name} ran at {max(share, 0):.0%} of its turbo range, and so does {there.name}"
-    return Assumed(f"clock against {here.name}", value / own, spread, source)
+    hertz = clock if clock > 0 else origin.frequency
+    if target.clock.measured is not None:
+        return Assumed(f"clock against {origin.name}", target.clock.measured / hertz, 0.01, "measured under load there")
+    base, top = target.clock.base, target.clock.single
+    if top is None or origin.clock.single is None or origin.clock.single <= origin.clock.base or top <= base:
+        value = base * min(hertz / origin.frequency, 1.0)
+        source = f"{origin.name} ran at {hertz / origin.frequency:.0%} of its nominal clock, and so does {target.name}"
+        return Assumed(f"clock against {origin.name}", value / hertz, spread("clock"), source)
+    share = (hertz - origin.clock.base) / (origin.clock.single - origin.clock.base)
+    value = base + share * (top - base) if share > 0 else base * hertz / origin.clock.base
+    deviation = spread("turbo") * (top - base) / value
+    source = f"{origin.name} ran at {max(share, 0):.0%} of its turbo range, and so does {target.name}"
+    return Assumed(f"clock against {origin.name}", value / hertz, deviation, source)
 
 
-def bandwidth(here: Platform, there: Platform) -> Assumed:
+def bandwidth(origin: Platform, target: Platform) -> Assumed:
     """A kernel's share of the described bandwidth of a domain, there over here, and how large both are."""
     keys = ("memory.bandwidth_domain", "memory.scaling.update")
-    guessed = [key for key in keys if (said := there.source(key)) is not None and said.estimate]
-    own, other = (platform.memory.bandwidth_domain * platform.domains for platform in (here, there))
-    source = f"{'estimated' if guessed else 'described'} {other / 1e9:.3g} GB/s a node against {own / 1e9:.3g}"
-    what = f"share of the described bandwidth against {here.name}"
-    spread = UNKNOWN if not (is_stated(here) and is_stated(there)) else ESTIMATED if guessed else MEASURED
-    return Assumed(what, 1.0, spread, source)
+    guessed = [key for key in keys if (source_of := target.source(key)) is not None and source_of.estimate]
+    bandwidth_here, other = (platform.memory.bandwidth_domain * platform.domains for platform in (origin, target))
+    source = (
+        f"{'estimated' if guessed else 'described'} {other / 1e9:.3g} GB/s a node against {bandwidth_here / 1e9:.3g}"
+    )
+    what = f"share of the described bandwidth against {origin.name}"
+    known = is_stated(origin) and is_stated(target)
+    name = "unknown" if not known else "bandwidth_estimated" if guessed else "bandwidth_measured"
+    return Assumed(what, 1.0, spread(name), source)

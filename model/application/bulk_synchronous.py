@@ -22,7 +22,6 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE
 from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
-from ranksight.model.application.assumed import NETWORK, OUTSIDE
 from ranksight.model.application.balance import Balance
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.communication import Communication
@@ -51,6 +50,7 @@ from ranksight.model.structure.functions import Functions, choose, rows_of
 from ranksight.model.structure.wholeunits import Share
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.platforms.assumptions import spread
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ class Application(Stored):
             exchanged = self._with_waiting(exchanged, points, mean)
         messages = None if exchanged is None else exchanged.times
         if messages is not None and self.machine is not None and not self.machine.network:
-            messages = self.machine.wider(messages, NETWORK)
+            messages = self.machine.wider(messages, spread("network"))
         times = np.array(list(timed.values()), dtype=np.intp)
         summed = whole.add(said, times, shares[times], rho)
         (total,), (low,), (high,), (form,) = summed.value, summed.lower, summed.upper, summed.form
@@ -311,7 +311,7 @@ class Application(Stored):
         if self.others is not None:
             others = self.others.at(points, total, said.level, ranks)
             if self.machine is not None:
-                others = self.machine.wider(others, OUTSIDE)
+                others = self.machine.wider(others, spread("outside"))
             (more,), (least,), (most,) = others.value, others.lower, others.upper
             total, low, high, form = _plus((total, low, high, form), more, more - least, most - more, others.form[0])
         ends = {"value": total[None], "lower": low[None], "upper": high[None]}

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
 from ranksight.core.metrics import metric
-from ranksight.model.application.assumed import LATENCY, NETWORK, Assumed
+from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.node import NODES
 from ranksight.model.application.runs import Runs
 from ranksight.model.laws.law import COST, FUNCTION, MESSAGES
@@ -36,17 +36,13 @@ from ranksight.model.series.domains import Domains
 from ranksight.model.structure.functions import choose, rows_of
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.platforms.assumptions import spread
 
 CORE, MEMORY, RATIO, BOUND = range(4)
 """Columns of :attr:`Moved.shift`: seconds of a core, of a memory domain, of laws that do not know which, and the part m
 of those that waits for memory."""
 MIXED = 1 / np.sqrt(12)
 """Standard deviation of a uniform part."""
-APART = 0.25
-"""Standard deviation of the logarithm of a ratio of two machines, for each e-fold of a parameter from where it was
-measured: what they spend on computation, memory and messages shifts with the scale. Published strong scaling of
-GROMACS and OpenSBLI on 14 machines: 0.20 to 0.28 by program."""
-
 ELSEWHERE = "{metric} was measured on another machine than {machine}: measure it there"
 
 
@@ -61,39 +57,41 @@ class Moved(Stored):
     shift: Array  # (K, 4): difference of runs there from the assumptions, logarithms but for the last
     spread: Array  # (K, 4): standard deviations of the assumptions, or what runs there leave of them
     nodes: tuple[int, int]  # cores of a node here and there
-    here: Domains  # ranks on the domains of both, whose bandwidths are described
-    there: Domains
+    origin: Domains  # ranks on the domains of both, whose bandwidths are described
+    target: Domains
     assumed: tuple[Assumed, ...]
     network: bool = True  # whether the network there is described
     seen: Array | None = None  # (n, m): configurations that were measured there
     runs: Runs | None = None  # times as measured here
 
-    def of_functions(self, said: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]) -> Forecast:
-        """The forecast `said` with the functions of time, which `timed` names, on the other machine."""
+    def of_functions(
+        self, forecast_here: Forecast, timed: Mapping[str, int], points: Array, names: Sequence[str]
+    ) -> Forecast:
+        """The forecast `forecast_here` with the functions of time, which `timed` names, on the other machine."""
         index = np.array(list(timed.values()), dtype=np.intp)
         rows = places(self.kernels, tuple(timed))
-        said = said if self.runs is None else self.runs.met(said, points, timed)
-        own = rows_of(said, index)
-        centre, spread = self.alone(rows, points, names)
-        z = float(special.ndtri((1 + said.level) / 2))
-        value = own.value * np.exp(centre)
+        forecast_here = forecast_here if self.runs is None else self.runs.met(forecast_here, points, timed)
+        times = rows_of(forecast_here, index)
+        centre, deviation = self.ratio(rows, points, names)
+        z = float(special.ndtri((1 + forecast_here.level) / 2))
+        value = times.value * np.exp(centre)
         with np.errstate(invalid="ignore", divide="ignore"):
-            down, up = np.log(own.value / own.lower), np.log(own.upper / own.value)
-            lower, upper = value * np.exp(-np.hypot(down, z * spread)), value * np.exp(np.hypot(up, z * spread))
-            status, reason = forecast.judged_by_width(upper / lower, own.status, own.reason.astype(object))
-        moved = replace(own, value=value, lower=lower, upper=upper, status=status, reason=reason)
-        return choose(said, moved, index, np.ones(value.shape, dtype=bool))
+            down, up = np.log(times.value / times.lower), np.log(times.upper / times.value)
+            lower, upper = value * np.exp(-np.hypot(down, z * deviation)), value * np.exp(np.hypot(up, z * deviation))
+            status, reason = forecast.judged_by_width(upper / lower, times.status, times.reason.astype(object))
+        moved = replace(times, value=value, lower=lower, upper=upper, status=status, reason=reason)
+        return choose(forecast_here, moved, index, np.ones(value.shape, dtype=bool))
 
-    def alone(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
+    def ratio(self, rows: Index, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
         """Logarithm (K, k) of times there over here where nothing says what they are made of, and its standard
         deviation, of the kernels `rows` at `points` (k, m)."""
         core, memory = self._ratios(points, names)
         waits = np.clip(0.5 + self.shift[rows, BOUND, None], 0.0, 1.0)
         squares = np.square(self.spread[rows][..., None])
         # Away from a run there no more is known than without one, and no less.
-        own = np.minimum(squares[:, RATIO] + (APART * self._far(points)) ** 2, self.ratio_spread**2)
-        spread = np.sqrt(own + squares[:, BOUND] * (memory - core) ** 2)
-        return core + waits * (memory - core) + self.shift[rows, RATIO, None], spread
+        variance = np.minimum(squares[:, RATIO] + (spread("scale") * self._far(points)) ** 2, self.ratio_spread**2)
+        deviation = np.sqrt(variance + squares[:, BOUND] * (memory - core) ** 2)
+        return core + waits * (memory - core) + self.shift[rows, RATIO, None], deviation
 
     def _far(self, points: Array) -> Array:
         """E-folds (k,) from the nearest configuration that was measured there."""
@@ -105,17 +103,17 @@ class Moved(Stored):
     def _ratios(self, points: Array, names: Sequence[str]) -> tuple[Array, Array]:
         """Logarithms (k,) of seconds there over here of a kernel that computes, and of one that waits for memory."""
         by_node = NODES in names and "ranks" not in names
-        here, there = self.here, self.there
+        origin, target = self.origin, self.target
         core = np.full(len(points), self.core)
         if by_node:
             core = core - np.log(self.nodes[1] / self.nodes[0])
         if by_node:
-            assert here.domain is not None
-            assert there.domain is not None
-            ratio = here.domain[0] * here.count / (there.domain[0] * there.count)
+            assert origin.domain is not None
+            assert target.domain is not None
+            ratio = origin.domain[0] * origin.count / (target.domain[0] * target.count)
             return core, np.full(len(points), np.log(ratio))
         ranks = cores(points, names)
-        each = [_rate(domains, ranks) for domains in (here, there)]
+        each = [_rate(domains, ranks) for domains in (origin, target)]
         return core, np.log(each[0] / each[1])
 
     def laws(self, laws: Laws, points: Array, names: Sequence[str]) -> None:
@@ -125,22 +123,22 @@ class Moved(Stored):
             if law.parts:
                 laws.laws[name] = replace(law, time=law.time.wider(np.nan_to_num(self._by_parts(law.parts, rows))))
             elif name == COST:
-                centre, spread = self.alone(rows, points, names)
-                laws.laws[name] = replace(law, time=law.time.moved(centre).wider(spread))
+                centre, deviation = self.ratio(rows, points, names)
+                laws.laws[name] = replace(law, time=law.time.moved(centre).wider(deviation))
             elif name == MESSAGES:
-                laws.laws[name] = replace(law, time=law.time.wider(np.full(law.time.centre.shape, NETWORK)))
+                laws.laws[name] = replace(law, time=law.time.wider(np.full(law.time.centre.shape, spread("network"))))
         counting = tuple(name for name, law in laws.laws.items() if law.parts and name != FUNCTION)
         laws.leave(counting, np.ones(len(points), dtype=bool))
 
     def _by_parts(self, parts: Mapping[str, Array], rows: Index) -> Array:
         """Standard deviation (K, k) of ln T by the factors of its parts."""
-        held = {name: np.nan_to_num(seconds) for name, seconds in parts.items()}
-        total = np.maximum(np.sum(list(held.values()), axis=0), np.finfo(float).tiny)
+        by_part = {name: np.nan_to_num(seconds) for name, seconds in parts.items()}
+        total = np.maximum(np.sum(list(by_part.values()), axis=0), np.finfo(float).tiny)
         core, memory = (self.spread[rows, at, None] for at in (CORE, MEMORY))
-        work = sum((held.get(name, 0.0) for name in ("execution", "direct")), np.zeros(total.shape))
-        traffic = held.get("contention", np.zeros(total.shape))
+        work = sum((by_part.get(name, 0.0) for name in ("execution", "direct")), np.zeros(total.shape))
+        traffic = by_part.get("contention", np.zeros(total.shape))
         waits = total - work - traffic
-        squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + LATENCY**2)
+        squares = (work * core) ** 2 + (traffic * memory) ** 2 + waits**2 * (memory**2 + spread("latency") ** 2)
         return np.asarray(np.sqrt(squares) / total)
 
     def wider(self, times: Forecast, deviation: float) -> Forecast:
@@ -158,11 +156,11 @@ class Moved(Stored):
 
     def placed(self, placement: str | None, ranks_per_node: int | None) -> Moved:
         """The same machine with its ranks placed in another way."""
-        return replace(self, there=self.there.placed(placement, ranks_per_node))
+        return replace(self, target=self.target.placed(placement, ranks_per_node))
 
     def _fits(self) -> bool:
         kernels = len(self.kernels)
-        known = all(part is not None for each in (self.here, self.there) for part in (each.core, each.domain))
+        known = all(part is not None for each in (self.origin, self.target) for part in (each.core, each.domain))
         return self.shift.shape == self.spread.shape == (kernels, 4) and min(self.nodes) > 0 and known
 
 

@@ -84,12 +84,12 @@ class _Rows:
     def notes(self, component: str) -> tuple[str, ...]:
         """What was left out, or taken once."""
         name, place = metric_of("energy", component), "node" if component in OF_NODES else "package"
-        said = [
+        lines = [
             f"{name} {why} in {counted(len(runs), 'run')} ({some_of(runs)}), which {'are' if len(runs) > 1 else 'is'} "
             f"left out of the law of power"
             for why, runs in self.without.items()
         ]
-        return (*said, *([f"{name} is the same on all ranks of a {place}: taken once of each"] if self.same else []))
+        return (*lines, *([f"{name} is the same on all ranks of a {place}: taken once of each"] if self.same else []))
 
 
 def metered(experiment: Experiment, component: str, platform: Platform | None) -> Metered | None:
@@ -205,20 +205,20 @@ def _groups(
     """The ranks of each meter, the one that reports first, with its joules; and whether many read one meter."""
     if ranks[0] == ALL_RANKS:
         return [(np.arange(1), float(joules[0]))], False
-    found: list[tuple[Index, float]] = []
+    groups: list[tuple[Index, float]] = []
     same, names = False, np.array(hosts, dtype=object)
     for host in dict.fromkeys(hosts):
-        here = np.flatnonzero(names == host)
-        opening = np.flatnonzero(joules[here] > 0)
+        members = np.flatnonzero(names == host)
+        opening = np.flatnonzero(joules[members] > 0)
         meters = 1 if component in OF_NODES else 8 if platform is None else platform.layout.sockets
-        if len(opening) > meters or (len(opening) == len(here) > 1 and _equal(joules[here])):
-            parts = [here] if platform is None or component in OF_NODES else _sockets(here, platform)
-            found += [(part, float(joules[part].max())) for part in parts]
+        if len(opening) > meters or (len(opening) == len(members) > 1 and _equal(joules[members])):
+            parts = [members] if platform is None or component in OF_NODES else _sockets(members, platform)
+            groups += [(part, float(joules[part].max())) for part in parts]
             same = True
             continue
         if not len(opening):
             continue
-        bounds = [0, *opening[1:], len(here)]
+        bounds = [0, *opening[1:], len(members)]
         sizes = np.diff(bounds)
         # Dealt out in turn the meters are on the first ranks, and which rank is on which package is not known.
         if (
@@ -226,23 +226,23 @@ def _groups(
             and component not in OF_NODES
             and sizes.max() > max(platform.layout.cores_per_socket, 1)
         ):
-            parts = [here[at :: len(opening)] for at in range(len(opening))]
+            parts = [members[at :: len(opening)] for at in range(len(opening))]
         else:
-            parts = [here[first:last] for first, last in itertools.pairwise(bounds)]
+            parts = [members[first:last] for first, last in itertools.pairwise(bounds)]
         for at, part in zip(opening.tolist(), parts, strict=True):
-            leading = here[at]
-            members = np.concatenate([[leading], part[part != leading]]).astype(np.intp)
-            found.append((members, float(joules[leading])))
-    return found, same
+            leading = members[at]
+            group = np.concatenate([[leading], part[part != leading]]).astype(np.intp)
+            groups.append((group, float(joules[leading])))
+    return groups, same
 
 
 def _equal(joules: Array) -> bool:
     return bool(joules.max() - joules.min() <= SAME * joules.max())
 
 
-def _sockets(here: Index, platform: Platform) -> list[Index]:
+def _sockets(ranks: Index, platform: Platform) -> list[Index]:
     size = platform.layout.cores_per_socket
-    return [here[first : first + size] for first in range(0, len(here), size)]
+    return [ranks[first : first + size] for first in range(0, len(ranks), size)]
 
 
 def _places(run: Run, component: str, cores: float, single: bool, platform: Platform | None) -> float:

@@ -59,7 +59,7 @@ class PowerLaw(Stored):
     measured: Array  # (r,): cores of the runs, which rise
     residual: Array  # (r,): logarithm of the energy measured over what the terms give
 
-    def apart(self, cores: Array) -> Array:
+    def residual_at(self, cores: Array) -> Array:
         """The logarithm (k,) by which the nearest runs differ from the terms; beyond the runs that of the largest."""
         return np.asarray(np.interp(np.log(cores), np.log(self.measured), self.residual))
 
@@ -118,12 +118,12 @@ def amounts(
     component: str, places: Array, seconds: Array, awake: Array, counts: Mapping[str, Array], cores: Array
 ) -> dict[str, Array]:
     """Amounts (k,) of the terms: place-seconds halted and awake, core-seconds, and counts in the units of UNITS."""
-    found = {
+    by_term = {
         HALTED: places * np.maximum(seconds - awake, 0.0),
         AWAKE: places * (seconds if component == "dram" else awake),
         CORES: cores * awake,
     }
-    return found | {name: values / UNITS[name][0] for name, values in counts.items()}
+    return by_term | {name: values / UNITS[name][0] for name, values in counts.items()}
 
 
 def terms_of(metered: Metered, component: str) -> tuple[str, ...]:
@@ -139,18 +139,18 @@ def terms_of(metered: Metered, component: str) -> tuple[str, ...]:
 def fit_law(metered: Metered, component: str) -> tuple[PowerLaw, tuple[str, ...]]:
     """The law of the power of a component, and notes on rows that were left out."""
     terms = terms_of(metered, component)
-    kept = np.arange(len(metered))
+    remaining = np.arange(len(metered))
     dropped: list[str] = []
     while True:
-        rows = metered.rows(kept)
+        rows = metered.rows(remaining)
         law = _solved(rows, component, terms)
-        if len(kept) <= FEWEST or len(dropped) > len(metered) // 5:
+        if len(remaining) <= FEWEST or len(dropped) > len(metered) // 5:
             break
         worst = _contradicting(rows, component, terms)
         if worst is None:
             break
         dropped.append(f"{rows.runs[worst]} ({power(rows)[worst]:.3g} W)")
-        kept = np.delete(kept, worst)
+        remaining = np.delete(remaining, worst)
     notes = []
     if dropped:
         notes.append(
@@ -164,9 +164,9 @@ def _solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
     """Nonnegative least squares on relative residuals of power, with rows for what is known before."""
     from scipy.optimize import nnls
 
-    found = amounts_of(rows, component)
+    by_term = amounts_of(rows, component)
     watts = rows.joules / rows.seconds
-    matrix = np.array([found[name] for name in terms]).T / rows.seconds[:, None]
+    matrix = np.array([by_term[name] for name in terms]).T / rows.seconds[:, None]
     most = float(power(rows).max())
     believed, means, widths = _believed(component, terms, matrix / rows.places[:, None], most)
     scatter = priors.POWER_SCATTER
@@ -178,30 +178,30 @@ def _solved(rows: Metered, component: str, terms: tuple[str, ...]) -> PowerLaw:
         size[size == 0] = 1.0
         scaled, _ = nnls(stacked / size, target)
         coefficients = scaled / size
-        apart = matrix @ coefficients / watts - 1
+        misfit = matrix @ coefficients / watts - 1
         freedom = max(len(watts) - int(np.count_nonzero(coefficients)), 1)
-        own = float((apart**2).sum())
+        squares = float((misfit**2).sum())
         count = priors.POWER_WORTH
-        scatter = float(np.sqrt((own + count * priors.POWER_SCATTER**2) / (freedom + count)))
+        scatter = float(np.sqrt((squares + count * priors.POWER_SCATTER**2) / (freedom + count)))
     active = coefficients > 0
     covariance = np.zeros((len(terms), len(terms)))
     precision = stacked[:, active].T @ stacked[:, active]
     covariance[np.ix_(active, active)] = np.linalg.pinv(precision, hermitian=True)
-    said = (np.array([found[name] for name in terms]) * coefficients[:, None]).sum(axis=0)
-    measured, residual = _residuals(rows, said)
+    joules = (np.array([by_term[name] for name in terms]) * coefficients[:, None]).sum(axis=0)
+    measured, residual = _residuals(rows, joules)
     return PowerLaw(
         component, terms, coefficients, covariance, scatter, float(measured[-1]), len(watts), measured, residual
     )
 
 
-def _residuals(rows: Metered, said: Array) -> tuple[Array, Array]:
+def _residuals(rows: Metered, joules: Array) -> tuple[Array, Array]:
     """Cores of the runs, and logarithms of their energies over those that the terms give; means of repetitions."""
     names = np.array(rows.runs, dtype=object)
     total: dict[float, list[float]] = {}
     for name in dict.fromkeys(rows.runs):
-        here = names == name
-        total.setdefault(float(rows.cores[here].sum()), []).append(
-            float(np.log(rows.joules[here].sum() / said[here].sum()))
+        rows_of_run = names == name
+        total.setdefault(float(rows.cores[rows_of_run].sum()), []).append(
+            float(np.log(rows.joules[rows_of_run].sum() / joules[rows_of_run].sum()))
         )
     counts = sorted(total)
     return np.array(counts), np.array([np.mean(total[count]) for count in counts])
@@ -238,15 +238,19 @@ def _believed(component: str, terms: tuple[str, ...], per_place: Array, most: fl
 def _contradicting(rows: Metered, component: str, terms: tuple[str, ...]) -> int | None:
     """The row whose power differs most from what all others say, where that is beyond doubt."""
     watts = rows.joules / rows.seconds
-    apart = np.zeros(len(watts))
+    distance = np.zeros(len(watts))
     names = np.array(rows.runs, dtype=object)
     for name in dict.fromkeys(rows.runs):
-        here = np.flatnonzero(names == name)
+        rows_of_run = np.flatnonzero(names == name)
         others = np.flatnonzero(names != name)
         if len(others) < FEWEST:
             return None
         law = _solved(rows.rows(others), component, terms)
-        said = law.joules(amounts_of(rows.rows(here), component)).sum(axis=0) / rows.seconds[here]
-        apart[here] = np.abs(np.log(said / watts[here])) - 4 * law.beyond(np.array([rows.cores[here].sum()]))
-    worst = int(np.argmax(apart))
-    return worst if apart[worst] > AGREES else None
+        watts_of_others = (
+            law.joules(amounts_of(rows.rows(rows_of_run), component)).sum(axis=0) / rows.seconds[rows_of_run]
+        )
+        distance[rows_of_run] = np.abs(np.log(watts_of_others / watts[rows_of_run])) - 4 * law.beyond(
+            np.array([rows.cores[rows_of_run].sum()])
+        )
+    worst = int(np.argmax(distance))
+    return worst if distance[worst] > AGREES else None

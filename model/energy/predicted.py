@@ -52,43 +52,45 @@ def parts(energy: Energy, model: Model, points: Array, times: Array | None = Non
     """Joules and watts of each component at `points` (k, m), of runs whose `times` (k,) are known or predicted."""
     assert energy.profile is not None
     known = [name for name in NEEDED if name in model.fitted.metrics]
-    said = {name: (each.value[0], each.spread[0]) for name, each in model.programs(points, known).items()}
+    program = {name: (each.value[0], each.spread[0]) for name, each in model.programs(points, known).items()}
     count = cores(points, model.parameters)
     most = energy.nodes(model.training, model.parameters).max()
     growth = energy.nodes(points, model.parameters) / most
-    lasting = _duration(energy.profile, said, count, growth, times)
+    lasting = _duration(energy.profile, program, count, growth, times)
     every = _ranks(model, points)
     work = count * lasting.awake  # core-seconds
     counts, doubts = {}, {}
     for name in COUNTS:
-        if name in said:
-            total, doubt = said[name][0] * every, np.hypot(said[name][1], lasting.of_time)
+        if name in program:
+            total, doubt = program[name][0] * every, np.hypot(program[name][1], lasting.of_time)
             counts[name], doubts[name] = energy.profile.counted(name, total, doubt, work, count)
-    found = {}
+    by_component = {}
     for law in energy.laws:
         lost = {name: np.full(len(points), np.nan) for name in law.terms if name in COUNTS and name not in counts}
         places = energy.places(law.component, points, model.parameters)
         window = lasting.awake + lasting.halted
         each = amounts(law.component, places, window, lasting.awake, {**counts, **lost}, count)
-        joules = law.joules(each) * np.exp(law.apart(count))
+        joules = law.joules(each) * np.exp(law.residual_at(count))
         total = joules.sum(axis=0)
         share = dict(zip(law.terms, ratio(joules, total, 0.0), strict=True))
         matrix = law.matrix(each)
-        own = ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0) + law.beyond(count) ** 2
+        variance = (
+            ratio(np.einsum("qk,qr,rk->k", matrix, law.covariance, matrix), total**2, 0.0) + law.beyond(count) ** 2
+        )
         for name in COUNTS:
-            own = own + (share.get(name, 0.0) * doubts.get(name, 0.0)) ** 2
+            variance = variance + (share.get(name, 0.0) * doubts.get(name, 0.0)) ** 2
         # Of a second that cores are awake in place of halted; and of a second that all wait longer.
         waiting = law.coefficient(HALTED) * places / LATEST
-        own = (
-            own
+        variance = (
+            variance
             + (ratio(joules_awake(law, joules), lasting.awake, 0.0) - waiting) ** 2
             * ratio(lasting.of_awake, total) ** 2
         )
         waits = lasting.of_wait * (1 - ratio(waiting * lasting.time, total, 0.0))
-        found[law.component] = Parts(
-            total, ratio(total, lasting.time), np.sqrt(own + waits**2), np.sqrt(own + lasting.of_time**2)
+        by_component[law.component] = Parts(
+            total, ratio(total, lasting.time), np.sqrt(variance + waits**2), np.sqrt(variance + lasting.of_time**2)
         )
-    return found
+    return by_component
 
 
 def joules_awake(law: PowerLaw, joules: Array) -> Array:
@@ -97,7 +99,7 @@ def joules_awake(law: PowerLaw, joules: Array) -> Array:
 
 
 def _duration(
-    profile: Profile, said: Mapping[str, tuple[Array, Array]], count: Array, growth: Array, times: Array | None
+    profile: Profile, program: Mapping[str, tuple[Array, Array]], count: Array, growth: Array, times: Array | None
 ) -> _Duration:
     """The time with its parts, predicted, or of runs whose `times` (k,) are known.
 
@@ -105,10 +107,10 @@ def _duration(
     are uncertain.
     """
     missing = np.full(len(count), np.nan)
-    time, of_time = said.get("time", (missing, missing))
+    time, of_time = program.get("time", (missing, missing))
     halted, of_halted = profile.halted_at(count, growth)
     waiting, of_waiting = LATEST * halted, LATEST * halted * of_halted
-    cycles, clock = said.get("cycles"), said.get("frequency")
+    cycles, clock = program.get("cycles"), program.get("frequency")
     if cycles is None or clock is None:
         awake, of_awake = time - waiting, of_time * time
     else:
@@ -139,11 +141,11 @@ def forecasts(
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy
     assert energy is not None
-    found, answers = parts(energy, model, points, times), {}
+    by_component, answers = parts(energy, model, points, times), {}
     tail = float(special.ndtri((1 + level) / 2))
     for name in names:
         kind, _, component = name.partition("_")
-        chosen = found[component] if component else combined(found)
+        chosen = by_component[component] if component else combined(by_component)
         value, relative = (chosen.joules, chosen.of_energy) if kind == ENERGY else (chosen.watts, chosen.of_power)
         known = np.isfinite(value) & np.isfinite(relative) & (value > 0)
         status = np.where(known, OK, NO_DATA).astype(np.intp)
@@ -158,9 +160,11 @@ def forecasts(
     return answers
 
 
-def combined(found: Mapping[str, Parts]) -> Parts:
+def combined(by_component: Mapping[str, Parts]) -> Parts:
     """Energy of all parts: the job's or its nodes' where they were metered, otherwise packages and memory together."""
-    chosen = next(([found[name]] for name in reversed(OF_NODES) if name in found), list(found.values()))
+    chosen = next(
+        ([by_component[name]] for name in reversed(OF_NODES) if name in by_component), list(by_component.values())
+    )
     joules, watts = (np.sum([getattr(each, name) for each in chosen], axis=0) for name in ("joules", "watts"))
     # The time is the same in all parts, and counts are shared: their errors add up.
     spreads = (

@@ -42,7 +42,7 @@ class Prices:
     def read(cls, texts: Sequence[str], where: str = "price") -> Prices | None:
         """The prices that texts state; None of none. Raises InputError, which begins with `where`, where one has no
         unit, two are of the same thing, or currencies differ."""
-        found: dict[str, float] = {}
+        amounts: dict[str, float] = {}
         currencies: dict[str, None] = {}
         for text in texts:
             match = _PRICE.fullmatch(text.strip())
@@ -51,15 +51,15 @@ class Prices:
                 what = "has no unit" if re.fullmatch(r"[\d.e+-]*|[\d.]+ *\S{0,3}", text.strip()) else "is not a price"
                 raise InputError(f"{where} {text!r:.40} {what}", WRITE)
             of, factor = known
-            if of in found:
+            if of in amounts:
                 raise InputError(f"{where}: two prices of a {of}", "state one")
-            found[of] = float(match["value"]) * factor
+            amounts[of] = float(match["value"]) * factor
             currencies.setdefault(match["currency"])
         if len(currencies) > 1:
             raise InputError(f"{where}: prices in {' and '.join(currencies)}", "state them in one currency")
-        if not found:
+        if not amounts:
             return None
-        return cls(next(iter(currencies)), *(found.get(of, 0.0) for of in (CORE_HOUR, NODE_HOUR, KWH)))
+        return cls(next(iter(currencies)), *(amounts.get(of, 0.0) for of in (CORE_HOUR, NODE_HOUR, KWH)))
 
     def machine(self, seconds: Array, cores: Array, nodes: Array) -> Array:
         """What the machine costs for so many seconds; InputError where prices are of node-hours and nodes unknown."""

@@ -54,18 +54,23 @@ class Profile(Stored):
     halted: Array
 
     @classmethod
-    def of(cls, found: Metered) -> Profile:
-        """The profile of the runs that `found` has the windows of."""
-        names = np.array(found.runs, dtype=object)
+    def of(cls, windows: Metered) -> Profile:
+        """The profile of the runs that `windows` has the windows of."""
+        names = np.array(windows.runs, dtype=object)
         rows = []
-        for name in dict.fromkeys(found.runs):
-            here = names == name
-            work = float((found.cores * found.awake)[here].sum()) or np.nan
+        for name in dict.fromkeys(windows.runs):
+            rows_of_run = names == name
+            work = float((windows.cores * windows.awake)[rows_of_run].sum()) or np.nan
             rates = (
-                float(found.counts[each][here].sum()) / work if each in found.counts else np.nan for each in COUNTS
+                float(windows.counts[each][rows_of_run].sum()) / work if each in windows.counts else np.nan
+                for each in COUNTS
             )
-            waiting = float(np.average(found.seconds[here] - found.awake[here], weights=found.cores[here]))
-            rows.append((float(found.cores[here].sum()), *rates, waiting))
+            waiting = float(
+                np.average(
+                    windows.seconds[rows_of_run] - windows.awake[rows_of_run], weights=windows.cores[rows_of_run]
+                )
+            )
+            rows.append((float(windows.cores[rows_of_run].sum()), *rates, waiting))
         table = np.array(sorted(rows), dtype=np.float64)
         first = np.unique(table[:, 0], return_index=True)[1]
         means = np.add.reduceat(table, first) / np.diff([*first, len(table)])[:, None]
@@ -142,12 +147,12 @@ class Energy(Stored):
 
     def wanted(self, names: Sequence[str]) -> tuple[str, ...]:
         """The metrics asked for, ``energy`` and ``power`` with their components."""
-        found: dict[str, None] = {}
+        wanted: dict[str, None] = {}
         for name in names:
-            found[name] = None
+            wanted[name] = None
             if name in (ENERGY, POWER):
-                found.update(dict.fromkeys(metric_of(name, law.component) for law in self.laws if len(self.laws) > 1))
-        return tuple(found)
+                wanted.update(dict.fromkeys(metric_of(name, law.component) for law in self.laws if len(self.laws) > 1))
+        return tuple(wanted)
 
     def nodes(self, points: Array, parameters: Sequence[str]) -> Array:
         """Nodes (k,) held at `points` (k, m)."""
@@ -158,22 +163,22 @@ class Energy(Stored):
 
     def places(self, component: str, points: Array, parameters: Sequence[str]) -> Array:
         """Packages with a rank, or nodes, (k,) at `points` (k, m)."""
-        held, active = self.nodes(points, parameters), cores(points, parameters)
+        nodes, active = self.nodes(points, parameters), cores(points, parameters)
         if component in OF_NODES:
-            return held
+            return nodes
         if self.whole:
-            return held * self.whole
+            return nodes * self.whole
         if not self.cores:
-            return np.asarray(np.maximum(np.ceil(active / self.each), held)) if self.each else held
+            return np.asarray(np.maximum(np.ceil(active / self.each), nodes)) if self.each else nodes
         if not self.compact:
-            return np.asarray(np.minimum(held * self.packages, active))
+            return np.asarray(np.minimum(nodes * self.packages, active))
         size = self.cores // self.packages
         each = min(self.ranks or self.cores, self.cores)
         full = np.floor(active / each)
         last = np.ceil((active - full * each) / size)
-        spread = np.minimum(full * np.ceil(each / size) + last, held * self.packages)
-        here = np.ceil(active / held / size) * held
-        return np.asarray(np.where("nodes" in parameters, np.minimum(here, held * self.packages), spread))
+        spread = np.minimum(full * np.ceil(each / size) + last, nodes * self.packages)
+        in_all_nodes = np.ceil(active / nodes / size) * nodes
+        return np.asarray(np.where("nodes" in parameters, np.minimum(in_all_nodes, nodes * self.packages), spread))
 
     def remark(self, points: Array, parameters: Sequence[str]) -> str:
         """The note on packages that a job holds and no rank is on, or on places that are not known."""
@@ -203,18 +208,18 @@ def fit_energy(
     notes: list[str] = []
     each, profile = 0.0, None
     for component in COMPONENTS:
-        found = metered(experiment, component, platform)
-        if found is None:
+        windows = metered(experiment, component, platform)
+        if windows is None:
             continue
-        if not len(found):
-            notes += found.notes
+        if not len(windows):
+            notes += windows.notes
             continue
-        law, said = fit_law(found, component)
+        law, left_out = fit_law(windows, component)
         laws.append(law)
-        profile = Profile.of(found) if profile is None else profile
-        notes += [*found.notes, *said]
-        if len(found.joules) > len(set(found.runs)) or (found.places > 1).any():
-            each = max(each, float((found.cores / found.places).max()))
+        profile = Profile.of(windows) if profile is None else profile
+        notes += [*windows.notes, *left_out]
+        if len(windows.joules) > len(set(windows.runs)) or (windows.places > 1).any():
+            each = max(each, float((windows.cores / windows.places).max()))
     if profile is None and not notes:
         return None
     node, packages = (0, 0) if platform is None else (platform.cores, platform.layout.sockets)

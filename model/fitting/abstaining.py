@@ -20,11 +20,11 @@ FEW = 100.0
 
 
 def abstain(
-    fitted: Fitted, points: Array, ends: tuple[Array, Array, Array], form: Array, alone: Array
+    fitted: Fitted, points: Array, ends: tuple[Array, Array, Array], form: Array, within_form: Array
 ) -> tuple[Index, NDArray[np.object_]]:
     """Status and reason (s, k) of the answers of fitted functions at `points` (k, m).
 
-    `points` (k, m). `ends` (three of (s, k)): value and ends of the interval. `form`, `alone` (s, k): from
+    `points` (k, m). `ends` (three of (s, k)): value and ends of the interval. `form`, `within_form` (s, k): from
     :func:`ranksight.model.uncertainty.forecast.mixture_forecast`.
     """
     value, low, high = ends
@@ -35,8 +35,8 @@ def abstain(
     wide = ~(factor <= forecast.WIDEST) & (status == forecast.OK)
     status = np.where(wide, np.where(form > 0.5, forecast.DISAGREE, forecast.WIDE), status)
     with np.errstate(over="ignore"):
-        own = np.exp(2 * forecast.TAIL * alone)
-    status = np.where(wide & fitted.positive[:, None] & (own <= forecast.WIDEST), forecast.TURN, status)
+        span_within = np.exp(2 * forecast.TAIL * within_form)
+    status = np.where(wide & fitted.positive[:, None] & (span_within <= forecast.WIDEST), forecast.TURN, status)
     status = np.where(wide & fitted.noisy[:, None], forecast.NOISE, status)
     status = np.where(wide & (fitted.samples < FEW)[:, None], forecast.FEW_SAMPLES, status)
     reason = np.full(status.shape, "", dtype=object)
@@ -44,7 +44,7 @@ def abstain(
     for code in (forecast.DISAGREE, forecast.WIDE, forecast.TURN, forecast.NOISE, forecast.FEW_SAMPLES):
         rows, columns = np.nonzero(status == code)
         spans, texts, numbers = factor[rows, columns].tolist(), more[rows].tolist(), fitted.samples[rows].tolist()
-        alones = own[rows, columns].tolist()
+        alones = span_within[rows, columns].tolist()
         reason[rows, columns] = [
             forecast.REASONS[code].format(
                 factor=forecast.spanned(span),

@@ -1,4 +1,4 @@
-"""Series along one coordinate as fitted functions whose answers come from the process (:mod:`ranksight.model.process`).
+"""Times as fitted functions whose answers come from the process (:mod:`ranksight.model.process`).
 
 Their functions are what is printed: the closed form nearest to the predicted medians.
 """
@@ -17,6 +17,7 @@ from ranksight.model.process.changepoint import changepoints
 from ranksight.model.process.fit import data_of, fit_process
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import learned
+from ranksight.model.process.several import CHOSEN
 from ranksight.model.process.shown import BEYOND, shown
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.noise import Location, behaviours, judge
@@ -25,14 +26,16 @@ from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.slope import primes_of
 
 FEWEST = 3
-"""Configurations below which a series is not answered."""
+"""Configurations below which a series along one coordinate is not answered; one more for each further."""
 
 
 def by_process(series: Series, location: Location, space: object, intervals: bool, line: int | None) -> Mask:
-    """Which series (s,) the process answers: times along one parameter, all of them positive."""
+    """Which series (s,) the process answers: times, all of them positive."""
     none = np.zeros(len(series), dtype=bool)
     points = series.points
-    if space != "default" or not intervals or line is not None or points.shape[1] != 1 or not (points > 0).all():
+    if space != "default" or not intervals or line is not None or not (points > 0).all():
+        return none
+    if points.shape[1] > max(CHOSEN):
         return none
     present = location.repeats > 0
     positive = (np.where(present, location.values, 1.0) > 0).all(axis=1) & present.any(axis=1)
@@ -47,10 +50,10 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     """
     x = series.points[:, 0]
     domains = domains if series.parameters == ("ranks",) else None
-    if len(x) < CHANGEPOINTS_FROM:
+    if series.points.shape[1] > 1 or len(x) < CHANGEPOINTS_FROM:
         return _fitted(series, label, location, domains)
     order = np.argsort(x)
-    breaks = changepoints(x[order], data_of(x, location).ordered(order), learned(), domains)
+    breaks = changepoints(x[order], data_of(series.points, location).ordered(order), learned(), domains)
     rows = np.flatnonzero(~np.isnan(breaks))
     if not len(rows):
         return _fitted(series, label, location, domains)
@@ -67,13 +70,13 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
 
 def _fitted(series: Series, label: str, location: Location, domains: Domains | None) -> Fitted:
     count = len(series)
-    x = series.points[:, 0]
-    process = fit_process(x, location, np.arange(count), domains=domains)
+    process = fit_process(series.points, location, np.arange(count), domains=domains)
     printed = shown(process)
     process = replace(process, difference=printed.difference)
     present = location.repeats > 0
     measured = present.sum(axis=1)
-    status = np.where(measured < FEWEST, forecast.FEW_POINTS, forecast.OK)
+    few = FEWEST + series.points.shape[1] - 1
+    status = np.where(measured < few, forecast.FEW_POINTS, forecast.OK)
     quality = judge(location)
     held_out = process.held_out()
     many = printed.members.shape[1]
@@ -97,7 +100,7 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains | N
         status=status,
         positive=np.ones(count, dtype=bool),
         trained=trained_range(series.points, present),
-        drift=np.repeat(slope[:, None, None], 2, axis=2),
+        drift=np.broadcast_to(slope[:, None, None], (count, series.points.shape[1], 2)).copy(),
         pace=np.ones(count),
         seen=seen_range(location),
         turned=np.zeros(count),
@@ -113,14 +116,14 @@ def _fitted(series: Series, label: str, location: Location, domains: Domains | N
 
 def _departure(process: Process) -> Array:
     """Standard deviation (p,) of ln y per e-fold beyond the range, as it is at the end of what is printed."""
-    share, _, spread, _ = process.components(np.array([BEYOND * process.x.max()]), latent=True)
+    share, _, spread, _ = process.components(BEYOND * process.points.max(axis=0)[None], latent=True)
     return np.asarray(np.sqrt((share * spread**2).sum(axis=0))[:, 0] / np.log(BEYOND))
 
 
 def _explained(process: Process, present: Mask) -> Array:
     """Part (p,) of the variance of ln y that the latent medians explain, adjusted for two coefficients; NaN where all
     of the freedom is used or nothing varies."""
-    medians = process.medians(process.x)
+    medians = process.medians(process.points)
     count = present.sum(axis=1)
     logs = np.where(present, process.logs, np.nan)
     total = np.nansum((logs - np.nanmean(logs, axis=1, keepdims=True)) ** 2, axis=1)

@@ -39,10 +39,10 @@ def changes(fitted: Fitted, points: Array) -> Change | None:
             rows = np.flatnonzero(times & (low == ends[0]) & (high == ends[1]))
             if not (points[:, axis] > ends[1]).any():
                 continue
-            found = _along(fitted, rows, points, axis, (float(ends[0]), float(ends[1])), calls[rows])
-            more = found.share.sum(axis=0) > share[:, rows].sum(axis=0)
-            for mine, other in ((share, found.share), (centre, found.centre), (spread, found.spread)):
-                mine[:, rows] = np.where(more, other, mine[:, rows])
+            turn = _along(fitted, rows, points, axis, (float(ends[0]), float(ends[1])), calls[rows])
+            more = turn.share.sum(axis=0) > share[:, rows].sum(axis=0)
+            for array, other in ((share, turn.share), (centre, turn.centre), (spread, turn.spread)):
+                array[:, rows] = np.where(more, other, array[:, rows])
     return Change(share, centre, spread) if share.any() else None
 
 
@@ -60,12 +60,12 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
         moved[:, axis] = at
         return fitted.logs(rows, moved)
 
-    last, there = logs(high), logs(np.maximum(points[:, axis], high))
+    last, beyond = logs(high), logs(np.maximum(points[:, axis], high))
     grows = ~calls[:, None] & divides
     with np.errstate(invalid="ignore", divide="ignore"):
         least, most = (np.log(fitted.seen[rows, at])[:, None] for at in (0, 1))
-        falls = there < last
-        out = np.where(falls, np.minimum(last, least) - there, np.where(grows, there - np.maximum(last, most), 0.0))
+        falls = beyond < last
+        out = np.where(falls, np.minimum(last, least) - beyond, np.where(grows, beyond - np.maximum(last, most), 0.0))
         out = np.clip(np.where(np.isfinite(out), out, 0.0), 0.0, ahead)
     # What keeps closely to its function changes seldom.
     seldom = np.minimum(fitted.pace[rows], 1.0)[:, None]
@@ -80,4 +80,3 @@ def _along(fitted: Fitted, rows: Index, points: Array, axis: int, ends: tuple[fl
         normal = np.where(use, start, 0.0) + mean * rest, np.maximum(deviation * rest, 1e-9)
         parts.append((np.where(use, chance, 0.0), *normal))
     return Change(*(np.stack(each) for each in zip(*parts, strict=True)))
-

@@ -80,11 +80,11 @@ class PlainColumns(Stored):
         keep = fitted.weight > 0
         size = (fitted.members >= 0).sum(axis=2)[keep]
         used = _filled(size, fitted.members.shape[2])
-        own = {each.name: getattr(fitted, each.name) for each in fields(PlainColumns) if hasattr(fitted, each.name)}
-        own |= {name: np.where(np.isfinite(own[name]), own[name], np.nan) for name in GAPS}
+        columns = {each.name: getattr(fitted, each.name) for each in fields(PlainColumns) if hasattr(fitted, each.name)}
+        columns |= {name: np.where(np.isfinite(columns[name]), columns[name], np.nan) for name in GAPS}
         return cls(
             **{
-                **own,
+                **columns,
                 "forms": keep.sum(axis=1),
                 "weight": fitted.weight[keep],
                 "variance": fitted.variance[keep],
@@ -93,7 +93,7 @@ class PlainColumns(Stored):
                 "members": fitted.members[keep][used],
                 "coefficients": fitted.coefficient[keep][used],
                 "root": fitted.root[keep][_triangle(used)],
-                "samples": own["samples"] if np.isfinite(own["samples"]).any() else None,
+                "samples": columns["samples"] if np.isfinite(columns["samples"]).any() else None,
             }
         )
 
@@ -134,15 +134,15 @@ class PlainColumns(Stored):
             and s * int(self.forms.max(initial=1)) * width**2 <= limits.MODEL_NUMBERS
             and (self.iterations is None or self.iterations in self.parameters)
             and (self.lasting is None or self.lasting.of_series(s, m))
-            and all(_within(each.rows, 0, s - 1) and 0 <= each.axis < m for each in self.processes)
+            and all(_within(each.rows, 0, s - 1) and _within(each.axes, 0, m - 1) for each in self.processes)
         )
 
     def unpacked(self) -> dict[str, Any]:
         """The arguments of :class:`~ranksight.model.fitting.fitted.Fitted`: hypotheses of a series padded to equally
         many of equally many terms."""
         shapes = self._shapes()
-        given = {each.name: getattr(self, each.name) for each in fields(PlainColumns)}
-        given |= {name: given[name].reshape(shape) for name, shape in shapes.items()}
+        arguments = {each.name: getattr(self, each.name) for each in fields(PlainColumns)}
+        arguments |= {name: arguments[name].reshape(shape) for name, shape in shapes.items()}
         samples = np.full(len(self.kernels), np.inf) if self.samples is None else self.samples
         most, width = int(self.forms.max(initial=1)), int(self.size.max(initial=1))
         keep, used = _filled(self.forms, most), _filled(self.size, width)
@@ -158,7 +158,7 @@ class PlainColumns(Stored):
 
         weights = spread(self.weight, every, 0.0)
         sums = weights.sum(axis=1, keepdims=True)
-        given |= {
+        arguments |= {
             "samples": np.where(np.isnan(samples), np.inf, samples),
             "members": spread(self.members, used, -1),
             "weight": weights / np.where(sums > 0, sums, 1.0),
@@ -167,7 +167,7 @@ class PlainColumns(Stored):
             "variance": spread(self.variance, every, np.inf),
             "freedom": spread(self.freedom, every, 1.0),
         }
-        return {name: value for name, value in given.items() if name not in ("forms", "size", "coefficients")}
+        return {name: value for name, value in arguments.items() if name not in ("forms", "size", "coefficients")}
 
 
 @dataclass(frozen=True)
@@ -194,12 +194,12 @@ class Columns(PlainColumns):
     @classmethod
     def of(cls, fitted: Fitted) -> Self:
         """The columns of fitted functions and of those below their breaks."""
-        found = super().of(fitted)
+        plain = super().of(fitted)
         if fitted.below is None or fitted.breaks is None or fitted.below_rows is None:
-            return found
+            return plain
         rows = fitted.below_rows
         axis = np.isfinite(fitted.breaks[rows]).argmax(axis=1)
-        return replace(found, breaks=Breaks(rows, axis, fitted.breaks[rows, axis], PlainColumns.of(fitted.below)))
+        return replace(plain, breaks=Breaks(rows, axis, fitted.breaks[rows, axis], PlainColumns.of(fitted.below)))
 
     def _fits(self) -> bool:
         breaks = self.breaks
@@ -218,32 +218,37 @@ def columns_of(content: Mapping[str, Any], rows: Index) -> dict[str, Any]:
     which |= {"members": term, "coefficients": term, "root": corner}
     whole = ("parameters", "space", "terms", "ties", "hidden", "primes", "iterations", "lasting",
              "breaks", "processes")  # fmt: skip
-    found: dict[str, Any] = {name: content[name] for name in whole if name in content}
-    for name in content.keys() - found.keys():
-        column, mine = content[name], which.get(name, rows)
-        found[name] = column[mine] if isinstance(column, np.ndarray) else [column[row] for row in mine.tolist()]
-    if "lasting" in found:
-        held = content["lasting"]
-        found["lasting"] = {**held, **{name: held[name][rows] for name in ("logs", "part", "axis")}}
+    columns: dict[str, Any] = {name: content[name] for name in whole if name in content}
+    for name in content.keys() - columns.keys():
+        column, places = content[name], which.get(name, rows)
+        columns[name] = column[places] if isinstance(column, np.ndarray) else [column[row] for row in places.tolist()]
+    if "lasting" in columns:
+        stored = content["lasting"]
+        columns["lasting"] = {**stored, **{name: stored[name][rows] for name in ("logs", "part", "axis")}}
     if "processes" in content:
-        parts = [(held, np.flatnonzero(np.isin(held["rows"], rows))) for held in content["processes"]]
-        found["processes"] = [_some(held, mine, rows) for held, mine in parts if len(mine)]
-    if "breaks" in found:
-        del found["breaks"]
-        held = content["breaks"]
-        mine = np.flatnonzero(np.isin(held["rows"], rows))
-        if len(mine):
-            place = np.searchsorted(rows, held["rows"][mine])
-            below = columns_of(held["below"], mine)
-            found["breaks"] = {"rows": place, "axis": held["axis"][mine], "at": held["at"][mine], "below": below}
-    return found
+        parts = [(stored, np.flatnonzero(np.isin(stored["rows"], rows))) for stored in content["processes"]]
+        columns["processes"] = [_some(stored, places, rows) for stored, places in parts if len(places)]
+    if "breaks" in columns:
+        del columns["breaks"]
+        stored = content["breaks"]
+        places = np.flatnonzero(np.isin(stored["rows"], rows))
+        if len(places):
+            place = np.searchsorted(rows, stored["rows"][places])
+            below = columns_of(stored["below"], places)
+            columns["breaks"] = {
+                "rows": place,
+                "axis": stored["axis"][places],
+                "at": stored["at"][places],
+                "below": below,
+            }
+    return columns
 
 
-def _some(held: Mapping[str, Any], mine: Index, rows: Index) -> dict[str, Any]:
-    """The plain data of a process, of its series `mine` alone, which are some of the series `rows`."""
-    whole = ("axis", "x", "terms")
-    found = {name: column if name in whole else column[mine] for name, column in held.items()}
-    return {**found, "rows": np.searchsorted(rows, held["rows"][mine])}
+def _some(stored: Mapping[str, Any], places: Index, rows: Index) -> dict[str, Any]:
+    """The plain data of a process, of its series `places` alone, which are some of the series `rows`."""
+    whole = ("axes", "points", "terms", "domains")
+    part = {name: column if name in whole else column[places] for name, column in stored.items()}
+    return {**part, "rows": np.searchsorted(rows, stored["rows"][places])}
 
 
 def _stretches(lengths: NDArray[Any], rows: Index) -> Index:

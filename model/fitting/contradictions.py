@@ -30,11 +30,11 @@ def contradictions(fitted: Fitted, point: Array) -> dict[int, str]:
     They contradict each other where the intervals of the whole and of the product do not meet, and the deviation
     ``left * right / whole - 1`` is beyond rounding.
     """
-    rows, held = fitted.rows, set(fitted.metrics)
+    rows, metrics = fitted.rows, set(fitted.metrics)
     having = [
         (triple, index)
         for triple in PRODUCTS
-        if held.issuperset(triple)
+        if metrics.issuperset(triple)
         for kernel in dict.fromkeys(fitted.kernels)
         if None not in (index := [rows.get((kernel, name)) for name in triple])
     ]
@@ -44,7 +44,7 @@ def contradictions(fitted: Fitted, point: Array) -> dict[int, str]:
     asked = np.unique(np.array([index for _, index in having], dtype=np.intp))
     answer = pick(fitted, asked).predict(point[None])
     where = ", ".join(f"{name} {value:g}" for name, value in zip(fitted.parameters, point, strict=True))
-    found = {}
+    texts = {}
     for (_, left, right), index in having:
         places = np.searchsorted(asked, np.array(index, dtype=np.intp))
         value, low, high = (getattr(answer, name)[places, 0] for name in ("value", "lower", "upper"))
@@ -52,5 +52,5 @@ def contradictions(fitted: Fitted, point: Array) -> dict[int, str]:
             relative = float(value[1] * value[2] / value[0] - 1)
         meet = low[1] * low[2] <= high[0] and high[1] * high[2] >= low[0]
         if np.isfinite(relative) and not meet and abs(relative) > TOLERANCE:
-            found[int(asked[places[0]])] = f"{left} x {right} gives {relative:+.1%} at {where}"
-    return found
+            texts[int(asked[places[0]])] = f"{left} x {right} gives {relative:+.1%} at {where}"
+    return texts

@@ -115,13 +115,13 @@ def fit_series(
         from ranksight.model.fitting.parallel import join
 
         parts = [np.flatnonzero(~answered), np.flatnonzero(answered)]
-        found = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]), domains)
+        by_the_process = fitted_by_process(series.select(parts[1]), str(space), location.part(parts[1]), domains)
         if answered.all():
-            return found
+            return by_the_process
         rest = fit_series(
             series.select(parts[0]), over_repetitions=over_repetitions, guide=guide, segments=segments, grid=grid
         )
-        return join([rest, found], parts)
+        return join([rest, by_the_process], parts)
     exchanges = _exchanges(series)
     task = _Task(offered, series.points, groups, positive, exchanges, intervals, segments and line != 0, line, grid)
     searched = task.search(location)
@@ -161,8 +161,8 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
     sides = []
     for left in (True, False):
         side = (series.points[:, 0][None, :] < breaks[rows][:, None]) == left
-        mine = location.part(rows)
-        mine = replace(mine, repeats=np.where(side, mine.repeats, 0.0))
+        side_location = location.part(rows)
+        side_location = replace(side_location, repeats=np.where(side, side_location.repeats, 0.0))
         part = replace(
             task,
             groups=_groups(some.metrics, sampled),
@@ -170,14 +170,14 @@ def _two_sided(series: Series, label: str, location: Location, task: _Task, sear
             exchanges=task.exchanges[rows],
             segments=False,
         )
-        sides.append((mine, part.search(mine)))
+        sides.append((side_location, part.search(side_location)))
     (below_location, low), (above_location, high) = sides
     below = fitted_from(some, label, below_location, positive, low)
     order = np.arange(len(series))
     order[rows] = len(series) + np.arange(len(rows))
-    both = joined([searched, high], order)
+    together = joined([searched, high], order)
     location.repeats[rows] = above_location.repeats
-    fitted = fitted_from(series, label, location, task.positive, both)
+    fitted = fitted_from(series, label, location, task.positive, together)
     return replace(fitted, breaks=breaks[:, None], below=below, below_rows=rows)
 
 
@@ -256,8 +256,8 @@ class _Task:
         parts = []
         for start in range(0, len(base), step):
             batch = order[start : start + step]
-            mine = location.part(batch), positive[batch], base[batch], self.exchanges[rows][batch]
-            parts.append(self._batch(_Batch(group, kind, *mine)))
+            shares = location.part(batch), positive[batch], base[batch], self.exchanges[rows][batch]
+            parts.append(self._batch(_Batch(group, kind, *shares)))
             progress(f"functions of {name}", start + len(batch), len(base))
         return joined(parts, np.argsort(order))
 
@@ -278,32 +278,43 @@ class _Task:
             )
         score = shrinkage.shifted(score, shift)
         score = score + shrinkage.on_one_grid(problem, screened, score, self.grid)
-        found = keep(problem, screened, score, v0, d0)
-        single, alone = self.points.shape[1] == 1, np.full(len(base), discrepancy.ALONE_FREEDOM)
-        if single and kind == "requirement" and (rounded := blocks.rounding(self.points, location, found)).any():
+        kept_forms = keep(problem, screened, score, v0, d0)
+        single, own_freedom = self.points.shape[1] == 1, np.full(len(base), discrepancy.ALONE_FREEDOM)
+        if single and kind == "requirement" and (rounded := blocks.rounding(self.points, location, kept_forms)).any():
             v0 = np.maximum(v0, rounded)
             score = shrinkage.shifted(evidence(screened, problem.count, v0, d0), shift)
-            found = keep(problem, screened, score, v0, d0)
+            kept_forms = keep(problem, screened, score, v0, d0)
         if single and kind in ("time", "other"):
             ratio, _ = discrepancy.misfit(problem, screened, base, location.freedom)
-            found = without_first(
-                self.space, self.points, location, positive, kind, found, problem, screened, ratio, base, alone, shift
+            kept_forms = without_first(
+                self.space,
+                self.points,
+                location,
+                positive,
+                kind,
+                kept_forms,
+                problem,
+                screened,
+                ratio,
+                base,
+                own_freedom,
+                shift,
             )
-        freedom = np.maximum(problem.count - (found.members[:, 0] >= 0).sum(axis=1), 0).astype(np.float64)
-        ratio = found.residual[:, 0] / np.maximum(freedom, 1.0) / base
+        freedom = np.maximum(problem.count - (kept_forms.members[:, 0] >= 0).sum(axis=1), 0).astype(np.float64)
+        ratio = kept_forms.residual[:, 0] / np.maximum(freedom, 1.0) / base
         learned = self.learned[batch.group]
         scale, learned.discrepancy = discrepancy.scale(ratio, freedom, base, location.freedom, learned.discrepancy)
         repeated, names = ~np.isnan(location.variance), (batch.group[0],) * len(base)
-        pace = drift.pace(scale, found.around, freedom, repeated, names, location.samples)
+        pace = drift.pace(scale, kept_forms.around, freedom, repeated, names, location.samples)
         axes = self._axes()
         extrapolated = np.zeros((len(base), self.points.shape[1], 2))
         extrapolated[:, axes] = (pace * priors.DRIFT)[:, None, None]
-        known = Lasting.of(self.points, location, positive, found, base) if single and axes else None
+        known = Lasting.of(self.points, location, positive, kept_forms, base) if single and axes else None
         breaks = np.full(len(base), np.nan)
         if self.segments and single:
-            breaks = find_breaks(self.points, location, positive, kind, screened, base, alone)
+            breaks = find_breaks(self.points, location, positive, kind, screened, base, own_freedom)
         turned = slope.turned(self.points, location, positive, kind)
-        return Searched(found, extrapolated, known, breaks, pace, turned)
+        return Searched(kept_forms, extrapolated, known, breaks, pace, turned)
 
     def _noise(self, batch: _Batch, problem: Problem, screened: Screened) -> tuple[float, float] | None:
         """Law of the noise of all series of a metric: times share the machine's; None where each has its own, as counts

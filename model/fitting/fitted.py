@@ -86,7 +86,7 @@ class Fitted(Keyed):
     """The parameter that everything is a line in: set-up, and as much again with every iteration."""
     lasting: Lasting | None = None  # departures from the functions, and how far they go on
     processes: tuple[Process, ...] = ()
-    """What answers for series along one parameter; the functions above are what is printed of them."""
+    """What answers for times; the functions above are what is printed of them."""
     unaffected: Mask | None = None  # (s, m)
     """Parameters that change nothing in a series, as the user stated (:mod:`ranksight.model.series.computation`); None
     where nothing was stated."""
@@ -113,9 +113,9 @@ class Fitted(Keyed):
             raise InputError(f"level {level} is not a probability", "give a number between 0 and 1, such as 0.9")
         fall, rise = self._aside(points, hidden)
         shape = (len(self), len(points))
-        value, low, high, form, alone = (np.full(shape, np.nan) for _ in range(5))
+        value, low, high, form, within_form = (np.full(shape, np.nan) for _ in range(5))
         if not len(self.terms):
-            status, reason = abstain(self, points, (value, low, high), form, alone)
+            status, reason = abstain(self, points, (value, low, high), form, within_form)
             return Forecast(value, low, high, status, reason, form, level)
         turns = changes(self, points)
         uneven = self._uneven(points)
@@ -124,30 +124,30 @@ class Fitted(Keyed):
         before = None if lasting is None else values(self.terms, lasting.points)
         for process in self.processes:
             rows = process.rows
-            x = points[:, process.axis]
-            parts = process.components(np.where(x > 0, x, 1.0))
-            value[rows], low[rows], high[rows], form[rows], alone[rows] = mixture_forecast(
+            asked = points[:, process.axes]
+            parts = process.components(np.where(asked > 0, asked, 1.0))
+            value[rows], low[rows], high[rows], form[rows], within_form[rows] = mixture_forecast(
                 parts, (fall[rows], rise[rows]), self.positive[rows], level
             )
-        for rows, kept in self._batches(len(points)):
-            held = components(
+        for rows, forms in self._batches(len(points)):
+            parts_of_forms = components(
                 at,
-                self.members[rows[:, None], kept],
-                weight=self.weight[rows[:, None], kept],
-                coefficients=self.coefficient[rows[:, None], kept],
-                root=self.root[rows[:, None], kept],
-                variance=self.variance[rows[:, None], kept],
-                freedom=self.freedom[rows[:, None], kept],
+                self.members[rows[:, None], forms],
+                weight=self.weight[rows[:, None], forms],
+                coefficients=self.coefficient[rows[:, None], forms],
+                root=self.root[rows[:, None], forms],
+                variance=self.variance[rows[:, None], forms],
+                freedom=self.freedom[rows[:, None], forms],
                 positive=self.positive[rows],
                 carried=None if lasting is None or before is None else lasting.select(rows).carried(before, points),
             )
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), np.hypot(rise[rows], uneven[rows]))
-            value[rows], low[rows], high[rows], form[rows], alone[rows] = mixture_forecast(
-                held, (down, up), self.positive[rows], level, None if turns is None else turns.of(rows)
+            value[rows], low[rows], high[rows], form[rows], within_form[rows] = mixture_forecast(
+                parts_of_forms, (down, up), self.positive[rows], level, None if turns is None else turns.of(rows)
             )
-        status, reason = abstain(self, points, (value, low, high), form, alone)
+        status, reason = abstain(self, points, (value, low, high), form, within_form)
         answer = Forecast(value, low, high, status, reason, form, level)
         return self._with_below(answer, points, hidden)
 
@@ -170,10 +170,10 @@ class Fitted(Keyed):
             return answer
         other = self.below.predict(points, answer.level, hidden)
         rows = self.below_rows
-        here = (points < self.breaks[rows][:, None]).any(axis=2)
+        below = (points < self.breaks[rows][:, None]).any(axis=2)
         for name in ("value", "lower", "upper", "status", "reason", "form"):
             array = getattr(answer, name)
-            array[rows] = np.where(here, getattr(other, name), array[rows])
+            array[rows] = np.where(below, getattr(other, name), array[rows])
         return answer
 
     def at_training(self, points: Array) -> Array:
@@ -185,17 +185,17 @@ class Fitted(Keyed):
             return np.full((len(rows), len(points)), np.nan)
         basis = values(self.terms, np.asarray(points, dtype=np.float64))
         first = self.members[rows, 0]
-        said = np.einsum("sq,sqk->sk", self.coefficient[rows, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
-        return np.asarray(said)
+        leading = np.einsum("sq,sqk->sk", self.coefficient[rows, 0], np.where(first[..., None] >= 0, basis[first], 0.0))
+        return np.asarray(leading)
 
     @property
     def difference(self) -> Array:
         """Largest relative difference (s,) of each printed function from the predicted medians; 0 where the function
         itself predicts."""
-        found = np.zeros(len(self))
+        difference = np.zeros(len(self))
         for process in self.processes:
-            found[process.rows] = process.difference
-        return found
+            difference[process.rows] = process.difference
+        return difference
 
     @property
     def apart(self) -> Mask:
@@ -252,8 +252,8 @@ class Fitted(Keyed):
 
     def logs(self, rows: Index, points: Array) -> Array:
         """Logarithm of the leading hypotheses of some series, NaN where they are not positive."""
-        said = self._leading_values(rows, points)
-        return np.log(np.where(said > 0, said, np.nan))
+        leading = self._leading_values(rows, points)
+        return np.log(np.where(leading > 0, leading, np.nan))
 
     def _aside(self, points: Array, hidden: Array | None) -> tuple[Array, Array]:
         """Relative standard deviations (s, k) that hidden parameters, or those that change nothing as stated, add where
@@ -268,12 +268,12 @@ class Fitted(Keyed):
             ends = self.trained[rows][:, axes]
             low, high = ends[..., 0].min(axis=0), ends[..., 1].max(axis=0)
             sides = self._spreads(points, *beyond(points[:, axes], np.stack([low, high], axis=1)))
-            mine = np.asarray(self.apart.any(axis=1))[:, None]
-            return np.where(mine, sides[0], 0.0), np.where(mine, sides[1], 0.0)
+            unmoved = np.asarray(self.apart.any(axis=1))[:, None]
+            return np.where(unmoved, sides[0], 0.0), np.where(unmoved, sides[1], 0.0)
         hidden = np.atleast_2d(np.asarray(hidden, dtype=np.float64))
         if self.hidden is None or hidden.shape != (len(points), len(self.hidden)) or not np.isfinite(hidden).all():
-            held = 0 if self.hidden is None else len(self.hidden)
-            raise InputError(f"hidden values of shape {hidden.shape} do not give {held} finite values to every point")
+            count = 0 if self.hidden is None else len(self.hidden)
+            raise InputError(f"hidden values of shape {hidden.shape} do not give {count} finite values to every point")
         return self._spreads(points, *beyond(hidden, self.hidden))
 
     def _spreads(self, points: Array, above: Array, below: Array) -> tuple[Array, Array]:
@@ -298,8 +298,8 @@ class Fitted(Keyed):
             return np.asarray(1 - np.clip(np.where(np.isfinite(slope), slope, 0.0), 0.0, 1.0))
 
         with np.errstate(over="ignore"):
-            kept = rest(first) * np.exp(self.logs(rows, first) - self.logs(rows, points))
-        return np.asarray(np.fmax(rest(points), np.minimum(kept, 1.0)))
+            undivided = rest(first) * np.exp(self.logs(rows, first) - self.logs(rows, points))
+        return np.asarray(np.fmax(rest(points), np.minimum(undivided, 1.0)))
 
     def leading(self, i: int) -> list[tuple[float, Array]]:
         """Coefficient and term (m, 3) of the leading hypothesis of series `i`, the slowest growing first."""
@@ -369,12 +369,12 @@ class Fitted(Keyed):
     def from_dict(cls, content: Mapping[str, Any]) -> Fitted:
         """Rebuild from :meth:`to_dict`; damaged or hostile content raises InputError."""
         columns = Columns.from_dict(content)
-        found, held = cls(**columns.unpacked()), columns.breaks
-        if held is None:
-            return found
-        breaks = np.full((len(found), len(found.parameters)), np.nan)
-        breaks[held.rows, held.axis] = held.at
-        return replace(found, breaks=breaks, below=cls(**held.below.unpacked()), below_rows=held.rows)
+        fitted, stored = cls(**columns.unpacked()), columns.breaks
+        if stored is None:
+            return fitted
+        breaks = np.full((len(fitted), len(fitted.parameters)), np.nan)
+        breaks[stored.rows, stored.axis] = stored.at
+        return replace(fitted, breaks=breaks, below=cls(**stored.below.unpacked()), below_rows=stored.rows)
 
 
 def between_jobs(metrics: tuple[str, ...]) -> Array:

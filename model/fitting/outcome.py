@@ -40,11 +40,11 @@ class Searched:
 def stacked(arrays: Iterable[NDArray[Any]], name: str) -> NDArray[Any]:
     """Arrays by series and hypothesis one below the other, with what keeps fewer hypotheses or terms padded as `name`
     needs it (:data:`PADDING`)."""
-    held = list(arrays)
-    most = np.max([array.shape[1:] for array in held], axis=0)
-    wide = [[(0, 0), *((0, to - now) for to, now in zip(most, array.shape[1:], strict=True))] for array in held]
+    every = list(arrays)
+    most = np.max([array.shape[1:] for array in every], axis=0)
+    wide = [[(0, 0), *((0, to - now) for to, now in zip(most, array.shape[1:], strict=True))] for array in every]
     padding = PADDING.get(name, 0.0)
-    return np.concatenate([np.pad(a, extra, constant_values=padding) for a, extra in zip(held, wide, strict=True)])
+    return np.concatenate([np.pad(a, extra, constant_values=padding) for a, extra in zip(every, wide, strict=True)])
 
 
 def joined(parts: list[Searched], order: Index) -> Searched:
@@ -65,12 +65,12 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
     `label`: name of the search space. `location`: values that repetitions became. `positive` (s,): which series must
     stay above zero.
     """
-    found = searched.found
-    weight = np.where(found.weight >= LIGHTEST, found.weight, 0.0)
-    weight[:, 0] = found.weight[:, 0]
+    forms = searched.found
+    weight = np.where(forms.weight >= LIGHTEST, forms.weight, 0.0)
+    weight[:, 0] = forms.weight[:, 0]
     total_weight = weight.sum(axis=1, keepdims=True)
     weight /= np.where(total_weight > 0, total_weight, 1.0)
-    members = np.where((weight > 0)[..., None], found.members, -1)
+    members = np.where((weight > 0)[..., None], forms.members, -1)
     occurring = np.unique(members[members >= 0])
     members = np.where(members >= 0, np.searchsorted(occurring, members), -1)
     present = location.repeats > 0
@@ -86,15 +86,15 @@ def fitted_from(series: Series, label: str, location: Location, positive: Mask, 
         kernels=series.kernels,
         metrics=series.metrics,
         space=label,
-        terms=found.basis.decode(occurring),
+        terms=forms.basis.decode(occurring),
         members=members,
         weight=weight,
-        coefficient=found.coefficients,
-        root=found.root,
-        variance=found.variance,
-        freedom=found.freedom,
-        press=np.sqrt(found.press[:, 0]),
-        adjusted_r2=_adjusted_r2(location, found.residual[:, 0], (members[:, 0] >= 0).sum(axis=1)),
+        coefficient=forms.coefficients,
+        root=forms.root,
+        variance=forms.variance,
+        freedom=forms.freedom,
+        press=np.sqrt(forms.press[:, 0]),
+        adjusted_r2=_adjusted_r2(location, forms.residual[:, 0], (members[:, 0] >= 0).sum(axis=1)),
         count=count,
         status=status,
         positive=positive,
@@ -132,8 +132,8 @@ def _adjusted_r2(location: Location, residual: Array, size: Index) -> Array:
 def seen_range(location: Location) -> Array:
     """Smallest and largest value (s, 2); zero where there is none."""
     values = np.where(location.repeats > 0, location.values, np.nan)
-    found = np.stack([np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)], axis=1)
-    return np.where(np.isfinite(found), found, 0.0)
+    extremes = np.stack([np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)], axis=1)
+    return np.where(np.isfinite(extremes), extremes, 0.0)
 
 
 def trained_range(points: Array, present: Mask) -> Array:

@@ -81,10 +81,10 @@ def _of_rows(processes: Iterable[Process], rows: Index) -> Iterator[Process]:
     """The processes of the series `rows`, which become the first, second, ... series."""
     for process in processes:
         place = {row: at for at, row in enumerate(process.rows.tolist())}
-        found = [(place[row], at) for at, row in enumerate(rows.tolist()) if row in place]
-        if found:
-            mine, to = np.array(found, dtype=np.intp).T
-            yield process.select(mine, to)
+        pairs = [(place[row], at) for at, row in enumerate(rows.tolist()) if row in place]
+        if pairs:
+            places, to = np.array(pairs, dtype=np.intp).T
+            yield process.select(places, to)
 
 
 _MIXED = ("members", "weight", "coefficient", "root", "variance", "freedom")
@@ -134,21 +134,21 @@ def join(parts: list[Fitted], rows: list[Index]) -> Fitted:
     if not broken:
         return joined
     breaks = np.full((len(names), len(first.parameters)), np.nan)
-    found: list[Index] = []
+    broken_rows: list[Index] = []
     for part, row in broken:
         if part.below_rows is None or part.breaks is None:
             continue
-        found.append(row[part.below_rows])
-        breaks[found[-1]] = part.breaks[part.below_rows]
-    order = np.argsort(np.concatenate(found))
-    sizes = np.cumsum([0, *map(len, found)])
-    places = [np.empty(0, dtype=np.intp)] * len(found)
+        broken_rows.append(row[part.below_rows])
+        breaks[broken_rows[-1]] = part.breaks[part.below_rows]
+    order = np.argsort(np.concatenate(broken_rows))
+    sizes = np.cumsum([0, *map(len, broken_rows)])
+    places = [np.empty(0, dtype=np.intp)] * len(broken_rows)
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
-    for number in range(len(found)):
+    for number in range(len(broken_rows)):
         places[number] = rank[sizes[number] : sizes[number + 1]]
     below = join([part.below for part, _ in broken if part.below is not None], places)
-    return replace(joined, breaks=breaks, below=below, below_rows=np.concatenate(found)[order])
+    return replace(joined, breaks=breaks, below=below, below_rows=np.concatenate(broken_rows)[order])
 
 
 def _fit(task: tuple[Series, dict[str, Any]]) -> Fitted:

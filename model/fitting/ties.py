@@ -29,24 +29,24 @@ def independent(points: Array, parameters: tuple[str, ...]) -> tuple[list[int], 
     """The columns of `points` (n, m) that varied by themselves, and the ties (q, 1 + m) of others to them; None where
     there is none. Of the `parameters`, ``ranks`` are kept before others."""
     order = sorted(range(points.shape[1]), key=lambda at: parameters[at] != "ranks")
-    kept: list[int] = []
+    varied: list[int] = []
     ties = []
     for at in order:
         column = points[:, at]
         if len(np.unique(column)) < 2:
             continue
-        logs = np.log(points[:, [*kept, at]]) if (points[:, [*kept, at]] > 0).all() else None
-        if kept and logs is not None:
+        logs = np.log(points[:, [*varied, at]]) if (points[:, [*varied, at]] > 0).all() else None
+        if varied and logs is not None:
             design = np.column_stack([np.ones(len(points)), logs[:, :-1]])
             solution, _, rank, _ = np.linalg.lstsq(design, logs[:, -1], rcond=None)
             off = np.abs(logs[:, -1] - design @ solution).max()
             if rank == design.shape[1] < len(points) and off <= EXACT * np.ptp(logs[:, -1]):
                 tie = np.zeros(1 + points.shape[1])
-                tie[0], tie[1 + at], tie[[1 + k for k in kept]] = solution[0], 1.0, -solution[1:]
+                tie[0], tie[1 + at], tie[[1 + k for k in varied]] = solution[0], 1.0, -solution[1:]
                 ties.append(tie)
                 continue
-        kept.append(at)
-    return sorted(kept), np.array(ties) if ties else None
+        varied.append(at)
+    return sorted(varied), np.array(ties) if ties else None
 
 
 def along_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -> Array:
@@ -54,14 +54,14 @@ def along_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -
 
     The parameter that follows the others is the last of its tie that is not ``ranks``.
     """
-    found = np.array(points, dtype=np.float64)
+    moved = np.array(points, dtype=np.float64)
     for tie in () if ties is None else ties:
         used = np.flatnonzero(tie[1:])
         last = [at for at in used if parameters[at] != "ranks"][-1]
         others = [at for at in used if at != last]
-        value = np.exp((tie[0] - np.log(found[:, others]) @ tie[1:][others]) / tie[1 + last])
-        found[:, last] = np.where(value >= WHOLE, np.round(value), value)
-    return found
+        value = np.exp((tie[0] - np.log(moved[:, others]) @ tie[1:][others]) / tie[1 + last])
+        moved[:, last] = np.where(value >= WHOLE, np.round(value), value)
+    return moved
 
 
 def off_ties(points: Array, parameters: tuple[str, ...], ties: Array | None) -> Iterator[tuple[Mask, Mask, str]]:

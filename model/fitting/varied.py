@@ -33,26 +33,26 @@ def fit_varied(series: Series, **settings: Any) -> Fitted:
     that did with others only, they say so. Computation whose work per rank is stated is a function of that
     (:mod:`ranksight.model.series.computation`): its values at other ranks count as repetitions.
     """
-    apart = apart_from_ranks(series)
-    rows = np.flatnonzero(apart.any(axis=1))
-    kept = np.flatnonzero(~apart.any(axis=0)).tolist()
-    if not len(rows) or len(np.unique(series.points[:, kept], axis=0)) < FEWEST:
+    aside = apart_from_ranks(series)
+    rows = np.flatnonzero(aside.any(axis=1))
+    columns = np.flatnonzero(~aside.any(axis=0)).tolist()
+    if not len(rows) or len(np.unique(series.points[:, columns], axis=0)) < FEWEST:
         return _fit_every(series, **settings)
-    rest = np.flatnonzero(~apart.any(axis=1))
+    rest = np.flatnonzero(~aside.any(axis=1))
     other = _fit_every(series.select(rest), **settings) if len(rest) else None
-    part = _fit_every(_grouped(series.select(rows), kept)[0], **settings)
-    own = _freed(_widened(part, series, kept), kept, None if other is None else other.ties)
-    return own if other is None else join([other, own], [rest, rows])
+    part = _fit_every(_grouped(series.select(rows), columns)[0], **settings)
+    freed = _freed(_widened(part, series, columns), columns, None if other is None else other.ties)
+    return freed if other is None else join([other, freed], [rest, rows])
 
 
-def _freed(part: Fitted, kept: list[int], ties: Array | None) -> Fitted:
-    """The same functions of series in which parameters other than `kept` change nothing."""
-    aside = np.setdiff1d(np.arange(len(part.parameters)), kept)
-    apart = np.zeros((len(part), len(part.parameters)), dtype=bool)
-    apart[:, aside] = True
+def _freed(part: Fitted, columns: list[int], ties: Array | None) -> Fitted:
+    """The same functions of series in which parameters other than `columns` change nothing."""
+    aside = np.setdiff1d(np.arange(len(part.parameters)), columns)
+    unmoved = np.zeros((len(part), len(part.parameters)), dtype=bool)
+    unmoved[:, aside] = True
     part.drift[:, aside] = 0.0
-    below = None if part.below is None else _freed(part.below, kept, ties)
-    return replace(part, ties=ties, unaffected=apart, below=below)
+    below = None if part.below is None else _freed(part.below, columns, ties)
+    return replace(part, ties=ties, unaffected=unmoved, below=below)
 
 
 def _fit_every(series: Series, **settings: Any) -> Fitted:
@@ -62,42 +62,42 @@ def _fit_every(series: Series, **settings: Any) -> Fitted:
     fitted = _fit(series, **settings)
     if not flat:
         return fitted
-    rest = np.setdiff1d(np.arange(len(series)), [row for mine in flat.values() for row in mine])
+    rest = np.setdiff1d(np.arange(len(series)), [row for indifferent in flat.values() for row in indifferent])
     parts, rows = [pick(fitted, rest)], [rest]
-    for kept, mine in flat.items():
-        part = _widened(_fit(_once(series.select(mine), [*kept]), **settings), series, [*kept])
-        aside = [at for at in range(len(series.parameters)) if at not in kept]
-        part.drift[:, aside] = fitted.drift[mine][:, aside]
+    for columns, indifferent in flat.items():
+        part = _widened(_fit(_once(series.select(indifferent), [*columns]), **settings), series, [*columns])
+        aside = [at for at in range(len(series.parameters)) if at not in columns]
+        part.drift[:, aside] = fitted.drift[indifferent][:, aside]
         parts.append(replace(part, ties=fitted.ties))
-        rows.append(mine)
+        rows.append(indifferent)
     return join(parts, rows)
 
 
-def _grouped(series: Series, kept: list[int]) -> tuple[Series, Array]:
-    """The series over the parameters `kept` alone, all values at one of their configurations as repetitions; these
+def _grouped(series: Series, columns: list[int]) -> tuple[Series, Array]:
+    """The series over the parameters `columns` alone, all values at one of their configurations as repetitions; these
     values (s, n, g, r) by what the other parameters were, of which there are g at the most."""
-    points, place = np.unique(series.points[:, kept], axis=0, return_inverse=True)
+    points, place = np.unique(series.points[:, columns], axis=0, return_inverse=True)
     place = place.ravel()
     order = np.argsort(place, kind="stable")
     number = np.arange(len(order)) - np.searchsorted(place[order], place[order])
     shape = len(series), len(points), int(number.max()) + 1, series.values.shape[2]
 
-    def put(given: Array) -> Array:
-        found = np.full(shape, np.nan)
-        found[:, place[order], number] = given[:, order]
-        return found
+    def put(array: Array) -> Array:
+        placed = np.full(shape, np.nan)
+        placed[:, place[order], number] = array[:, order]
+        return placed
 
     values = put(series.values)
-    held = np.isfinite(values).any(axis=(0, 2, 3))
-    points, values = points[held], values[:, held]
-    flat, names = values.reshape(*values.shape[:2], -1), tuple(series.parameters[at] for at in kept)
-    worth = None if series.worth is None else put(series.worth)[:, held].reshape(flat.shape)
+    measured = np.isfinite(values).any(axis=(0, 2, 3))
+    points, values = points[measured], values[:, measured]
+    flat, names = values.reshape(*values.shape[:2], -1), tuple(series.parameters[at] for at in columns)
+    worth = None if series.worth is None else put(series.worth)[:, measured].reshape(flat.shape)
     return replace(series, parameters=names, points=points, values=flat, hidden=None, worth=worth), values
 
 
-def _once(series: Series, kept: list[int]) -> Series:
-    """The series over the parameters `kept` alone, each of their configurations once, where others change nothing."""
-    grouped, values = _grouped(series, kept)
+def _once(series: Series, columns: list[int]) -> Series:
+    """The series over the parameters `columns` alone, each of their configurations once: others change nothing."""
+    grouped, values = _grouped(series, columns)
     first = np.isfinite(values).argmax(axis=2)[:, :, None]
     return replace(grouped, values=np.take_along_axis(values, first, axis=2)[:, :, 0], worth=None)
 
@@ -112,16 +112,16 @@ def _indifferent(series: Series) -> dict[tuple[int, ...], Index]:
     """Series in which some parameters change nothing and others do, by the columns of these others."""
     columns = range(series.points.shape[1])
     flat = np.stack([_flat(series, at) for at in columns], axis=1) & ~series.sampled[:, None]
-    found = {}
+    patterns = {}
     for pattern in np.unique(flat[flat.any(axis=1) & ~flat.all(axis=1)], axis=0):
-        kept, rows = tuple(np.flatnonzero(~pattern).tolist()), np.flatnonzero((flat == pattern).all(axis=1))
-        places, group = np.unique(series.points[:, kept], axis=0, return_inverse=True)
+        moving, rows = tuple(np.flatnonzero(~pattern).tolist()), np.flatnonzero((flat == pattern).all(axis=1))
+        places, group = np.unique(series.points[:, moving], axis=0, return_inverse=True)
         known = np.isfinite(series.values[rows]).any(axis=2)
         measured = np.zeros((len(places), len(rows)), dtype=np.intp)
         np.add.at(measured, group.ravel(), known.T)
         if len(rows := rows[(measured > 0).sum(axis=0) >= FEWEST]):
-            found[kept] = rows
-    return found
+            patterns[moving] = rows
+    return patterns
 
 
 def _flat(series: Series, at: int) -> Mask:
@@ -177,5 +177,5 @@ def _widened(fitted: Fitted, series: Series, varied: list[int]) -> Fitted:
         below=below,
         breaks=breaks,
         lasting=lasting,
-        processes=tuple(replace(process, axis=varied[process.axis]) for process in fitted.processes),
+        processes=tuple(replace(process, axes=np.array(varied)[process.axes]) for process in fitted.processes),
     )

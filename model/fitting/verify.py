@@ -57,7 +57,7 @@ def verify_largest(series: Series, level: float = 0.9, **settings: Any) -> Verif
         raise InputError(
             f"{name} took {len(np.unique(x))} values", "measure at least four values to keep the largest back"
         )
-    held = x == x.max()
-    fitted = fit_series(series.at(~held), **settings)
-    measured = locate(series.values[:, held], settings.get("over_repetitions", "auto")).values
-    return Verification(name, series.points[held], measured, fitted.predict(series.points[held], level))
+    largest = x == x.max()
+    fitted = fit_series(series.at(~largest), **settings)
+    measured = locate(series.values[:, largest], settings.get("over_repetitions", "auto")).values
+    return Verification(name, series.points[largest], measured, fitted.predict(series.points[largest], level))

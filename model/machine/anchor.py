@@ -20,16 +20,19 @@ import numpy as np
 
 from ranksight.core.arrays import Array, Index
 from ranksight.core.errors import InputError
+from ranksight.core.experiment import WHOLE, Experiment
+from ranksight.core.metrics import Reduction
 from ranksight.model.application.assumed import Assumed
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.moved import BOUND, CORE, MEMORY, Moved
 from ranksight.model.application.runs import Runs
+from ranksight.model.application.waiting import parted
 from ranksight.model.fitted_model import Model
 from ranksight.model.laws.stacking import places
 from ranksight.model.machine.transfer import moved_to, shifted
 from ranksight.model.priors import BETWEEN_JOBS
 from ranksight.model.resource.spread import Spread
-from ranksight.model.series.reducing import Series
+from ranksight.model.series.reducing import Series, series_from_experiment
 from ranksight.model.structure.functions import rows_of
 from ranksight.platforms import Platform
 from ranksight.platforms.writing import dumps
@@ -58,16 +61,36 @@ def with_runs(model: Model, series: Series, platform: Platform) -> Model:
     runs = Runs.of(series)
     if runs is None:
         raise InputError(f"the runs on {platform.name} have no metric 'time'", "import times")
+    moved = moved_to(model, platform)  # raises here, where the runs are known
     timed = {kernel for kernel, name in model.fitted.keys if name == "time"}
-    kept = np.array([kernel in timed for kernel in runs.kernels], dtype=bool)
-    if not (kept[:, None] & np.isfinite(runs.logs)).any():
+    parts = timed - {WHOLE} or timed
+    runs = _divided(moved, runs) if set(runs.kernels) == {WHOLE} and WHOLE not in parts else runs
+    common = np.array([kernel in parts for kernel in runs.kernels], dtype=bool)
+    if not (common[:, None] & np.isfinite(runs.logs)).any():
         raise InputError(f"the runs on {platform.name} have no kernel of the model", "give runs of the same program")
-    kernels = tuple(kernel for kernel, yes in zip(runs.kernels, kept.tolist(), strict=True) if yes)
-    runs = replace(runs, kernels=kernels, logs=runs.logs[kept], errors=runs.errors[kept], scatter=runs.scatter[kept])
+    kernels = tuple(kernel for kernel, yes in zip(runs.kernels, common.tolist(), strict=True) if yes)
+    logs, errors, scatter = (table[common] for table in (runs.logs, runs.errors, runs.scatter))
+    runs = replace(runs, kernels=kernels, logs=logs, errors=errors, scatter=scatter)
     entry = {"platform": dumps(platform), "runs": runs.to_dict()}
-    found = replace(model, extras={**model.extras, ANCHORS: {**model.extras.get(ANCHORS, {}), platform.name: entry}})
-    moved_to(found, platform)  # raises here, where the runs are known
-    return found
+    return replace(model, extras={**model.extras, ANCHORS: {**model.extras.get(ANCHORS, {}), platform.name: entry}})
+
+
+def times_there(
+    model: Model, experiment: Experiment, over_ranks: Reduction | Mapping[str, Reduction] | None = None
+) -> Series:
+    """The times of an experiment on another machine, of the same kernels as the model's."""
+    return series_from_experiment(parted(model.view(experiment)), ("time",), over_ranks)
+
+
+def _divided(moved: Model, runs: Runs) -> Runs:
+    """Times of the kernels from those of the program alone: all of them miss what is predicted by one factor."""
+    kernels = tuple(kernel for kernel, name in moved.fitted.keys if name == "time" and kernel != WHOLE)
+    rows = np.array([moved.functions.rows[kernel, "time"] for kernel in kernels], dtype=np.intp)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = np.log(rows_of(moved.forecast(runs.points), rows).value)
+        program = np.log(moved.programs(runs.points, ["time"])["time"].value)
+    errors, scatter = (np.repeat(table, len(kernels), axis=0) for table in (runs.errors, runs.scatter))
+    return replace(runs, kernels=kernels, logs=parts + runs.logs - program, errors=errors, scatter=scatter)
 
 
 def anchored_by(moved: Model, stored: Mapping[str, Any]) -> Model:
@@ -89,18 +112,20 @@ def anchored_by(moved: Model, stored: Mapping[str, Any]) -> Model:
         float(np.median(spread[:, :BOUND].min(axis=1))),
         f"learned from {many}",
     )
-    found = _with(equation, shift)
-    assert found.machine is not None
-    anchored = replace(found.machine, spread=spread, seen=runs.points, assumed=(*machine.assumed, note))
-    found = replace(found, machine=anchored, runs=runs)
-    return replace(moved, extras={**moved.extras, "application": found.to_dict()})
+    shifted_laws = _with(equation, shift)
+    assert shifted_laws.machine is not None
+    anchored = replace(shifted_laws.machine, spread=spread, seen=runs.points, assumed=(*machine.assumed, note))
+    shifted_laws = replace(shifted_laws, machine=anchored, runs=runs)
+    return replace(moved, extras={**moved.extras, "application": shifted_laws.to_dict()})
 
 
 def _gap(moved: Model, runs: Runs) -> Array:
     """Mean over configurations of ln measured over ln predicted before anything is learned, (K,)."""
-    said = rows_of(moved.forecast(runs.points), _rows(moved, runs))
+    forecast = rows_of(moved.forecast(runs.points), _rows(moved, runs))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.nanmean(np.where(np.isfinite(runs.logs), runs.logs - np.log(said.value), np.nan), axis=1))
+        return np.asarray(
+            np.nanmean(np.where(np.isfinite(runs.logs), runs.logs - np.log(forecast.value), np.nan), axis=1)
+        )
 
 
 def _rows(model: Model, runs: Runs) -> Index:
@@ -112,23 +137,23 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
     machine = equation.machine
     assert machine is not None
     at = places(machine.kernels, runs.kernels)
-    predicted, own = _predictor(model, equation, runs)
+    predicted, law_spread = _predictor(model, equation, runs)
     known = np.isfinite(runs.logs)
-    noise = np.sqrt(BETWEEN_JOBS**2 + (own / 2) ** 2)
+    noise = np.sqrt(BETWEEN_JOBS**2 + (law_spread / 2) ** 2)
     variance = np.square(machine.spread)[at]
-    variance[:, :BOUND] += np.nanmean(np.where(known, own, np.nan), axis=1)[:, None] ** 2
+    variance[:, :BOUND] += np.nanmean(np.where(known, law_spread, np.nan), axis=1)[:, None] ** 2
     count = variance.shape[1]
     shift, mean, doubt = np.zeros(variance.shape), np.zeros(count), variance.mean(axis=0) / 2
-    here = predicted(shift)
+    logs = predicted(shift)
     covariance, slope = np.zeros((len(at), count, count)), np.zeros((len(at), len(runs.points), count))
     for _ in range(ROUNDS):
-        here = predicted(shift)
+        logs = predicted(shift)
         for column in range(count):
             moved = shift.copy()
             moved[:, column] += STEP
-            slope[..., column] = (predicted(moved) - here) / STEP
-        weight = np.where(known & np.isfinite(here), 1 / noise**2, 0.0)
-        gap = np.where(weight > 0, runs.logs - here, 0.0)
+            slope[..., column] = (predicted(moved) - logs) / STEP
+        weight = np.where(known & np.isfinite(logs), 1 / noise**2, 0.0)
+        gap = np.where(weight > 0, runs.logs - logs, 0.0)
         slope = np.where(weight[..., None] > 0, slope, 0.0)
         precision = 2 / variance
         normal = np.einsum("kni,kn,knj->kij", slope, weight, slope) + np.eye(count) * precision[:, None]
@@ -137,15 +162,17 @@ def _learned(model: Model, equation: Application, runs: Runs) -> tuple[Array, Ar
         step = np.einsum("kij,kj->ki", covariance, pull)
         shift = shift + np.clip(step, -LARGEST, LARGEST)
         # What the kernels have in common, by what each says beyond its own prior.
-        said = np.maximum(1 / np.diagonal(covariance, axis1=1, axis2=2) - precision, 0.0)
-        each = said * precision / (said + precision)
+        gained = np.maximum(1 / np.diagonal(covariance, axis1=1, axis2=2) - precision, 0.0)
+        each = gained * precision / (gained + precision)
         doubt = 1 / (2 / variance.mean(axis=0) + each.sum(axis=0))
-        own_mean = np.where(said > 0, mean + (shift - mean) * (said + precision) / np.maximum(said, 1e-12), 0.0)
-        mean = doubt * (each * own_mean).sum(axis=0)
+        kernel_mean = np.where(
+            gained > 0, mean + (shift - mean) * (gained + precision) / np.maximum(gained, 1e-12), 0.0
+        )
+        mean = doubt * (each * kernel_mean).sum(axis=0)
     everyone = np.tile(mean, (len(machine.kernels), 1))
     spread = np.sqrt(np.square(machine.spread) / 2 + doubt)
     everyone[at] = shift
-    spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2) + _misfit(np.where(known, runs.logs - here, np.nan)))
+    spread[at] = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2) + _misfit(np.where(known, runs.logs - logs, np.nan)))
     return everyone, spread
 
 
@@ -160,15 +187,15 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
     machine = equation.machine
     assert machine is not None
     functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
-    said, level = functions.predict(runs.points, 0.9), 0.9
+    counts, level = functions.predict(runs.points, 0.9), 0.9
     share = None if model.staircase is None else model.staircase.share(functions, runs.points, level)
     zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
 
     def asked(shift: Array) -> Spread:
         every = np.zeros(machine.shift.shape)
         every[at] = shift
-        found = _with(zero, every).refine(said, functions, runs.points, level, share)
-        return Spread.of(rows_of(found.said, rows))
+        refined = _with(zero, every).refine(counts, functions, runs.points, level, share)
+        return Spread.of(rows_of(refined.said, rows))
 
     first = asked(np.zeros((len(at), machine.shift.shape[1])))
     return lambda shift: asked(shift).centre, np.nan_to_num((first.down + first.up) / 2, nan=1.0)
@@ -180,21 +207,21 @@ def _with(equation: Application, shift: Array) -> Application:
     assert machine is not None
     sharing, counted, resources = equation.sharing, equation.counted, equation.resources
     if sharing is not None:
-        mine = shift[places(machine.kernels, sharing.kernels)]
+        rows = shift[places(machine.kernels, sharing.kernels)]
         mode = sharing.mode.copy()
-        mode[:, [0, 3]] += mine[:, CORE, None]
-        mode[:, 1] -= mine[:, MEMORY]
+        mode[:, [0, 3]] += rows[:, CORE, None]
+        mode[:, 1] -= rows[:, MEMORY]
         sharing = replace(sharing, mode=mode)
     if counted is not None:
-        mine = shift[places(machine.kernels, counted.kernels)]
+        rows = shift[places(machine.kernels, counted.kernels)]
         execution, stall = (
-            None if part is None else shifted(part, mine[:, column])
+            None if part is None else shifted(part, rows[:, column])
             for part, column in ((counted.execution, CORE), (counted.stall, MEMORY))
         )
         counted = replace(counted, execution=execution, stall=stall)
     if resources is not None:
-        mine = shift[places(machine.kernels, resources.kernels)]
-        core, memory = np.exp(mine[:, CORE]), np.exp(mine[:, MEMORY])
+        rows = shift[places(machine.kernels, resources.kernels)]
+        core, memory = np.exp(rows[:, CORE]), np.exp(rows[:, MEMORY])
         resources = replace(resources, cpi=resources.cpi * core, factor=resources.factor * memory)
     moved: Moved = replace(machine, shift=machine.shift + shift)
     return replace(equation.with_laws(sharing=sharing, counted=counted, resources=resources), machine=moved)

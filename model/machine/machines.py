@@ -22,9 +22,9 @@ def on(model: Model, platform: Platform | str, *, instructions: float | None = N
     instructions : float, optional
         Instructions that the program needs there over those here.
     """
-    there = load(platform) if isinstance(platform, str) else platform
-    moved = moved_to(model, there, instructions)
+    target = load(platform) if isinstance(platform, str) else platform
+    moved = moved_to(model, target, instructions)
     runs = model.extras.get(ANCHORS, {})
     if not isinstance(runs, dict) or not all(isinstance(each, dict) for each in runs.values()):
         raise InputError("'anchors' is damaged", "fit the model again")
-    return moved if moved is model or there.name not in runs else anchored_by(moved, runs[there.name])
+    return moved if moved is model or target.name not in runs else anchored_by(moved, runs[target.name])

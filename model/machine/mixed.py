@@ -29,11 +29,11 @@ def check_one_machine(experiment: Experiment) -> None:
 
 def runs_on(experiment: Experiment, platform: Platform) -> Experiment:
     """The runs of an experiment on one of its machines; InputError where none is."""
-    kept = [run for run in experiment.runs if is_named(processor(run), platform)]
-    if not kept:
+    runs = [run for run in experiment.runs if is_named(processor(run), platform)]
+    if not runs:
         names = sorted({processor(run) or "an unnamed processor" for run in experiment.runs})
         raise InputError(
             f"{experiment.path} has no run on {platform.name}: its runs were on {', '.join(names)[:200]}",
             "name the platform whose 'processors' they are, or give runs of each machine as their own experiment",
         )
-    return Experiment(experiment.path, experiment.application, experiment.parameters, kept)
+    return Experiment(experiment.path, experiment.application, experiment.parameters, runs)

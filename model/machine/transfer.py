@@ -16,9 +16,6 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.model.application.assumed import (
-    NETWORK,
-    OTHERWISE,
-    OUTSIDE,
     Assumed,
     bandwidth,
     core_factors,
@@ -39,6 +36,7 @@ from ranksight.model.resource.equation import Machine
 from ranksight.model.series.domains import Domains
 from ranksight.model.sharing.shared import Sharing
 from ranksight.platforms import Platform
+from ranksight.platforms.assumptions import spread
 from ranksight.platforms.files import parse
 
 STORED = "platform"
@@ -54,66 +52,66 @@ def measured_platform(model: Model) -> Platform:
     return parse(text.encode(), "the model's platform")
 
 
-def moved_to(model: Model, there: Platform, instructions: float | None = None) -> Model:
+def moved_to(model: Model, target: Platform, instructions: float | None = None) -> Model:
     """The same model for another machine, by what is described of both; itself where its runs were on that machine.
 
     Raises InputError where the model does not know its own machine, where two machines have one name, or where a ratio
     is not above zero. `instructions`: those that the program needs there over those here, where the instruction sets or
     compilers differ.
     """
-    here = measured_platform(model)
-    if here == there:
+    origin = measured_platform(model)
+    if origin == target:
         return model
-    if here.name == there.name:
+    if origin.name == target.name:
         raise InputError(
-            f"two machines are named {here.name}: that of the runs, and the one asked for, which differs",
+            f"two machines are named {origin.name}: that of the runs, and the one asked for, which differs",
             "give one of them another name",
         )
     if instructions is not None and not 0 < instructions < np.inf:
         raise InputError(f"the instructions there are {instructions:g} times those here", "give a ratio above 0")
-    application = _moved(model, here, there, instructions)
+    application = _moved(model, origin, target, instructions)
     return replace(model, extras={**model.extras, "application": application.to_dict()})
 
 
-def _moved(model: Model, here: Platform, there: Platform, instructions: float | None) -> Application:
+def _moved(model: Model, origin: Platform, target: Platform, instructions: float | None) -> Application:
     """The application's equation on the other machine, a rank on each of its cores."""
     equation = model.equation
     clock = _clock(equation)
-    factors = core_factors(here, there, clock, instructions)
+    factors = core_factors(origin, target, clock, instructions)
     core, core_spread = core_seconds(factors)
     cycles = core + log(factors[-1].value)
-    share = bandwidth(here, there)
+    share = bandwidth(origin, target)
     shared = None if equation.sharing is None else equation.sharing.measured
     placement = "compact" if shared is None else shared.placement
-    first = Domains.of(here, placement) if shared is None or shared.domain is None else shared
-    second = Domains.of(there, placement)
+    first = Domains.of(origin, placement) if shared is None or shared.domain is None else shared
+    second = Domains.of(target, placement)
     timed = tuple(dict.fromkeys(kernel for kernel, name in model.fitted.keys if name == "time"))
-    either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, OTHERWISE))
-    spread = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
-    network, notes = _network(equation, there)
+    either = float(np.hypot(np.hypot(core_spread, share.spread) / 2, spread("otherwise")))
+    spreads = np.tile([core_spread, share.spread, either, MIXED], (len(timed), 1))
+    network, notes = _network(equation, target)
     moved = Moved(
-        name=there.name,
+        name=target.name,
         kernels=timed,
         core=core,
         ratio_spread=either,
-        shift=np.zeros(spread.shape),
-        spread=spread,
-        nodes=(here.cores, there.cores),
+        shift=np.zeros(spreads.shape),
+        spread=spreads,
+        nodes=(origin.cores, target.cores),
         assumed=(*factors, share, *notes),
-        here=first,
-        there=second,
+        origin=first,
+        target=second,
         network=network is None or network is not equation.network,
         runs=_as_measured(equation.runs),
     )
     resources = equation.resources
     machine = None if resources is None else resources.machine
     if resources is not None and machine is not None:
-        other = Machine.of(there).at(machine.frequency * factors[-1].value)
+        other = Machine.of(target).at(machine.frequency * factors[-1].value)
         resources = replace(resources, machine=other, cpi=resources.cpi * exp(cycles))
     nowhere = np.zeros((0, len(model.parameters)))
-    node = None if equation.node is None else Node.of(there, there.cores, nowhere, model.parameters)
+    node = None if equation.node is None else Node.of(target, target.cores, nowhere, model.parameters)
     sharing = None if equation.sharing is None else _sharing(equation.sharing, second, core, factors[-1].value)
-    counted = None if equation.counted is None else _counted(equation.counted, there, second, cycles, clock, factors)
+    counted = None if equation.counted is None else _counted(equation.counted, target, second, cycles, clock, factors)
     exchange = equation.laws.get("exchange")
     return replace(
         equation,
@@ -144,17 +142,21 @@ def _clock(equation: Application) -> float:
     return float("nan")
 
 
-def _network(equation: Application, there: Platform) -> tuple[Network | None, tuple[Assumed, ...]]:
+def _network(equation: Application, target: Platform) -> tuple[Network | None, tuple[Assumed, ...]]:
     """The network of the other machine, else that of the runs; and what is assumed of both."""
     notes = []
     network = equation.network
     if equation.others is not None:
-        notes.append(Assumed("T_others", 1.0, OUTSIDE, "time outside of kernels and messages is that of the runs"))
+        notes.append(
+            Assumed("T_others", 1.0, spread("outside"), "time outside of kernels and messages is that of the runs")
+        )
     if equation.communication is None and equation.laws.get("exchange") is None:
         return network, tuple(notes)
-    if there.network and equation.communication is not None:
-        return Network(dict(there.network), there.cores if "inter" in there.network else 1 << 30), tuple(notes)
-    notes.append(Assumed("time of messages", 1.0, NETWORK, f"no [network] in {there.name}: that of the runs"))
+    if target.network and equation.communication is not None:
+        return Network(dict(target.network), target.cores if "inter" in target.network else 1 << 30), tuple(notes)
+    notes.append(
+        Assumed("time of messages", 1.0, spread("network"), f"no [network] in {target.name}: that of the runs")
+    )
     return network, tuple(notes)
 
 
@@ -168,11 +170,11 @@ def _sharing(law: Sharing, domains: Domains, core: float, clock: float) -> Shari
 
 
 def _counted(
-    law: Counted, there: Platform, domains: Domains, cycles: float, clock: float, factors: tuple[Assumed, ...]
+    law: Counted, target: Platform, domains: Domains, cycles: float, clock: float, factors: tuple[Assumed, ...]
 ) -> Counted:
     """The counted equation at the other machine's latencies, caches and clock."""
-    frequency = clock * factors[-1].value if clock > 0 else there.frequency
-    latencies = np.array(Machine.of(there).at(frequency).latencies)
+    frequency = clock * factors[-1].value if clock > 0 else target.frequency
+    latencies = np.array(Machine.of(target).at(frequency).latencies)
     rates = replace(law.clock, values=law.clock.values + log(factors[-1].value))
     where = law.where if law.where.domains is None else replace(law.where, domains=domains)
     return replace(
@@ -183,8 +185,8 @@ def _counted(
         frequency=frequency,
         execution=None if law.execution is None else shifted(law.execution, cycles),
         stall=None if law.stall is None else _waiting_alone(law.stall),
-        caches=None if law.caches is None else Caches.of(there, latencies),
-        line=float(there.line),
+        caches=None if law.caches is None else Caches.of(target, latencies),
+        line=float(target.line),
     )
 
 

@@ -30,10 +30,10 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, domains: Domains 
     """Values (s,) of the coordinate `x` (n,), in ascending order, from which on each series is another; NaN where it
     stays what it is."""
     count = len(x)
-    found = np.full(len(data.logs), np.nan)
+    breaks = np.full(len(data.logs), np.nan)
     places = range(EACH_SIDE, count - EACH_SIDE + 1)
     if count < FEWEST:
-        return found
+        return breaks
     prevalence, members, at = prevalence.over(x, domains)
 
     def total(side: slice) -> Array:
@@ -48,4 +48,4 @@ def changepoints(x: Array, data: Data, prevalence: Prevalence, domains: Domains 
     best = odds.argmax(axis=1)
     certain = special.logsumexp(odds, axis=1) > 0
     between = np.sqrt(x[1:] * x[:-1])[EACH_SIDE - 1 : count - EACH_SIDE]
-    return np.where(certain, between[best], found)
+    return np.where(certain, between[best], breaks)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -16,6 +17,9 @@ MEANS = 24
 """Means of a series that are compared under all covariances: those best under few."""
 SMOOTHING = np.array([(0.03, slope, 0.0, jobs) for slope in (0.1, 0.4) for jobs in (0.0, 0.01, 0.03, 0.1, 0.3)])
 """Covariances, in the order of their parts, under which values are smoothed to find where means are compared."""
+
+Odd = tuple[Index, Index]
+USUAL: Odd = (np.zeros((), dtype=np.intp), np.zeros((), dtype=np.intp))
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,12 @@ class Hypotheses:
         return Hypotheses(score, prior, mean, kind, place, scales)
 
     @classmethod
+    def joined(cls, parts: Sequence[Hypotheses]) -> Hypotheses:
+        """Several lists of hypotheses of each series as one."""
+        names = [each.name for each in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts], axis=1) for name in names))
+
+    @classmethod
     def over(cls, score: Array, prior: Array, mean: Index, kind: Index, place: Index, scales: Array) -> Hypotheses:
         """The hypotheses of a grid: `score` (s, ...), the others broadcast to it; `scales` (..., 4) without series."""
         shape = len(score), math.prod(score.shape[1:])
@@ -55,16 +65,13 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
     prior = odds[:, None, None] + coarse.joint
     # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
     prior = np.where((kind[:, None, None] > 0) & (coarse.scales[:, -1] < SCATTERED), -np.inf, prior)
-    found = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
-    total = special.logsumexp(np.moveaxis(found, 2, 1).reshape(count, len(members), -1), axis=2)
+    scores = evidence(smoothed(varied, SMOOTHING), at, members, coarse.scales).reshape(count, *prior.shape) + prior
+    total = special.logsumexp(np.moveaxis(scores, 2, 1).reshape(count, len(members), -1), axis=2)
     best = np.argpartition(-total, min(MEANS, len(members)) - 1, axis=1)[:, :MEANS]
-    usual_prior = odds[0] + prevalence.joint[best]
-    usual = evidence(data, at, members[best], prevalence.scales) + usual_prior
-    none = np.zeros((), dtype=np.intp)
     parts = (
-        Hypotheses.over(usual, usual_prior, best[..., None], none, none, prevalence.scales),
+        under_all(data, at, members[best], odds[0] + prevalence.joint[best], prevalence, best),
         Hypotheses.over(
-            found[:, 1:],
+            scores[:, 1:],
             prior[1:],
             np.arange(len(members))[:, None],
             kind[1:, None, None],
@@ -72,5 +79,14 @@ def compared(data: Data, at: Array, members: Index, prevalence: Prevalence) -> H
             coarse.scales,
         ),
     )
-    names = ("score", "prior", "mean", "kind", "place", "scales")
-    return Hypotheses(*(np.concatenate([getattr(part, name) for part in parts], axis=1) for name in names))
+    return Hypotheses.joined(parts)
+
+
+def under_all(
+    data: Data, at: Array, members: Index, prior: Array, prevalence: Prevalence, mean: Index, odd: Odd = USUAL
+) -> Hypotheses:
+    """Means `members` (s, h, q), called `mean` (s, h), over terms `at` (t, n) under all covariances; `prior` (s, h, g).
+    `odd`: kind and place, each (s,), of the run of `data` that is taken for odd."""
+    kind, place = (each[:, None, None] if each.ndim else each for each in odd)
+    score = evidence(data, at, members, prevalence.scales) + prior
+    return Hypotheses.over(score, prior, mean[..., None], kind, place, prevalence.scales)

@@ -42,11 +42,11 @@ def variance(v: Array) -> Array:
     return np.stack(parts)
 
 
-def unseen(points: Array, held: Array) -> Array:
-    """Standard deviation (k,) of the logarithm of a time at `points` (k, d) that runs at `held` (n, d) do not show.
+def unseen(points: Array, runs: Array) -> Array:
+    """Standard deviation (k,) of the logarithm of a time at `points` (k, d) that runs at `runs` (n, d) do not show.
 
     With d the distance in e-folds beyond the range of the runs, REPEATED and UNSEEN d sqrt(1 + (d / FAR)^2) together.
     """
-    out = np.maximum(np.maximum(points - held.max(axis=0), held.min(axis=0) - points), 0.0)
+    out = np.maximum(np.maximum(points - runs.max(axis=0), runs.min(axis=0) - points), 0.0)
     squared = (out**2).sum(axis=1)
     return np.asarray(np.sqrt(REPEATED**2 + UNSEEN**2 * squared * (1 + squared / FAR**2)))

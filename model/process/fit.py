@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from ranksight.core import special
 from ranksight.core.arrays import Array, Index
-from ranksight.model.process.compare import SMOOTHING, compared
+from ranksight.model.process.compare import SMOOTHING, Hypotheses, compared
 from ranksight.model.process.posterior import Process
 from ranksight.model.process.prevalence import Prevalence, learned
-from ranksight.model.process.solve import Data, columns, refined, smoothed
+from ranksight.model.process.several import compared_over_several, numbered
+from ranksight.model.process.solve import Data, columns, efolds, refined, smoothed
+from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.series.location import Location
 
@@ -21,45 +23,69 @@ REFINED, KEPT, LIGHTEST = 64, 24, 1e-3
 BATCH = 16
 """Series worked on at once: as many as stay in a processor's cache."""
 
+Kept = tuple[Index, Array, Index, Index, Array, Array]
+"""What is kept of series: members, scales, kinds and places of odd runs, weights and coefficients."""
 
-def data_of(x: Array, location: Location) -> Data:
-    """Located values (s, n) at `x` (n,) as the process sees them; all of them positive."""
+
+def data_of(points: Array, location: Location) -> Data:
+    """Located values (s, n) at `points` (n, d) as the process sees them; all of them positive."""
     present = location.repeats > 0
     sizes = np.where(present, location.values, 1.0)
     logs = np.log(sizes)
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = scatter[:, None] * (location.scale / sizes) ** 2 / np.where(present, location.repeats, 1.0)
-    data = Data(np.log(x / x.min())[:, None], logs, np.where(present, noise, np.inf), logs)
-    return smoothed(data, SMOOTHING)
+    return smoothed(Data(efolds(points, points), logs, np.where(present, noise, np.inf), logs), SMOOTHING)
 
 
 def fit_process(
-    x: Array,
+    points: Array,
     location: Location,
     rows: Index,
-    axis: int = 0,
     prevalence: Prevalence | None = None,
     domains: Domains | None = None,
 ) -> Process:
-    """The process of located series, all of whose values are positive, along a coordinate with values `x` (n,).
+    """The process of located series, all of whose values are positive, over coordinates with values `points` (n, d).
 
-    `rows` (s,): which of the fitted series they are. `axis`: of the coordinate. `prevalence`: of means and covariances,
-    the table's when not given. `domains`: memory domains that `x` ranks share. Series of one experiment do not update
-    the prevalence: they are too similar to count as many.
+    `rows` (s,): which of the fitted series they are. `prevalence`: of means and covariances, the table's when not
+    given. `domains`: memory domains that ranks, the one coordinate, share. Series of one experiment do not update the
+    prevalence: they are too similar to count as many.
     """
-    prevalence, members, at = (learned() if prevalence is None else prevalence).over(x, domains)
-    data = data_of(x, location)
+    prevalence = learned() if prevalence is None else prevalence
+    data = data_of(points, location)
     batches = np.array_split(np.arange(len(rows)), max(1, -(-len(rows) // BATCH)))
-    found = [_kept(data.part(batch), at, members, prevalence) for batch in batches]
-    width = max(each[4].shape[1] for each in found)
+    if points.shape[1] == 1:
+        table, members, at = prevalence.over(points[:, 0], domains)
+        parts = [_kept(part, at, members, compared(part, at, members, table)) for part in map(data.part, batches)]
+        terms = table.terms
+    else:
+        parts = [_over_several(points, part, prevalence) for part in map(data.part, batches)]
+        terms = None
+    width = max(part[4].shape[1] for part in parts)
     used, scales, kind, place, weight, coefficients = (
-        np.concatenate([_padded(part, width) for part in each]) for each in zip(*found, strict=True)
+        np.concatenate([_padded(array, width) for array in part]) for part in zip(*parts, strict=True)
     )
+    occurring, used = _occurring(used)
+    terms = numbered(occurring, points.shape[1]) if terms is None else terms[occurring]
     scatter = np.where(np.isnan(location.variance), 0.0, location.variance)
     noise = np.where(np.isinf(data.noise), np.nan, data.noise)
     measured = (data.logs, noise, data.centre, scatter)
     weighed = (used, scales, kind, place, weight, coefficients)
-    return Process(rows, axis, x, *measured, prevalence.terms, *weighed, np.zeros(len(rows)), domains)
+    return Process(rows, np.arange(points.shape[1]), points, *measured, terms, *weighed, np.zeros(len(rows)), domains)
+
+
+def _over_several(points: Array, data: Data, prevalence: Prevalence) -> Kept:
+    """What is kept of series over several coordinates; members by the numbers of the terms."""
+    numbers, members, every = compared_over_several(points, data, prevalence)
+    at = values(numbered(numbers.reshape(-1), points.shape[1]), points).reshape(*numbers.shape, -1)
+    used, scales, kind, place, weight, coefficients = _kept(data, at, members, every)
+    flat = np.take_along_axis(numbers, np.maximum(used, 0).reshape(len(used), -1), axis=1).reshape(used.shape)
+    return np.where(used < 0, -1, flat), scales, kind, place, weight, coefficients
+
+
+def _occurring(members: Index) -> tuple[Index, Index]:
+    """The terms that occur, and means as members of these."""
+    occurring = np.unique(members[members >= 0])
+    return occurring, np.where(members >= 0, np.searchsorted(occurring, members), -1)
 
 
 def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
@@ -68,18 +94,18 @@ def _padded(array: NDArray[Any], width: int) -> NDArray[Any]:
     return np.concatenate([array, np.repeat(array[:, -1:] * (array.ndim > 2), extra, axis=1)], axis=1)
 
 
-def _kept(
-    data: Data, at: Array, members: Index, prevalence: Prevalence
-) -> tuple[Index, Array, Index, Index, Array, Array]:
-    """Members (s, c, q), scales (s, c, 4), kinds and places of odd runs, weights, each (s, c), and coefficients (s, c,
-    q) of the heaviest hypotheses."""
-    every = compared(data, at, members, prevalence)
+def _kept(data: Data, at: Array, members: Index, every: Hypotheses) -> Kept:
+    """Of terms `at` (t, n) or (s, t, n): members (s, c, q), scales (s, c, 4), kinds and places of odd runs, weights,
+    each (s, c), and coefficients (s, c, q) of the heaviest hypotheses; `members` (h, q) of all means, or (s, h, q) of
+    those of each series."""
     some = every.take(np.argpartition(-every.score, min(REFINED, every.score.shape[1]) - 1, axis=1)[:, :REFINED])
     shape = some.score.shape
-    used = members[some.mean]
-    flat = data.part(np.repeat(np.arange(len(used)), shape[1])).odd(some.kind.reshape(-1), some.place.reshape(-1))
+    used = members[some.mean] if members.ndim == 2 else np.take_along_axis(members, some.mean[..., None], axis=1)
+    series = np.repeat(np.arange(len(used)), shape[1])
+    flat = data.part(series).odd(some.kind.reshape(-1), some.place.reshape(-1))
     terms = used.reshape(-1, used.shape[-1])
-    share, _ = columns(np.where(terms[..., None] < 0, 0.0, at[np.maximum(terms, 0)]), flat)
+    chosen_at = at[np.maximum(terms, 0)] if at.ndim == 2 else at[series[:, None], np.maximum(terms, 0)]
+    share, _ = columns(np.where(terms[..., None] < 0, 0.0, chosen_at), flat)
     solved = refined(flat, share, some.scales.reshape(len(terms), -1))
     log_weight = solved.evidence.reshape(shape) + some.prior
     log_weight = np.where(np.isfinite(some.score) & np.isfinite(log_weight), log_weight, -np.inf)
@@ -89,12 +115,12 @@ def _kept(
     weight = np.where(weight >= np.minimum(LIGHTEST, weight[:, :1]), weight, 0.0)
     best, weight = (each[:, : max(1, int((weight > 0).sum(axis=1).max()))] for each in (best, weight))
     coefficients = solved.coefficients.reshape(*shape, -1)
-    kept = some.take(best)
+    heaviest = some.take(best)
     return (
         np.take_along_axis(used, best[..., None], axis=1),
-        kept.scales,
-        kept.kind,
-        kept.place,
+        heaviest.scales,
+        heaviest.kind,
+        heaviest.place,
         weight / weight.sum(axis=1, keepdims=True),
         np.take_along_axis(coefficients, best[..., None], axis=1),
     )

@@ -52,14 +52,15 @@ def along_one() -> tuple[Array, Index]:
 
 
 def divided(terms: Array, members: Index) -> Mask:
-    """Which means (h,) fall: the ranks divide their work."""
-    return np.asarray(((members >= 0) & (terms[:, 0, 0] < 0)[members]).any(axis=1))
+    """Which means `members` (..., q) fall along a coordinate: it divides their work."""
+    falls = np.asarray((terms[..., 0] < 0).any(axis=1))
+    return np.asarray(((members >= 0) & falls[members]).any(axis=-1))
 
 
 def of_free_power(terms: Array, members: Index) -> Mask:
-    """Which means (h,) may have another exponent than listed: one term that falls. Caches and iterations make any; what
-    grows alone grows as an algorithm does."""
-    return np.asarray(((members >= 0).sum(axis=1) == 1) & divided(terms, members))
+    """Which means `members` (..., q) may have another exponent than listed: one term that falls. Caches and iterations
+    make any; what grows alone grows as an algorithm does."""
+    return np.asarray(((members >= 0).sum(axis=-1) == 1) & divided(terms, members))
 
 
 @lru_cache(maxsize=1)
@@ -71,17 +72,17 @@ def in_domains() -> tuple[Array, Index]:
     """
     terms, members = along_one()
     count = len(terms)
-    own, shared, full = (np.zeros((count, 2, 3)) for _ in range(3))
-    own[:, 0] = shared[:, 1] = full[:, 1] = terms[:, 0]
+    whole, shared, full = (np.zeros((count, 2, 3)) for _ in range(3))
+    whole[:, 0] = shared[:, 1] = full[:, 1] = terms[:, 0]
     full[:, 1, 0] += 1
     full[:, 0, 0] = -1
     moved = np.where(divided(terms, members)[:, None], members + 2 * count, members + count)
-    return np.concatenate([own, shared, full]), np.concatenate([members, np.where(members < 0, -1, moved)])
+    return np.concatenate([whole, shared, full]), np.concatenate([members, np.where(members < 0, -1, moved)])
 
 
-def coordinates(x: Array, domains: Domains | None) -> Array:
-    """What terms are functions of, at `x` (k,): it alone, (k, 1), or ranks and those that share a domain, (k, 2)."""
-    return x[:, None] if domains is None else np.stack([x, domains.active(x)], axis=1)
+def coordinates(points: Array, domains: Domains | None) -> Array:
+    """What terms are functions of, at `points` (k, d): these, or ranks (k, 1) and those that share a domain, (k, 2)."""
+    return points if domains is None else np.stack([points[:, 0], domains.active(points[:, 0])], axis=1)
 
 
 def text_of(terms: Array, members: Index) -> str:

@@ -1,4 +1,4 @@
-"""What series are after their values: weighted hypotheses, and the distribution of ln y anywhere along a coordinate."""
+"""What series are after their values: weighted hypotheses, and the distribution of ln y anywhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ranksight.core.arrays import Array, Index
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import PARTS, smooth, unseen, variance
 from ranksight.model.process.means import coordinates
-from ranksight.model.process.solve import KINDS, Data, Solved, columns, inverse, refined
+from ranksight.model.process.solve import KINDS, Data, Solved, columns, efolds, inverse, refined
 from ranksight.model.search.terms import values
 from ranksight.model.series.domains import Domains
 from ranksight.model.uncertainty.mixture import Components, quantile
@@ -25,11 +25,11 @@ BATCH = 20_000
 
 @dataclass(frozen=True)
 class Process(Stored):
-    """Hypotheses of p series along one coordinate: the mean and the covariance of each, and its weight."""
+    """Hypotheses of p series over d coordinates: the mean and the covariance of each, and its weight."""
 
     rows: Index  # (p,): which of the fitted series they are
-    axis: int  # of the coordinate among the parameters
-    x: Array  # (n,): its values
+    axes: Index  # (d,): of the coordinates among the parameters
+    points: Array  # (n, d): their values
     logs: Array  # (p, n): logarithms of the located values; 0 where there is none
     noise: Array  # (p, n): their variances, without scatter between jobs; infinite, stored as NaN, where there is none
     centre: Array  # (p, n): where hypotheses were compared (:func:`ranksight.model.process.solve.smoothed`)
@@ -53,19 +53,19 @@ class Process(Stored):
                  "weight", "coefficients", "difference")  # fmt: skip
         return replace(self, rows=rows, **{name: getattr(self, name)[places] for name in names})
 
-    def components(self, x: Array, latent: bool = False) -> Components:
-        """Components (c, p, k) of the distribution of ln y at `x` (k,): of one more run, or of the `latent` function
-        without scatter between jobs and of repetitions."""
-        step = max(1, BATCH // max(1, len(x) * self.weight.shape[1]))
+    def components(self, points: Array, latent: bool = False) -> Components:
+        """Components (c, p, k) of the distribution of ln y at `points` (k, d): of one more run, or of the `latent`
+        function without scatter between jobs and of repetitions."""
+        step = max(1, BATCH // max(1, len(points) * self.weight.shape[1]))
         parts = [
-            self.select(some, some)._components(x, latent)
+            self.select(some, some)._components(points, latent)
             for some in np.array_split(np.arange(len(self)), max(1, -(-len(self) // step)))
         ]
         return Components(*(np.concatenate(each, axis=1) for each in zip(*parts, strict=True)))
 
-    def medians(self, x: Array) -> Array:
-        """Medians (p, k) of the logarithm of the latent function at `x` (k,)."""
-        return quantile(0.5, *self.components(x, latent=True))
+    def medians(self, points: Array) -> Array:
+        """Medians (p, k) of the logarithm of the latent function at `points` (k, d)."""
+        return quantile(0.5, *self.components(points, latent=True))
 
     def held_out(self) -> Array:
         """Root mean square (p,) of the errors of ln y where one value at a time is left out, by the heaviest
@@ -85,14 +85,15 @@ class Process(Stored):
         present = ~flat.absent
         return np.asarray(np.sqrt((np.where(present, errors, 0.0) ** 2).sum(axis=1) / present.sum(axis=1)))
 
-    def _components(self, x: Array, latent: bool) -> Components:
-        shape = (*self.weight.shape, len(x))
+    def _components(self, points: Array, latent: bool) -> Components:
+        shape = (*self.weight.shape, len(points))
         flat, share, unit, used = self._rows()
         scales = self.scales.reshape(-1, self.scales.shape[-1])
         solved = refined(flat, share, scales, self.coefficients.reshape(len(scales), -1), rounds=1)
-        centre, total = _at(flat, solved, scales, self._targets(x, used, unit), np.log(x / self.x.min())[:, None])
+        asked = efolds(points, self.points)
+        centre, total = _at(flat, solved, scales, self._targets(points, used, unit), asked)
         if not latent:
-            total = total + unseen(np.log(x)[:, None], np.log(self.x)[:, None]) ** 2
+            total = total + unseen(asked, flat.u) ** 2
             total = total + (scales[:, -1] ** 2 + np.repeat(self.scatter, shape[1]))[:, None]
         weight = np.broadcast_to(self.weight.T[..., None], (shape[1], shape[0], shape[2]))
         mean, spread = (np.moveaxis(part.reshape(shape), 1, 0) for part in (centre, np.sqrt(np.maximum(total, 0.0))))
@@ -102,31 +103,31 @@ class Process(Stored):
         """One hypothesis a row: its data, its columns (f, q, n), their units (f, q), and its terms (f, q)."""
         count, many, width = self.members.shape
         noise = np.where(np.isnan(self.noise), np.inf, self.noise)
-        data = Data(np.log(self.x / self.x.min())[:, None], self.logs, noise, self.centre)
+        data = Data(efolds(self.points, self.points), self.logs, noise, self.centre)
         flat, used = data.part(np.repeat(np.arange(count), many)), self.members.reshape(-1, width)
         flat = flat.odd(self.kind.reshape(-1), self.place.reshape(-1))
-        at = values(self.terms, coordinates(self.x, self.domains))[np.maximum(used, 0)]
+        at = values(self.terms, coordinates(self.points, self.domains))[np.maximum(used, 0)]
         share, unit = columns(np.where(used[..., None] < 0, 0.0, at), flat)
         return flat, share, unit, used
 
-    def _targets(self, x: Array, used: Index, unit: Array) -> Array:
-        """Columns (f, q, k) of hypotheses at `x` (k,)."""
-        at = values(self.terms, coordinates(x, self.domains))[np.maximum(used, 0)]
+    def _targets(self, points: Array, used: Index, unit: Array) -> Array:
+        """Columns (f, q, k) of hypotheses at `points` (k, d)."""
+        at = values(self.terms, coordinates(points, self.domains))[np.maximum(used, 0)]
         with np.errstate(over="ignore"):
             return np.where(used[..., None] < 0, 0.0, at) * np.exp(-unit)[..., None]
 
     def _fits(self) -> bool:
-        p, n = len(self.rows), len(self.x)
+        p, n, d = len(self.rows), len(self.points), len(self.axes)
         c, q = self.members.shape[1:] if self.members.ndim == 3 else (0, 0)
         shapes = {"logs": (p, n), "noise": (p, n), "centre": (p, n), "scatter": (p,), "members": (p, c, q)}
         shapes |= {"scales": (p, c, len(PARTS)), "kind": (p, c), "place": (p, c), "weight": (p, c)}
-        shapes |= {"coefficients": (p, c, q), "difference": (p,)}
-        numbers = ("x", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
+        shapes |= {"coefficients": (p, c, q), "difference": (p,), "points": (n, d), "axes": (d,)}
+        numbers = ("points", "logs", "centre", "scatter", "scales", "weight", "coefficients", "terms")
         return (
             all(getattr(self, name).shape == shape for name, shape in shapes.items())
             and self.terms.ndim == 3
             and all(bool(np.isfinite(getattr(self, name)).all()) for name in numbers)
-            and bool((self.x > 0).all() and n)
+            and bool((self.points > 0).all() and n and d and (self.axes >= 0).all())
             and bool((self.members >= -1).all() and (self.members < len(self.terms)).all())
             and bool(((self.kind >= 0) & (self.kind < len(KINDS)) & (self.place >= 0) & (self.place < n)).all())
             and bool((self.weight >= 0).all() and (self.scatter >= 0).all() and (self.rows >= 0).all())

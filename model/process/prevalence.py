@@ -16,7 +16,7 @@ from importlib import resources
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index
+from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model.process.covariance import PARTS
 from ranksight.model.process.means import along_one, coordinates, divided, in_domains, of_free_power, text_of
 from ranksight.model.process.solve import KINDS
@@ -75,7 +75,7 @@ class Prevalence:
     def over(self, x: Array, domains: Domains | None) -> tuple[Prevalence, Index, Array]:
         """The table where `domains` are known, or not; the means (h, q) that occur; and terms (t, n) at `x` (n,)."""
         table = self if domains is None else self.in_domains
-        return table, table.members[table.occurring], values(table.terms, coordinates(x, domains))
+        return table, table.members[table.occurring], values(table.terms, coordinates(x[:, None], domains))
 
     def odd(self, u: Array) -> tuple[Index, Index, Array]:
         """Kind, place and log weight, each (k,), of what one run at `u` (n, 1) may be; the first is none."""
@@ -90,11 +90,15 @@ class Prevalence:
     def joint(self) -> Array:
         """Logarithm of the weight (h, g) of the means that occur under each covariance: only the exponent of a single
         term may be another than listed."""
+        single = of_free_power(self.terms, self.members[self.occurring])
+        return np.asarray(self.means[self.occurring][:, None] + self.under(single))
+
+    def under(self, single: Mask) -> Array:
+        """Logarithm of the weight (..., g) of the covariances of means, some of which may have other exponents than
+        listed, (...)."""
         free = self.scales[:, POWER] > 0
-        alone = of_free_power(self.terms, self.members[self.occurring])
         listed = self.covariances - special.logsumexp(self.covariances[~free])
-        each = np.where(alone[:, None], self.covariances, np.where(free, -np.inf, listed))
-        return np.asarray(self.means[self.occurring][:, None] + each)
+        return np.where(single[..., None], self.covariances, np.where(free, -np.inf, listed))
 
     @property
     def occurring(self) -> Index:
@@ -110,14 +114,14 @@ class Prevalence:
     def updated(self, evidence: Array, worth: float, rounds: int) -> Prevalence:
         """The prevalence among series with `evidence` (s, h, g), where this one counts for `worth` series."""
         first = np.exp(self.means), np.exp(self.covariances)
-        found = self
+        table = self
         for _ in range(rounds):
-            share = found.of(evidence)
+            share = table.of(evidence)
             count = worth + share.sum()
             means = np.log((worth * first[0] + share.sum(axis=(0, 2))) / count)
             covariances = np.log((worth * first[1] + share.sum(axis=(0, 1))) / count)
-            found = replace(found, means=means, covariances=covariances)
-        return found
+            table = replace(table, means=means, covariances=covariances)
+        return table
 
 
 def unlearned(scales: Array) -> Prevalence:

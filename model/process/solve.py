@@ -39,6 +39,11 @@ SHIFT, SPREAD = np.array([0.0, 0.3, 0.0]), np.array([0.0, 0.2, 0.7])
 ROOT_TWO_PI = float(np.sqrt(2 * np.pi))
 
 
+def efolds(points: Array, runs: Array) -> Array:
+    """Coordinates (k, d) of `points` (k, d) in e-folds from the smallest values among `runs` (n, d)."""
+    return np.asarray(np.log(points / runs.min(axis=0)))
+
+
 @dataclass(frozen=True)
 class Data:
     """Logarithms of s series at n configurations, as the process sees them."""
@@ -59,8 +64,8 @@ class Data:
 
     def odd(self, kind: Index, place: Index) -> Data:
         """The same where the value at `place` (s,) is that of a run of `kind` (s,) of :data:`KINDS`."""
-        here = place[:, None] == np.arange(len(self.u))
-        shift, spread = (np.where(here, part[kind][:, None], 0.0) for part in (SHIFT, SPREAD))
+        odd = place[:, None] == np.arange(len(self.u))
+        shift, spread = (np.where(odd, part[kind][:, None], 0.0) for part in (SHIFT, SPREAD))
         return replace(self, logs=self.logs - shift, noise=self.noise + spread**2)
 
     def ordered(self, order: Index) -> Data:
@@ -140,9 +145,10 @@ def _sweep(joint: Array, count: int) -> Array:
 
 def evidence(data: Data, values: Array, members: Index, covariances: Array) -> Array:
     """Logarithm of the evidence (s, h, g) of means `members` (h, q), or (s, h, q) of each series, over terms `values`
-    (t, n) under `covariances` (g, 4); -1 pads members; minus infinity where a mean has more terms than a series has
-    values."""
-    share, _ = columns(np.vstack([values, np.zeros(len(data.u))]), data)
+    (t, n), or (s, t, n), under `covariances` (g, 4); -1 pads members; minus infinity where a mean has more terms than a
+    series has values."""
+    nothing = np.zeros((*values.shape[:-2], 1, values.shape[-1]))
+    share, _ = columns(np.concatenate([values, nothing], axis=-2), data)
     inverted, log_determinant = inverse(data, covariances[None])
     present = (~data.absent).sum(axis=1)
     goal = data.target
@@ -153,22 +159,22 @@ def evidence(data: Data, values: Array, members: Index, covariances: Array) -> A
     whole = np.einsum("sn,sgnk,sk->sg", goal, inverted, goal)
     each = members[:, None] if members.ndim == 2 else np.moveaxis(members, 0, 1)
     sizes = (each >= 0).sum(axis=2)
-    found = np.empty((len(each), *whole.shape))
+    scores = np.empty((len(each), *whole.shape))
     most = sizes.max(axis=1)
     for size in np.unique(most):
         rows = np.flatnonzero(most == size)
-        found[rows] = _scores(turned, share, right, whole, each[rows, :, :size])
-    found -= 0.5 * log_determinant
-    possible = np.isfinite(found) & (present >= sizes)[..., None]
-    return np.moveaxis(np.where(possible, found, -np.inf), 0, 1)
+        scores[rows] = _scores(turned, share, right, whole, each[rows, :, :size])
+    scores -= 0.5 * log_determinant
+    possible = np.isfinite(scores) & (present >= sizes)[..., None]
+    return np.moveaxis(np.where(possible, scores, -np.inf), 0, 1)
 
 
-def _scores(turned: Array, share: Array, right: Array, whole: Array, these: Index) -> Array:
-    """:func:`solved`'s evidence (h, s, g) of means of the terms `these` (h, s or 1, q), from D' K^-1 (t, s, g, n), D'
+def _scores(turned: Array, share: Array, right: Array, whole: Array, means: Index) -> Array:
+    """:func:`solved`'s evidence (h, s, g) of means of the terms `means` (h, s or 1, q), from D' K^-1 (t, s, g, n), D'
     (t, s, n), b (t, s, g) and z' K^-1 z (s, g) of all terms: the same steps on one array for every entry of the
     matrices. The last term is nothing and pads: its coefficient is what it was before the data."""
-    count, series = these.shape[2], np.arange(len(whole))[None]
-    term = [these[..., i] for i in range(count)]
+    count, series = means.shape[2], np.arange(len(whole))[None]
+    term = [means[..., i] for i in range(count)]
     rows: list[list[Array]] = [[np.empty(0)] * (count + 1) for _ in range(count)]
     for i in range(count):
         for j in range(i + 1):
@@ -184,7 +190,7 @@ def _scores(turned: Array, share: Array, right: Array, whole: Array, these: Inde
         for i in range(count):
             if i != at:
                 factor, rows[i][at] = rows[i][at], np.zeros(())
-                rows[i] = [mine - factor * other for mine, other in zip(rows[i], rows[at], strict=True)]
+                rows[i] = [entry_of - factor * other for entry_of, other in zip(rows[i], rows[at], strict=True)]
     score = -0.5 * score
     for at in range(count):
         deviation = np.sqrt(np.maximum(rows[at][at], 1e-300))
@@ -213,10 +219,10 @@ def smoothed(data: Data, covariances: Array) -> Data:
     inverted, log_determinant = inverse(data, covariances[None])
     turned = line[:, None] @ inverted
     normal = turned @ np.swapaxes(line, 1, 2)[:, None] + VAGUE * np.eye(line.shape[1])
-    found = np.linalg.solve(normal, (turned @ rest[:, None, :, None]))[..., 0]
-    apart = rest[:, None] - np.einsum("sgq,sqn->sgn", found, line)
-    pull = np.einsum("sgnk,sgk->sgn", inverted, apart)
-    score = -0.5 * (apart * pull).sum(axis=-1) - 0.5 * log_determinant - 0.5 * np.linalg.slogdet(normal)[1]
+    lines = np.linalg.solve(normal, (turned @ rest[:, None, :, None]))[..., 0]
+    residual = rest[:, None] - np.einsum("sgq,sqn->sgn", lines, line)
+    pull = np.einsum("sgnk,sgk->sgn", inverted, residual)
+    score = -0.5 * (residual * pull).sum(axis=-1) - 0.5 * log_determinant - 0.5 * np.linalg.slogdet(normal)[1]
     weight = np.exp(score - score.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
     scatter = np.where(data.absent, 0.0, data.noise)[:, None, :] + covariances[None, :, -1:] ** 2 + ROUNDING
@@ -240,17 +246,17 @@ def refined(data: Data, share: Array, scales: Array, coefficients: Array | None 
     those about `data.centre`; `share` (f, q, n) are its columns at `data.centre`, `scales` (f, 4) its covariance."""
     inverted, log_determinant = inverse(data, scales[:, None])
     inverted, first = inverted[:, 0], data.centre
-    found = coefficients
-    score, spread, here = np.empty(0), np.empty(0), share
+    current = coefficients
+    score, spread, linear = np.empty(0), np.empty(0), share
     for _ in range(rounds + (coefficients is None)):
-        if found is not None:
-            function = np.einsum("fq,fqn->fn", found, share)
+        if current is not None:
+            function = np.einsum("fq,fqn->fn", current, share)
             data = replace(data, centre=first + np.log(np.maximum(function, LEAST)))
-        here = share * np.exp(first - data.centre)[:, None]
-        turned = here @ inverted
+        linear = share * np.exp(first - data.centre)[:, None]
+        turned = linear @ inverted
         goal = data.target
         whole = np.einsum("fn,fnk,fk->f", goal, inverted, goal)
         right = (turned * goal[:, None]).sum(axis=-1)
-        score, found, spread = solved(turned @ np.swapaxes(here, 1, 2), right, whole)
-    assert found is not None
-    return Solved(score - 0.5 * log_determinant[:, 0], found, spread, data, here)
+        score, current, spread = solved(turned @ np.swapaxes(linear, 1, 2), right, whole)
+    assert current is not None
+    return Solved(score - 0.5 * log_determinant[:, 0], current, spread, data, linear)

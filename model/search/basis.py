@@ -85,11 +85,11 @@ class Basis:
 
     def _each(self, terms: Index, of: Callable[[_Axis], NDArray[Any]]) -> list[NDArray[Any]]:
         """What `of` says of the factor that terms (...) have on each axis."""
-        rest, found = np.maximum(terms, 0), []
+        rest, factors = np.maximum(terms, 0), []
         for axis in self.axes:
             rest, digit = np.divmod(rest, len(axis.norm))
-            found.append(of(axis)[digit])
-        return found
+            factors.append(of(axis)[digit])
+        return factors
 
     def _product(self, terms: Index, of: Callable[[_Axis], Array]) -> Array:
         first, *others = self._each(terms, of)

@@ -27,19 +27,19 @@ def solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scre
     step = max(1, 4_000_000 // max(1, choice.shape[1] * problem.weights.shape[1]))
     for start in range(0, len(choice), step):
         part = slice(start, start + step)
-        mine = choice[part]
-        shape = problem.basis.shape(mine)
+        terms_of = choice[part]
+        shape = problem.basis.shape(terms_of)
         weighted = shape * np.sqrt(problem.weights[part])[:, None, :]
         product = _products(weighted, int((sizes * (sizes + 1) // 2).sum()))
         right = (weighted @ (np.sqrt(problem.weights[part]) * problem.values[part])[:, :, None])[:, :, 0]
         total = (problem.weights[part] * problem.values[part] ** 2).sum(axis=1)
         largest = np.abs(weighted).max(axis=2)
         log_share = np.log(np.where(largest > 0, largest, 1.0))
-        usable = problem.basis.usable(mine)
-        growth = problem.basis.order(mine)
-        ahead = np.moveaxis(problem.basis.ahead(mine), 2, 0)
-        divided = composite(problem.basis, mine)
-        here = problem.part(part)
+        usable = problem.basis.usable(terms_of)
+        growth = problem.basis.order(terms_of)
+        ahead = np.moveaxis(problem.basis.ahead(terms_of), 2, 0)
+        divided = composite(problem.basis, terms_of)
+        batch = problem.part(part)
         for size in np.unique(sizes):
             rows = np.flatnonzero(sizes == size)
             if size > problem.weights.shape[1]:
@@ -49,9 +49,9 @@ def solve(problem: Problem, choice: Index, members: Index, prior: Array) -> Scre
             solved = leastsquares.cholesky(pairs, [right[:, local[:, a]] for a in range(size)], total)
             # The fastest growing term last, as physics is checked on it.
             order = np.argsort(growth[:, local], axis=2, kind="stable")
-            ids = np.take_along_axis(mine[:, local], order, axis=2)
-            grown = unseen(here, solved.coefficients, [ahead[:, :, local[:, a]] for a in range(size)])
-            allowed, penalty = admissible(here, np.take_along_axis(solved.coefficients, order, axis=2), ids, grown)
+            ids = np.take_along_axis(terms_of[:, local], order, axis=2)
+            grown = unseen(batch, solved.coefficients, [ahead[:, :, local[:, a]] for a in range(size)])
+            allowed, penalty = admissible(batch, np.take_along_axis(solved.coefficients, order, axis=2), ids, grown)
             allowed &= usable[:, local].all(axis=2) & np.isfinite(solved.residual)
             share = [log_share[:, local[:, a]] for a in range(size)]
             penalty = penalty + cancelling(solved.coefficients, share)
@@ -74,7 +74,7 @@ def _products(columns: Array, wanted: int) -> Callable[[Index, Index], Array]:
     return lambda first, second: np.asarray(np.einsum("shn,shn->sh", columns[:, first], columns[:, second]))
 
 
-def best_of(problem: Problem, screened: Screened, kept: int, largest: int = 3, smallest: int = 1) -> Index:
+def best_of(problem: Problem, screened: Screened, most: int, largest: int = 3, smallest: int = 1) -> Index:
     """Terms (s, kept, q) of the best hypotheses of so many terms, by their BIC."""
     count = problem.count[:, None]
     size = screened.sizes
@@ -82,26 +82,26 @@ def best_of(problem: Problem, screened: Screened, kept: int, largest: int = 3, s
         fit = -count / 2 * np.log(screened.residual + count * SMALLEST**2)
     possible = np.isfinite(screened.offset) & ((size <= largest) & (size >= smallest))[None, :]
     criterion = np.where(possible, fit - size / 2 * np.log(np.maximum(count, 2)), -np.inf)
-    some = np.sort(np.argpartition(-criterion, min(kept, len(size)) - 1, axis=1)[:, :kept], axis=1)
+    some = np.sort(np.argpartition(-criterion, min(most, len(size)) - 1, axis=1)[:, :most], axis=1)
     order = np.argsort(-np.take_along_axis(criterion, some, axis=1), axis=1, kind="stable")
     return screened.terms(np.take_along_axis(some, order, axis=1))
 
 
-def together(found: list[Screened]) -> Screened:
+def together(lists: list[Screened]) -> Screened:
     """Hypotheses over several choices of terms as one."""
-    width = max(part.members.shape[1] for part in found)
+    width = max(part.members.shape[1] for part in lists)
     members, choices, offset = [], [], 0
-    for part in found:
+    for part in lists:
         assert part.choice is not None
         moved = np.where(part.members >= 0, part.members + offset, -1)
         members.append(np.pad(moved, ((0, 0), (0, width - moved.shape[1])), constant_values=-1))
         choices.append(part.choice)
         offset += part.choice.shape[1]
     return Screened(
-        np.concatenate([part.residual for part in found], axis=1),
-        np.concatenate([part.offset for part in found], axis=1),
+        np.concatenate([part.residual for part in lists], axis=1),
+        np.concatenate([part.offset for part in lists], axis=1),
         np.concatenate(members),
-        np.concatenate([part.prior for part in found]),
+        np.concatenate([part.prior for part in lists]),
         np.concatenate(choices, axis=1),
     )
 

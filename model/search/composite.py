@@ -104,12 +104,12 @@ def ghost_blocks(factors: tuple[Factor, ...], divisor: int, series: int) -> tupl
 
 def _divisions(parameters: int, divisor: int | None) -> list[tuple[float, ...]]:
     """Powers of the parameters in x: one divides, another is an extent or all others are."""
-    found: dict[tuple[float, ...], None] = {}
+    divisions: dict[tuple[float, ...], None] = {}
     for ranks in range(parameters) if divisor is None else (divisor,):
         for size, d in itertools.product((a for a in range(parameters) if a != ranks), DIMENSIONS):
-            found[tuple(-1.0 if a == ranks else float(d) * (a == size) for a in range(parameters))] = None
-        found[tuple(-1.0 if a == ranks else 1.0 for a in range(parameters))] = None
-    return list(found)
+            divisions[tuple(-1.0 if a == ranks else float(d) * (a == size) for a in range(parameters))] = None
+        divisions[tuple(-1.0 if a == ranks else 1.0 for a in range(parameters))] = None
+    return list(divisions)
 
 
 def _numbers(basis: Basis, powers: tuple[float, ...]) -> tuple[list[int], tuple[float, ...]]:

@@ -97,20 +97,20 @@ def screen(
     # Local terms: all products of the chosen factors (0 is none), in the mixed radix of the numbers chosen.
     number = np.indices(tuple(b.shape[1] + 1 for b in best)).reshape(m, -1)
     choice = np.zeros((len(problem.weights), number.shape[1]), dtype=np.intp)
-    for axis, mine in enumerate(best):
-        with_none = np.concatenate([np.zeros((len(mine), 1), dtype=np.intp), mine], axis=1)
+    for axis, each in enumerate(best):
+        with_none = np.concatenate([np.zeros((len(each), 1), dtype=np.intp), each], axis=1)
         choice += with_none[:, number[axis]] * radix**axis
     members, prior = _structures(tuple(b.shape[1] for b in best))
     first = borne(problem, solve(problem, choice, members, prior))
     dictionary = _dictionary(space, problem, space.coarse)
-    found = [first, *known]
+    solved = [first, *known]
     bases = best_of(problem, first, BASES, largest=2)[:, :, :2]
     terms, more, more_prior = complete(problem, bases, dictionary)
-    found.append(borne(problem, solve(problem, terms, more, more_prior)))
+    solved.append(borne(problem, solve(problem, terms, more, more_prior)))
     if m == 2:
         # The right form leaves what scatter explains, but next to a wrong term others than the right one look best:
         # where all leave more, all pairs of natural terms are tried, and the best of them completed.
-        rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in found], axis=0)
+        rest = np.min([part.residual.min(axis=1, initial=np.inf) for part in solved], axis=0)
         least = problem.count * CANCELLED**2
         tried = rest > (least if problem.exact or scatter is None else np.maximum(scatter, least))
         # Next to a term of a process grid another of it may be what looks constant at few numbers of ranks.
@@ -119,8 +119,8 @@ def screen(
         hidden = ~tried & (not problem.exact)
         for rows, factors in ((np.flatnonzero(tried), (*NATURAL, *space.grids)), (np.flatnonzero(hidden), PLAIN)):
             if len(rows):
-                found += _pairs(space, problem, rows, factors)
-    return together(found)
+                solved += _pairs(space, problem, rows, factors)
+    return together(solved)
 
 
 def _pairs(space: Crossed, problem: Problem, rows: Index, factors: tuple[Factor, ...]) -> list[Screened]:
@@ -128,10 +128,10 @@ def _pairs(space: Crossed, problem: Problem, rows: Index, factors: tuple[Factor,
     dictionary = _dictionary(space, problem, tuple(f for f in factors if f in space.factors))
     odds, most = (priors.FORMS["plain pair"], FEW) if factors is PLAIN else (0.0, LIKELY)
     again, bases = best_pairs(problem, rows, dictionary, most)
-    mine = problem.part(rows)
-    completed = borne(mine, solve(mine, *complete(mine, bases[:, :BASES], dictionary)))
-    both = again, everywhere(completed, rows, len(problem.weights))
-    return [replace(part, offset=part.offset + odds, prior=part.prior + odds) for part in both]
+    some = problem.part(rows)
+    completed = borne(some, solve(some, *complete(some, bases[:, :BASES], dictionary)))
+    lists = again, everywhere(completed, rows, len(problem.weights))
+    return [replace(part, offset=part.offset + odds, prior=part.prior + odds) for part in lists]
 
 
 def lines(points: Array, axis: int) -> Iterator[Index]:
@@ -188,11 +188,11 @@ def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
     """
     shape = tuple(size + 1 for size in sizes)
     m = len(sizes)
-    found: dict[tuple[int, ...], float] = {(0,): 0.0}
+    structures: dict[tuple[int, ...], float] = {(0,): 0.0}
 
     def add(terms: list[int], prior: float) -> None:
         key = tuple(sorted(set(terms)))
-        found[key] = max(prior, found.get(key, -np.inf))
+        structures[key] = max(prior, structures.get(key, -np.inf))
 
     def term(factors: tuple[int, ...], axes: tuple[int, ...]) -> int:
         return int(np.ravel_multi_index(tuple(f if a in axes else 0 for a, f in enumerate(factors)), shape))
@@ -217,11 +217,11 @@ def _structures(sizes: tuple[int, ...]) -> tuple[Index, Array]:
                 add([0, term(factors, some), whole], priors.FORMS["nested"])
         if m == 2:
             add([0, term(factors, (0,)), term(factors, (1,)), whole], priors.FORMS["nested"])
-    width = max(map(len, found))
-    members = np.full((len(found), width), -1, dtype=np.intp)
-    for row, key in enumerate(found):
+    width = max(map(len, structures))
+    members = np.full((len(structures), width), -1, dtype=np.intp)
+    for row, key in enumerate(structures):
         members[row, : len(key)] = key
-    return members, np.array(list(found.values()))
+    return members, np.array(list(structures.values()))
 
 
 def partitions(axes: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], ...]]:
@@ -296,10 +296,10 @@ def complete(problem: Problem, bases: Index, dictionary: Index) -> tuple[Index, 
 def _largest(gain: Array, dictionary: Index, among: Mask) -> Index:
     """The terms (s, a) of largest gain (s, d) among some of the dictionary."""
     gain, terms = gain[:, among], dictionary[among]
-    kept = min(ADDED, gain.shape[1])
-    if kept == 0:
+    most = min(ADDED, gain.shape[1])
+    if most == 0:
         return np.empty((len(gain), 0), dtype=np.intp)
-    return np.asarray(terms[np.argpartition(-gain, kept - 1, axis=1)[:, :kept]])
+    return np.asarray(terms[np.argpartition(-gain, most - 1, axis=1)[:, :most]])
 
 
 def _orthonormal(design: Array) -> Array:

@@ -25,8 +25,8 @@ def dimensions(basis: Basis, terms: Index) -> Index:
     """Dimensions of the process grid that terms (...) of a basis are of; 0 for none."""
     listed, place = np.unique(np.maximum(terms, 0), return_inverse=True)
     number = np.maximum(-basis.decode(listed)[:, :, 2], 0).max(axis=1).astype(np.intp)
-    found = np.array([0, *(each.dimensions for each in GRID_TERMS)], dtype=np.intp)[number]
-    return np.asarray(found[place.reshape(terms.shape)])
+    each_dimension = np.array([0, *(each.dimensions for each in GRID_TERMS)], dtype=np.intp)[number]
+    return np.asarray(each_dimension[place.reshape(terms.shape)])
 
 
 def on_grid(basis: Basis, terms: Index) -> Mask:

@@ -63,7 +63,7 @@ def _of(d: int) -> list[GridTerm]:
     def total(text: str) -> str:
         return " + ".join(text.replace("s", name) for name in names)
 
-    found = [
+    grid_terms = [
         GridTerm(d, total("1/s"), -1 / d, 0, lambda s: sum(1 / side for side in s)),
         GridTerm(d, total("(1 - 1/s)"), 0, 0, lambda s: sum(1 - 1 / side for side in s)),
         GridTerm(d, total("s"), 1 / d, 0, lambda s: float(sum(s))),
@@ -73,19 +73,19 @@ def _of(d: int) -> list[GridTerm]:
         GridTerm(d, f"({total('(1 - 1/s)')}) / ranks", -1, 0, lambda s: sum(1 - 1 / side for side in s) / prod(s)),
     ]
     if d > 2:
-        found.append(GridTerm(d, f"({total('s')}) / ranks", surface, 0, lambda s: _faces(s, lambda side: 1.0)))
+        grid_terms.append(GridTerm(d, f"({total('s')}) / ranks", surface, 0, lambda s: _faces(s, lambda side: 1.0)))
     for at, name in enumerate(names):
-        alone: list[tuple[str, float, float, Callable[[Sides, int], float]]] = [
+        single: list[tuple[str, float, float, Callable[[Sides, int], float]]] = [
             (f"1/{name}", -1 / d, 0, lambda s, at: 1 / s[at]),
             (name, 1 / d, 0, lambda s, at: float(s[at])),
             (f"log2({name})", 0, 1, lambda s, at: log2(s[at])),
         ]
         if d > 2:
-            alone.append((f"{name} / ranks", surface, 0, lambda s, at: s[at] / prod(s)))
+            single.append((f"{name} / ranks", surface, 0, lambda s, at: s[at] / prod(s)))
         else:
-            alone.append((f"log2({name}) / {names[1 - at]}", -1 / d, 1, lambda s, at: log2(s[at]) / s[1 - at]))
-        found += [GridTerm(d, text, i, j, partial(_one, of, at), True) for text, i, j, of in alone]
-    return found
+            single.append((f"log2({name}) / {names[1 - at]}", -1 / d, 1, lambda s, at: log2(s[at]) / s[1 - at]))
+        grid_terms += [GridTerm(d, text, i, j, partial(_one, of, at), True) for text, i, j, of in single]
+    return grid_terms
 
 
 _CHAIN = (
@@ -134,7 +134,7 @@ def _at(ranks: int) -> tuple[float, ...]:
 def grid_values(ranks: Array) -> Array:
     """Values (t, n) of all terms at numbers of ranks (n,), between two whole ones at the nearer; NaN below one."""
     known = (ranks >= 0.5) & (ranks <= MOST_RANKS)
-    found = np.full((len(GRID_TERMS), len(ranks)), np.nan)
+    table = np.full((len(GRID_TERMS), len(ranks)), np.nan)
     for place in np.flatnonzero(known):
-        found[:, place] = _at(max(round(float(ranks[place])), 1))
-    return found
+        table[:, place] = _at(max(round(float(ranks[place])), 1))
+    return table

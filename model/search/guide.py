@@ -46,18 +46,20 @@ def pairs(kernels: tuple[str, ...], metrics: tuple[str, ...]) -> list[tuple[int,
     ]
 
 
-def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> Found:
+def prefer(weighed_forms: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> Found:
     """Move weight, within what fits, to the forms that the requirements of the same kernel have."""
-    weight = found.weight.copy()
+    weight = weighed_forms.weight.copy()
     changed: list[int] = []
-    growing, leads = _growing(found), _leads(found)
+    growing, leads = _growing(weighed_forms), _leads(weighed_forms)
 
     def form(series: int, hypothesis: int) -> frozenset[int]:
         """Terms of a hypothesis besides the constant."""
-        return frozenset(found.members[series, hypothesis][growing[series, hypothesis]].tolist())
+        return frozenset(weighed_forms.members[series, hypothesis][growing[series, hypothesis]].tolist())
 
     for time, requirements in pairs(kernels, metrics):
-        exact = [r for r in requirements if found.weight[r, 0] > 0.5 and np.sqrt(found.press[r, 0]) <= EXACT]
+        exact = [
+            r for r in requirements if weighed_forms.weight[r, 0] > 0.5 and np.sqrt(weighed_forms.press[r, 0]) <= EXACT
+        ]
         forms = {form(r, 0) for r in exact}
         forms.discard(frozenset())
         if not forms:
@@ -67,13 +69,13 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
         outgrows = (beyond.sum(axis=2) > STEEPER) & (beyond.min(axis=2) >= -FASTER)
         steep = np.asarray(np.all(outgrows, axis=0))
         odds = priors.REQUIREMENT * (same.astype(np.float64) - steep)
-        held = odds[weight[time] > 0]
-        if len(held) and held.min() < held.max():  # a series that no hypothesis fits has no weight
+        weighed = odds[weight[time] > 0]
+        if len(weighed) and weighed.min() < weighed.max():  # a series that no hypothesis fits has no weight
             weight[time] *= np.exp(odds)
             weight[time] /= weight[time].sum()
             changed.append(time)
     if not changed:
-        return found
+        return weighed_forms
     order = np.tile(np.arange(weight.shape[1]), (len(weight), 1))
     rows = np.array(changed)
     # The leading hypothesis stays unless a preferred one has become heavier.
@@ -84,27 +86,27 @@ def prefer(found: Found, kernels: tuple[str, ...], metrics: tuple[str, ...]) -> 
     arrays: dict[str, Any] = {}
     for name in Found.__dataclass_fields__:
         if name != "basis":
-            array = weight if name == "weight" else getattr(found, name)
+            array = weight if name == "weight" else getattr(weighed_forms, name)
             arrays[name] = np.take_along_axis(array, order.reshape(order.shape + (1,) * (array.ndim - 2)), axis=1)
-    return replace(found, **arrays)
+    return replace(weighed_forms, **arrays)
 
 
-def _growing(found: Found) -> Mask:
+def _growing(forms: Found) -> Mask:
     """Which members (s, c, q) are terms besides the constant."""
-    held = np.where(found.members >= 0, found.members, 0)
-    listed, place = np.unique(held, return_inverse=True)
-    grows: Mask = np.asarray(found.basis.decode(listed).any(axis=(1, 2)))
-    return np.asarray(grows[place].reshape(held.shape) & (found.members >= 0))
+    members = np.where(forms.members >= 0, forms.members, 0)
+    listed, place = np.unique(members, return_inverse=True)
+    grows: Mask = np.asarray(forms.basis.decode(listed).any(axis=(1, 2)))
+    return np.asarray(grows[place].reshape(members.shape) & (forms.members >= 0))
 
 
-def _leads(found: Found) -> Array:
+def _leads(forms: Found) -> Array:
     """Powers (s, c, m) of the fastest growing terms of all hypotheses, as :func:`_lead` has them."""
-    held = found.members >= 0
-    last = np.maximum(held.sum(axis=2) - 1, 0)[..., None]
-    member = np.take_along_axis(np.where(held, found.members, 0), last, axis=2)[..., 0]
+    used = forms.members >= 0
+    last = np.maximum(used.sum(axis=2) - 1, 0)[..., None]
+    member = np.take_along_axis(np.where(used, forms.members, 0), last, axis=2)[..., 0]
     listed, place = np.unique(member, return_inverse=True)
-    powers = _powers(found.basis.decode(listed))[place].reshape(*member.shape, -1)
-    return np.where(np.asarray(held.any(axis=2))[..., None], powers, 0.0)
+    powers = _powers(forms.basis.decode(listed))[place].reshape(*member.shape, -1)
+    return np.where(np.asarray(used.any(axis=2))[..., None], powers, 0.0)
 
 
 def notes(
@@ -127,20 +129,20 @@ def notes(
     only : frozenset of str, optional
         The kernels to remark on; all when not given.
     """
-    said = {}
+    texts = {}
     for time, requirements in pairs(kernels, metrics):
         if only is not None and kernels[time] not in only:
             continue
         others = [(_lead(terms, members[r, 0]), metrics[r]) for r in requirements]
-        mine = [(float(w), _lead(terms, m)) for w, m in zip(weight[time], members[time], strict=True) if w > 0]
-        faster = sum(w for w, lead in mine if all(_outgrows(lead, other) for other, _ in others))
-        same = {name: sum(w for w, lead in mine if np.abs(lead - other).max() <= FASTER) for other, name in others}
+        leads = [(float(w), _lead(terms, m)) for w, m in zip(weight[time], members[time], strict=True) if w > 0]
+        faster = sum(w for w, lead in leads if all(_outgrows(lead, other) for other, _ in others))
+        same = {name: sum(w for w, lead in leads if np.abs(lead - other).max() <= FASTER) for other, name in others}
         similar = [name for name, w in same.items() if w > AGREED]
         if faster > AGREED:
-            said[time] = "grows faster than every requirement: waiting, serialisation, imbalance or shared bandwidth"
+            texts[time] = "grows faster than every requirement: waiting, serialisation, imbalance or shared bandwidth"
         elif similar:
-            said[time] = f"grows as {some_of(similar, NAMED)}"
-    return said
+            texts[time] = f"grows as {some_of(similar, NAMED)}"
+    return texts
 
 
 def _outgrows(lead: Array, other: Array) -> bool:

@@ -37,42 +37,42 @@ def best_pairs(problem: Problem, rows: Index, dictionary: Index, most: int = LIK
     """The best pairs of terms of a dictionary, with and without a constant (term 0), on the series `rows`: solved over
     all series, impossible on others, and the pairs (rows, pairs, 2). `most` of them are solved before the best are
     chosen."""
-    mine = problem.part(rows)
+    part = problem.part(rows)
     terms = np.append(0, dictionary[np.argsort(problem.basis.order(dictionary), kind="stable")])
     # A program has one process grid, and the other term of a pair with one of its terms is natural.
-    grid, usual = dimensions(mine.basis, terms), {ONE, *NATURAL}
+    grid, usual = dimensions(part.basis, terms), {ONE, *NATURAL}
     natural = np.array(
-        [all(tuple(f) in usual or f[2] < 0 for f in term) for term in mine.basis.decode(terms).tolist()], dtype=bool
+        [all(tuple(f) in usual or f[2] < 0 for f in term) for term in part.basis.decode(terms).tolist()], dtype=bool
     )
-    plain, both = grid == 0, np.outer(natural, natural)
-    both &= np.equal.outer(grid, grid) | np.logical_or.outer(plain, plain)
-    both |= np.outer(plain, plain)
-    both[0] = False  # the constant is there or not in addition
-    local = np.stack(np.nonzero(np.triu(both, 1)), axis=1)
-    likely = _paired(mine, terms[_likely(mine, terms, local, most)])
-    best = best_of(mine, borne(mine, likely), KEPT, smallest=2)
+    plain, naturals = grid == 0, np.outer(natural, natural)
+    naturals &= np.equal.outer(grid, grid) | np.logical_or.outer(plain, plain)
+    naturals |= np.outer(plain, plain)
+    naturals[0] = False  # the constant is there or not in addition
+    local = np.stack(np.nonzero(np.triu(naturals, 1)), axis=1)
+    likely = _paired(part, terms[_likely(part, terms, local, most)])
+    best = best_of(part, borne(part, likely), KEPT, smallest=2)
     size = (best >= 0).sum(axis=2)
     last = np.take_along_axis(best, np.maximum(size - 1, 0)[:, :, None], axis=2)
     before = np.take_along_axis(best, np.maximum(size - 2, 0)[:, :, None], axis=2)
     bases = np.maximum(np.concatenate([before, last], axis=2), 0)
-    return everywhere(borne(mine, _paired(mine, bases)), rows, len(problem.weights)), bases
+    return everywhere(borne(part, _paired(part, bases)), rows, len(problem.weights)), bases
 
 
 def _likely(problem: Problem, terms: Index, pairs: Index, most: int) -> Index:
     """Of the pairs (p, 2), first below second, of some terms the `most` (s, l, 2) of each series that leave least, by
     their BIC, whether they are possible or not."""
     shape = problem.basis.shape(terms)
-    kept = min(most, len(pairs))
-    found = np.empty((len(problem.weights), kept), dtype=np.intp)
+    most_pairs = min(most, len(pairs))
+    best = np.empty((len(problem.weights), most_pairs), dtype=np.intp)
     step = max(1, SOLVED // len(terms) ** 2)
-    block = max(1, CACHED // max(1, min(step, len(found)) * len(terms)))
+    block = max(1, CACHED // max(1, min(step, len(best)) * len(terms)))
     firsts = range(0, len(terms), block)
-    mine = [slice(*np.searchsorted(pairs[:, 0], (first, first + block))) for first in firsts]
+    slices = [slice(*np.searchsorted(pairs[:, 0], (first, first + block))) for first in firsts]
     place = [
         (pairs[some, 0] - first) * (len(terms) - first) + pairs[some, 1] - first
-        for first, some in zip(firsts, mine, strict=True)
+        for first, some in zip(firsts, slices, strict=True)
     ]
-    for start in range(0, len(found), step):
+    for start in range(0, len(best), step):
         part = slice(start, start + step)
         weights, values, count = problem.weights[part], problem.values[part], problem.count[part, None, None]
         root = np.sqrt(weights)
@@ -85,17 +85,17 @@ def _likely(problem: Problem, terms: Index, pairs: Index, most: int) -> Index:
         floor, dear = count * SMALLEST**2, np.maximum(count, 2) ** (1 / np.maximum(count, 1))
         least = np.empty((len(weights), len(pairs)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            for first, some, where in zip(firsts, mine, place, strict=True):
+            for first, some, where in zip(firsts, slices, place, strict=True):
                 rows = slice(first, first + block)
-                alone, next_to = without.left(rows), with_constant.left(rows)
-                alone += floor
+                bare, next_to = without.left(rows), with_constant.left(rows)
+                bare += floor
                 next_to += floor
                 next_to *= dear
-                np.fmin(alone, next_to, out=alone)
-                least[:, some] = alone.reshape(len(weights), -1).take(where, axis=1)
+                np.fmin(bare, next_to, out=bare)
+                least[:, some] = bare.reshape(len(weights), -1).take(where, axis=1)
         least[np.isnan(least)] = np.inf
-        found[part] = np.argpartition(least, kept - 1, axis=1)[:, :kept]
-    return pairs[found]
+        best[part] = np.argpartition(least, most_pairs - 1, axis=1)[:, :most_pairs]
+    return pairs[best]
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ class _Columns:
     @classmethod
     def of(cls, columns: Array, values: Array) -> _Columns:
         """Of columns of any length, and values (s, n)."""
-        own = np.einsum("stn,stn->st", columns, columns)
-        distinct = own > COLLINEAR * own.max(axis=1, keepdims=True, initial=0.0)
-        unit = columns * np.where(distinct, 1 / np.sqrt(np.where(distinct, own, 1.0)), np.nan)[:, :, None]
+        squares = np.einsum("stn,stn->st", columns, columns)
+        distinct = squares > COLLINEAR * squares.max(axis=1, keepdims=True, initial=0.0)
+        unit = columns * np.where(distinct, 1 / np.sqrt(np.where(distinct, squares, 1.0)), np.nan)[:, :, None]
         return cls(unit, (unit @ values[:, :, None])[:, :, 0], (values**2).sum(axis=1)[:, None, None])
 
     def left(self, rows: slice) -> Array:
@@ -121,20 +121,20 @@ class _Columns:
         others = slice(rows.start, None)
         cosine = self.unit[:, rows] @ self.unit[:, others].transpose(0, 2, 1)
         first, second = self.along[:, rows, None], self.along[:, None, others]
-        taken = cosine * (-2 * first)
-        taken += second
-        taken *= second
-        taken += first**2
+        explained = cosine * (-2 * first)
+        explained += second
+        explained *= second
+        explained += first**2
         cosine *= cosine
-        apart = np.subtract(1, cosine, out=cosine)
-        apart[apart <= COLLINEAR] = np.nan
-        taken /= apart
-        return np.maximum(np.subtract(self.square, taken, out=taken), 0.0, out=taken)
+        unexplained = np.subtract(1, cosine, out=cosine)
+        unexplained[unexplained <= COLLINEAR] = np.nan
+        explained /= unexplained
+        return np.maximum(np.subtract(self.square, explained, out=explained), 0.0, out=explained)
 
 
 def _paired(problem: Problem, pairs: Index) -> Screened:
     """Pairs of terms (s, p, 2) of each series, solved with a constant and without."""
-    count, kept = pairs.shape[:2]
+    count, width = pairs.shape[:2]
     flat = np.concatenate([np.zeros((count, 1), dtype=np.intp), pairs.reshape(count, -1)], axis=1)
-    shapes = [shape for n in range(kept) for shape in ([0, 1 + 2 * n, 2 + 2 * n], [1 + 2 * n, 2 + 2 * n, -1])]
+    shapes = [shape for n in range(width) for shape in ([0, 1 + 2 * n, 2 + 2 * n], [1 + 2 * n, 2 + 2 * n, -1])]
     return solve(problem, flat, np.array(shapes, dtype=np.intp), np.full(len(shapes), priors.FORMS["completed"]))

@@ -66,19 +66,19 @@ def _per_others(factors: Index, axis: int) -> Index:
     the same along the others."""
     others = np.delete(factors, axis, axis=-1)
     equal = (others[..., :, None, :] == others[..., None, :, :]).all(axis=-1)
-    mine = np.where(equal, factors[..., None, :, axis], 0)
-    return np.asarray(_distinct(mine).max(axis=-1))
+    of_axis = np.where(equal, factors[..., None, :, axis], 0)
+    return np.asarray(_distinct(of_axis).max(axis=-1))
 
 
 def _distinct(numbers: Index) -> Index:
     """How many different numbers other than zero stand along the last axis."""
-    found = np.zeros(numbers.shape[:-1], dtype=np.intp)
+    order = np.zeros(numbers.shape[:-1], dtype=np.intp)
     for a in range(numbers.shape[-1]):
         new = numbers[..., a] != 0
         for b in range(a):
             new &= numbers[..., a] != numbers[..., b]
-        found += new
-    return found
+        order += new
+    return order
 
 
 def unseen(problem: Problem, coefficients: Array, ahead: Sequence[Array]) -> Array:
@@ -93,7 +93,7 @@ def unseen(problem: Problem, coefficients: Array, ahead: Sequence[Array]) -> Arr
             for corner in range(len(ahead[0]))
         )
         total = np.zeros(coefficients.shape[:2])
-        for axis, there in enumerate(farther):
+        for axis, beyond in enumerate(farther):
             seen = now * np.exp(problem.change[:, axis, None])
-            total += np.log(np.fmax(there / seen, 1.0))
+            total += np.log(np.fmax(beyond / seen, 1.0))
     return np.where(np.isfinite(total), total, 0.0)

@@ -60,11 +60,11 @@ def pose(basis: Basis, points: Array, location: Location, positive: Mask, kind: 
 
 def _levels(points: Array, shown: Mask) -> Index:
     """Distinct values (s, m) of each parameter that a series is `shown` (s, n) at."""
-    found = np.zeros((len(shown), points.shape[1]), dtype=np.intp)
+    levels = np.zeros((len(shown), points.shape[1]), dtype=np.intp)
     for axis, x in enumerate(points.T):
         for value in np.unique(x):
-            found[:, axis] += shown[:, x == value].any(axis=1)
-    return found
+            levels[:, axis] += shown[:, x == value].any(axis=1)
+    return levels
 
 
 def _change(points: Array, present: Mask, y: Array) -> Array:

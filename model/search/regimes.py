@@ -34,7 +34,7 @@ def without_first(
     location: Location,
     positive: Mask,
     kind: Kind,
-    found: Found,
+    forms: Found,
     problem: Problem,
     screened: Screened,
     ratio: Array,
@@ -60,33 +60,33 @@ def without_first(
         How much more common the hypotheses' classes are (:func:`ranksight.model.search.shrinkage.shift`).
     """
     if points.shape[1] != 1 or kind not in ("time", "other"):
-        return found
+        return forms
     present = location.repeats > 0
     rows = np.flatnonzero((ratio > STRAYS) & (present.sum(axis=1) >= LEAST_POINTS) & positive)
     if not len(rows):
-        return found
+        return forms
     first = np.where(present[rows], points[:, 0], np.inf).argmin(axis=1)
-    mine = location.part(rows)
-    repeats = mine.repeats.copy()
+    part = location.part(rows)
+    repeats = part.repeats.copy()
     repeats[np.arange(len(rows)), first] = 0.0
     v0, d0, learned = v0[rows], d0[rows], of(shift, rows)
     score = shifted(evidence(screened.part(rows), problem.count[rows], v0, d0), learned)
-    problem, screened = space.screen(points, replace(mine, repeats=repeats), positive[rows], kind)
+    problem, screened = space.screen(points, replace(part, repeats=repeats), positive[rows], kind)
     rest = shifted(evidence(screened, problem.count, v0, d0), learned)
     other = keep(problem, screened, rest, v0, d0)
     odds = special.logsumexp(rest, axis=1) + priors.ANOTHER_REGIME - special.logsumexp(score, axis=1)
     share = np.where(np.isfinite(odds), 1 / (1 + np.exp(-np.clip(odds, -50, 50))), 0.0)
-    return merge(found, other, rows, share)
+    return merge(forms, other, rows, share)
 
 
-def merge(found: Found, other: Found, rows: Index, share: Array) -> Found:
+def merge(forms: Found, other: Found, rows: Index, share: Array) -> Found:
     """Mix the hypotheses of some series with others that carry a share (r,) of the weight; the leading one stays where
     that is less than half."""
     much = share > LEAST
     if not much.any():
-        return found
+        return forms
     rows, share = rows[much], share[much]
-    weight = np.concatenate([found.weight[rows] * (1 - share)[:, None], other.weight[much] * share[:, None]], axis=1)
+    weight = np.concatenate([forms.weight[rows] * (1 - share)[:, None], other.weight[much] * share[:, None]], axis=1)
     first = np.zeros_like(weight)
     first[:, 0] = share < 1 / 2
     order = np.argsort(-weight - first, axis=1, kind="stable")[:, :KEPT]
@@ -94,18 +94,18 @@ def merge(found: Found, other: Found, rows: Index, share: Array) -> Found:
     for name in Found.__dataclass_fields__:
         if name == "basis":
             continue
-        mine, new = getattr(found, name), getattr(other, name)[much]
+        former, new = getattr(forms, name), getattr(other, name)[much]
         if name == "weight":
-            both = weight
+            mixed = weight
         else:
-            missing = [(0, 0), (0, 0), *((0, a - b) for a, b in zip(mine.shape[2:], new.shape[2:], strict=True))]
-            both = np.concatenate(
-                [mine[rows], np.pad(new, missing, constant_values=-1 if name == "members" else 0)], axis=1
+            missing = [(0, 0), (0, 0), *((0, a - b) for a, b in zip(former.shape[2:], new.shape[2:], strict=True))]
+            mixed = np.concatenate(
+                [former[rows], np.pad(new, missing, constant_values=-1 if name == "members" else 0)], axis=1
             )
-        chosen = np.take_along_axis(both, order.reshape(order.shape + (1,) * (both.ndim - 2)), axis=1)
-        array = mine.copy()
+        chosen = np.take_along_axis(mixed, order.reshape(order.shape + (1,) * (mixed.ndim - 2)), axis=1)
+        array = former.copy()
         array[rows] = chosen[:, : array.shape[1]]
         arrays[name] = array
     total = arrays["weight"].sum(axis=1, keepdims=True)
     arrays["weight"] = arrays["weight"] / np.where(total > 0, total, 1.0)
-    return Found(basis=found.basis, **arrays)
+    return Found(basis=forms.basis, **arrays)

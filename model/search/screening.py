@@ -66,8 +66,8 @@ class Screened:
         if self.choice is None:
             return members
         flat = members.reshape(len(members), -1)
-        found = np.take_along_axis(self.choice, np.maximum(flat, 0), axis=1)
-        return np.where(flat >= 0, found, -1).reshape(members.shape)
+        numbers = np.take_along_axis(self.choice, np.maximum(flat, 0), axis=1)
+        return np.where(flat >= 0, numbers, -1).reshape(members.shape)
 
     def part(self, rows: Index) -> Screened:
         """The same on some series."""
@@ -132,10 +132,10 @@ def screen_terms(problem: Problem, terms: Index, members: Index, prior: Array) -
             rows = every[start : start + block]
             local = members[rows, :size]
             solution = leastsquares.solve(np.moveaxis(shape[local], 1, 2), problem.weights, problem.values)
-            own = numbers[rows, :size]
-            ahead = np.moveaxis(problem.basis.ahead(own), (1, 2), (0, 1))[:, :, None, :]
+            numbers_of = numbers[rows, :size]
+            ahead = np.moveaxis(problem.basis.ahead(numbers_of), (1, 2), (0, 1))[:, :, None, :]
             grown = unseen(problem, solution.coefficients, list(ahead))
-            allowed, penalty = admissible(problem, solution.coefficients, own, grown)
+            allowed, penalty = admissible(problem, solution.coefficients, numbers_of, grown)
             determinant = solution.determinant
             share = [log_share[:, local[:, a]] for a in range(size)]
             for part in share:
@@ -175,11 +175,11 @@ def likelihood(residual: Array, size: Index, count: Index, v0: Array, d0: Array,
         return np.asarray(gamma - nu / 2 * np.log((residual + floor) / 2))
 
 
-def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Array, kept: int = KEPT) -> Found:
+def keep(problem: Problem, screened: Screened, score: Array, v0: Array, d0: Array, most: int = KEPT) -> Found:
     """Solve the hypotheses of the highest score (s, h) again, to full precision, and weigh them."""
     # Several ways may have led to the same hypothesis; one of each is kept.
-    kept = min(kept if screened.choice is None else 2 * kept, score.shape[1])
-    top = np.argpartition(-score, kept - 1, axis=1)[:, :kept]
+    most = min(most if screened.choice is None else 2 * most, score.shape[1])
+    top = np.argpartition(-score, most - 1, axis=1)[:, :most]
     score = np.take_along_axis(score, top, axis=1)
     basis = problem.basis
     members = np.where(np.isfinite(score)[..., None], screened.terms(top), -1)

@@ -97,16 +97,16 @@ def _smooth(x: Array, location: Location, positive: Mask, count: Index, v0: Arra
 
 def _sides(points: Array, location: Location, side: Mask, positive: Mask, kind: Kind) -> dict[int, tuple[Array, Array]]:
     """For each number of terms the least residual sum of squares (s,) on one side, and the offset of that form."""
-    mine = replace(location, repeats=np.where(side, location.repeats, 0.0))
-    _, screened = _forms().screen(points, mine, positive, kind)
+    side_location = replace(location, repeats=np.where(side, location.repeats, 0.0))
+    _, screened = _forms().screen(points, side_location, positive, kind)
     rows = np.arange(len(side))
-    found = {}
+    solved = {}
     for size in (1, 2):
         fits = (screened.sizes == size)[None, :] & np.isfinite(screened.offset)
         residual = np.where(fits, screened.residual, np.inf)
         chosen = residual.argmin(axis=1)
-        found[size] = residual[rows, chosen], np.where(fits.any(axis=1), screened.offset[rows, chosen], -np.inf)
-    return found
+        solved[size] = residual[rows, chosen], np.where(fits.any(axis=1), screened.offset[rows, chosen], -np.inf)
+    return solved
 
 
 def _split(sides: list[dict[int, tuple[Array, Array]]], count: Index, v0: Array, d0: Array) -> Array:

@@ -40,8 +40,8 @@ def classes(table: Array, members: Index) -> Index:
     digit += GRID * dimensions[np.maximum(-rate, 0).astype(np.intp)]
     code = 1 + digit @ (256.0 ** np.arange(table.shape[1]))
     rows = np.where(members >= 0, code[members], 0.0)
-    _, found = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
-    return np.asarray(found.reshape(-1), dtype=np.intp)
+    _, number = np.unique(np.sort(rows, axis=1), axis=0, return_inverse=True)
+    return np.asarray(number.reshape(-1), dtype=np.intp)
 
 
 def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array, Array]:
@@ -59,8 +59,8 @@ def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array,
     base = base / base.sum()
     group = classes(problem.basis.decode(np.arange(screened.members.max() + 1)), screened.members)
     expected = np.bincount(group, base).astype(np.float64)
-    held: Mask = np.asarray(np.isfinite(evidence).any(axis=1))
-    evidence = evidence[held]
+    possible: Mask = np.asarray(np.isfinite(evidence).any(axis=1))
+    evidence = evidence[possible]
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True)) if len(evidence) else np.ones((0, len(base)))
     ratio = np.ones((1, len(expected)))
     others = np.ones((len(likelihood), len(expected))) if len(likelihood) <= FEW else None
@@ -73,9 +73,9 @@ def shift(problem: Problem, screened: Screened, evidence: Array) -> tuple[Array,
     every = np.log(ratio)[:, group]
     if others is None:
         return every, every
-    mine = np.repeat(every, len(held), axis=0)
-    mine[held] = np.log(others)[:, group]
-    return every, mine
+    repeated = np.repeat(every, len(possible), axis=0)
+    repeated[possible] = np.log(others)[:, group]
+    return every, repeated
 
 
 def _by_class(weight: Array, group: Index) -> Array:
@@ -107,19 +107,19 @@ def on_one_grid(
         table = dimensions(problem.basis, screened.choice)
     has = np.zeros((len(SEVERAL), *evidence.shape), dtype=bool)
     for column in screened.members.T:
-        mine = table[:, column]
+        cell = table[:, column]
         for at, d in enumerate(SEVERAL):
-            has[at] |= (mine == d) & (column >= 0)
+            has[at] |= (cell == d) & (column >= 0)
     if not has.any():
         return np.zeros((1, evidence.shape[1]))
     foreign = priors.FOREIGN_GRID
     grown = len(SEVERAL) * np.where(has.sum(axis=0) > 1, foreign, np.where(has, 1 - foreign, foreign))
     factor = np.where(has.any(axis=0), grown, 1.0)
-    held = np.isfinite(evidence).any(axis=1)
+    possible = np.isfinite(evidence).any(axis=1)
     weight = np.zeros(evidence.shape)
-    weight[held] = np.exp(evidence[held] - evidence[held].max(axis=1, keepdims=True))
-    weight[held] /= weight[held].sum(axis=1, keepdims=True)
-    borne = np.where(held, np.log(np.where(held, (weight * factor).sum(axis=2), 1.0)), 0.0)
+    weight[possible] = np.exp(evidence[possible] - evidence[possible].max(axis=1, keepdims=True))
+    weight[possible] /= weight[possible].sum(axis=1, keepdims=True)
+    borne = np.where(possible, np.log(np.where(possible, (weight * factor).sum(axis=2), 1.0)), 0.0)
     others = borne.sum(axis=1, keepdims=True) - borne
     weights = np.array([(traced or {}).get(d, 0.0) for d in SEVERAL])
     share = np.exp(others - others.max(axis=0)) * (weights if weights.any() else np.ones(len(SEVERAL)))[:, None]

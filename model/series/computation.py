@@ -44,9 +44,9 @@ def in_cores(points: Array, parameters: Sequence[str]) -> Array:
     """The points (k, m) with the cores at work, ranks times threads, in place of the ranks."""
     if RANKS not in parameters or THREADS not in parameters:
         return points
-    found = np.array(points, dtype=np.float64)
-    found[:, parameters.index(RANKS)] *= found[:, parameters.index(THREADS)]
-    return found
+    cores_of = np.array(points, dtype=np.float64)
+    cores_of[:, parameters.index(RANKS)] *= cores_of[:, parameters.index(THREADS)]
+    return cores_of
 
 
 def cores(points: Array, parameters: Sequence[str]) -> Array:
@@ -60,10 +60,10 @@ def exchanging(series: Series) -> set[str]:
     with other kernels that have counts."""
     keys = series.keys
     counted = {kernel for kernel, name in keys if name in COUNTED and kernel != WHOLE}
-    found = {kernel for kernel, name in keys if name in EXCHANGED or communicates(kernel)}
+    names = {kernel for kernel, name in keys if name in EXCHANGED or communicates(kernel)}
     if counted:
-        found |= {kernel for kernel, name in keys if name == "time" and kernel not in counted}
-    return found
+        names |= {kernel for kernel, name in keys if name == "time" and kernel not in counted}
+    return names
 
 
 def apart_from_ranks(series: Series) -> Mask:
@@ -72,16 +72,16 @@ def apart_from_ranks(series: Series) -> Mask:
 
     The whole program is computation where no kernel was measured apart.
     """
-    apart = np.zeros((len(series), len(series.parameters)), dtype=bool)
+    aside = np.zeros((len(series), len(series.parameters)), dtype=bool)
     if WORK_PER_RANK not in series.parameters:
-        return apart
-    away = exchanging(series)
+        return aside
+    exchanged = exchanging(series)
     if set(series.kernels) - {WHOLE}:
-        away.add(WHOLE)
+        exchanged.add(WHOLE)
     kinds = {name: "ratio" if name == BLOCKING else metric(name).kind for name in set(series.metrics)}
     rows = np.array(
         [
-            kernel not in away and kinds[name] in ("requirement", "time", "ratio") and name not in NOT_OF_KERNELS
+            kernel not in exchanged and kinds[name] in ("requirement", "time", "ratio") and name not in NOT_OF_KERNELS
             for kernel, name in series.keys
         ],
         dtype=bool,

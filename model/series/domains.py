@@ -89,10 +89,10 @@ class Domains(Stored):
 
     def active(self, ranks: Array) -> Index:
         """Ranks in the fullest domain, which is the last to be done; more ranks than cores share them evenly."""
-        here = np.minimum(np.maximum(np.ceil(ranks), 1), self.ranks_per_node)
-        spread = np.ceil(here / self.count)
+        on_node = np.minimum(np.maximum(np.ceil(ranks), 1), self.ranks_per_node)
+        spread = np.ceil(on_node / self.count)
         if self.placement == "compact":
-            spread = np.maximum(np.minimum(here, self.cores), spread)
+            spread = np.maximum(np.minimum(on_node, self.cores), spread)
         return np.asarray(spread, dtype=np.intp)
 
     @property
@@ -124,7 +124,7 @@ def needs(domains: Domains, reads: Array, writes: Array) -> tuple[Array, Array]:
     """
     total = reads + writes
     share = ratio(reads, total, 1.0)
-    given = domains.bandwidths(share)
-    if given is None:
+    bandwidths = domains.bandwidths(share)
+    if bandwidths is None:
         return np.zeros_like(total), total
-    return total / given[0], total / given[1]
+    return total / bandwidths[0], total / bandwidths[1]

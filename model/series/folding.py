@@ -150,8 +150,8 @@ class Folded(View):
 
     def _read(self, run: Run, name: str, columns: Sequence[str] | None) -> pd.DataFrame | None:
         if name == "counters":
-            held = self.arrays(run)
-            return None if held is None else held.table()
+            arrays = self.arrays(run)
+            return None if arrays is None else arrays.table()
         table = self._experiment.table(run, name, columns)
         if table is not None and "kernel" in table:
             for into, names in self._folded.items():
@@ -159,11 +159,11 @@ class Folded(View):
         return table
 
     def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
-        if (held := self._experiment.arrays(run)) is None:
+        if (arrays := self._experiment.arrays(run)) is None:
             return None
         for into, names in self._folded.items():
-            held = _counters(held, names, into)
-        return held
+            arrays = _counters(arrays, names, into)
+        return arrays
 
 
 def _counters(table: Columns, folded: Collection[str], into: str) -> Columns:
@@ -184,10 +184,10 @@ def _counters(table: Columns, folded: Collection[str], into: str) -> Columns:
     def together(name: str) -> Array:
         if name not in names or not metric(name).additive:
             return np.full(len(ranks), np.nan)
-        given = table.values[name][mask]
-        known = ~np.isnan(given)
+        column = table.values[name][mask]
+        known = ~np.isnan(column)
         total = np.zeros(len(ranks), dtype=np.longdouble)  # so that the order of many summands does not matter
-        np.add.at(total, place[known], given[known])
+        np.add.at(total, place[known], column[known])
         return np.where(np.bincount(place[known], minlength=len(ranks)) > 0, total.astype(np.float64), np.nan)
 
     rest = ~mask | measured(name for name in _SENT if name in table.values)
@@ -207,19 +207,19 @@ def _samples(table: pd.DataFrame, folded: Collection[str], into: str) -> pd.Data
     mask = _among(table["kernel"], folded)
     if not mask.any():
         return table
-    mine = table[mask]
+    small = table[mask]
     keys = [name for name in ("rank", "metric") if name in table]
     if "worth" in table:
-        value = mine["samples"] * mine["worth"]
-        mine = mine.assign(_value=value, _square=value * mine["worth"])
-        one = mine.groupby(keys, sort=True).agg(
+        value = small["samples"] * small["worth"]
+        small = small.assign(_value=value, _square=value * small["worth"])
+        one = small.groupby(keys, sort=True).agg(
             _value=("_value", "sum"), _square=("_square", "sum"), worth=("worth", "max")
         )
         one["worth"] = (one["_square"] / one["_value"]).where(one["_value"] > 0, one["worth"])
         one["samples"] = one["_value"] / one["worth"]
         one = one.reset_index()
     else:
-        one = mine.groupby(keys, sort=True)["samples"].sum().reset_index()
+        one = small.groupby(keys, sort=True)["samples"].sum().reset_index()
     one = one.assign(kernel=into).reindex(columns=table.columns)
     return _joined(table[~mask], one)
 
@@ -227,15 +227,15 @@ def _samples(table: pd.DataFrame, folded: Collection[str], into: str) -> pd.Data
 def _joined(rest: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
-    found: pd.DataFrame = pd.concat([each.astype({"kernel": object}) for each in (rest, one)], ignore_index=True)
-    return found.astype({"kernel": "category", **{key: rest[key].dtype for key in rest if key != "kernel"}})
+    joined: pd.DataFrame = pd.concat([each.astype({"kernel": object}) for each in (rest, one)], ignore_index=True)
+    return joined.astype({"kernel": "category", **{key: rest[key].dtype for key in rest if key != "kernel"}})
 
 
 def _among(kernels: pd.Series, names: Collection[str]) -> Mask:
     """Which rows are of one of `names`, found by the categories rather than by each row."""
-    found = kernels.astype("category").cat
-    yes = np.array([str(name) in names for name in found.categories], dtype=bool)
-    return yes[found.codes.to_numpy()]
+    categories = kernels.astype("category").cat
+    yes = np.array([str(name) in names for name in categories.categories], dtype=bool)
+    return yes[categories.codes.to_numpy()]
 
 
 @dataclass
@@ -262,7 +262,7 @@ class _Shares:
     def of(cls, experiment: Experiment, metrics: Sequence[str] | None) -> _Shares:
         """Read them, a run at a time."""
         rows: dict[str, int] = {}
-        found: dict[tuple[str, tuple[float, ...]], list[tuple[Index, Array, Array]]] = {}
+        shares: dict[tuple[str, tuple[float, ...]], list[tuple[Index, Array, Array]]] = {}
         samples: dict[str, list[tuple[Index, Array]]] = {}
         reduced: set[str] = set()
         by_rank: set[str] = set()
@@ -276,23 +276,23 @@ class _Shares:
             whole = rank == ALL_RANKS
             reduced |= {names[code] for code in np.unique(codes[whole])}
             by_rank |= {names[code] for code in np.unique(codes[~whole])} - set(_APART)
-            own = np.array([name not in _APART for name in names], dtype=bool)
+            summed = np.array([name not in _APART for name in names], dtype=bool)
             for name, column in table.values.items():
                 if name in _OTHER_COLUMNS or not metric(name).additive or (metrics is not None and name not in metrics):
                     continue
                 values = np.nan_to_num(column, posinf=0.0, neginf=0.0)
-                values = np.where(own[codes], np.maximum(values, 0.0), 0.0)
+                values = np.where(summed[codes], np.maximum(values, 0.0), 0.0)
                 total: Array = np.bincount(codes, values, len(names)).astype(np.float64)
                 largest: Array = np.zeros(len(names))
                 np.maximum.at(largest, codes, values)
                 if total.sum() > 0:
                     most: Array = largest / float(np.bincount(rank - rank.min(), values).max())
-                    found.setdefault((name, at), []).append((index, total, most))
+                    shares.setdefault((name, at), []).append((index, total, most))
             _count(samples, experiment, run, rows)
         return cls(
             experiment.parameters,
             list(rows),
-            *_stacked(found, len(rows)),
+            *_stacked(shares, len(rows)),
             {name: _summed(parts, len(rows)) for name, parts in samples.items()},
             reduced if by_rank - reduced else set(),
         )
@@ -313,13 +313,13 @@ def _count(
 
 
 def _stacked(
-    found: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[Index, Array, Array]]], count: int
+    shares: Mapping[tuple[str, tuple[float, ...]], Iterable[tuple[Index, Array, Array]]], count: int
 ) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], dict[str, Array]]:
     """Values, shares and configurations of each metric; runs of one configuration are added."""
     values: dict[str, list[Array]] = {}
     most: dict[str, list[Array]] = {}
     places: dict[str, list[tuple[float, ...]]] = {}
-    for (name, at), parts in found.items():
+    for (name, at), parts in shares.items():
         largest = np.zeros(count)
         for index, _, each in parts:
             largest[index] = np.maximum(largest[index], each)
@@ -350,17 +350,17 @@ def _far(parameters: tuple[str, ...], points: Array, values: Array, share: Array
     It grows as a power of each parameter, the smaller of those of its value on a rank and of its share: what stays as
     it is where all else shrinks is no growth of its own.
     """
-    found: Array = share.max(axis=1)
+    largest: Array = share.max(axis=1)
     varied = np.flatnonzero((points > 0).all(axis=0) & (np.ptp(points, axis=0) > 0))
     enough = (share > 0).sum(axis=1) > len(varied) + 1
     if not len(varied) or not enough.any():
-        return found
+        return largest
     terms = np.column_stack([np.ones(len(points)), np.log(points[:, varied])])
     ranks = points[:, parameters.index("ranks")] if "ranks" in parameters else 1.0
     steep = np.minimum(_powers(terms, values[enough] / ranks), _powers(terms, share[enough]))
     length = np.log([FARTHER if parameters[at] == "ranks" else FAR for at in varied.tolist()])
-    found[enough] *= np.exp((np.clip(steep, 0.0, STEEPEST) * length).max(axis=1))
-    return found
+    largest[enough] *= np.exp((np.clip(steep, 0.0, STEEPEST) * length).max(axis=1))
+    return largest
 
 
 def _powers(terms: Array, values: Array) -> Array:

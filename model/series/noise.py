@@ -125,7 +125,7 @@ def locate(values: Array, how: str = "auto", worth: Array | None = None, points:
     )
 
 
-def _scale(size: Array, repeats: Array, apart: Array) -> Array:
+def _scale(size: Array, repeats: Array, deviations: Array) -> Array:
     """Sizes (s, n) that relative errors refer to: the values', and no less than a share of the series' largest.
 
     Small values scatter as much as large ones do, relative to themselves, or by what a clock resolves. The share is
@@ -137,14 +137,14 @@ def _scale(size: Array, repeats: Array, apart: Array) -> Array:
     freedom = more.sum(axis=1)
     best, scale = np.full(len(size), -np.inf), np.ones_like(size)
     for floor in FLOORS:
-        here = np.maximum(size, floor * largest)
-        here = np.where((repeats > 0) & (here > 0), here, 1.0)
-        total = np.nansum((apart / here[..., None]) ** 2, axis=(1, 2))
+        sizes = np.maximum(size, floor * largest)
+        sizes = np.where((repeats > 0) & (sizes > 0), sizes, 1.0)
+        total = np.nansum((deviations / sizes[..., None]) ** 2, axis=(1, 2))
         with np.errstate(divide="ignore", invalid="ignore"):
-            score = -(more * np.log(here)).sum(axis=1) - freedom / 2 * np.log(total)
+            score = -(more * np.log(sizes)).sum(axis=1) - freedom / 2 * np.log(total)
         score = np.where((freedom > 0) & (total > SMALLEST**2), score, 0.0)
         better = score > best
-        scale[better], best[better] = here[better], score[better]
+        scale[better], best[better] = sizes[better], score[better]
     return scale
 
 

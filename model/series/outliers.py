@@ -42,13 +42,13 @@ def without_outliers(values: Array) -> Array:
         return values
     middle = np.where(count > 0, median(values, axis=2), 0.0)[..., None]
     size = np.where(middle != 0, np.abs(middle), 1.0)
-    apart = np.where(known & (count >= LEAST)[..., None], (values - middle) / size, np.nan)
-    farthest = np.where(np.isnan(apart), -1.0, np.abs(apart)).argmax(axis=2)[..., None]
-    x = np.take_along_axis(apart, farthest, axis=2)[..., 0]
-    others = apart.copy()
+    deviations = np.where(known & (count >= LEAST)[..., None], (values - middle) / size, np.nan)
+    farthest = np.where(np.isnan(deviations), -1.0, np.abs(deviations)).argmax(axis=2)[..., None]
+    x = np.take_along_axis(deviations, farthest, axis=2)[..., 0]
+    others = deviations.copy()
     np.put_along_axis(others, farthest, np.nan, axis=2)
     mean, rest, freedom = _variance(others)
-    _, every, more = _variance(apart)
+    _, every, more = _variance(deviations)
     tests = np.where(count >= LEAST, count, 0).sum(axis=1)
     level = LEVEL / np.maximum(tests, 1)
     outlying = np.ones(x.shape, dtype=bool)
@@ -60,17 +60,17 @@ def without_outliers(values: Array) -> Array:
             t = (x - mean) / np.sqrt(pooled / freely * count / (count - 1))
             outlying = (d0 > 0)[:, None] & (2 * special.stdtr(freely, -np.abs(t)) < level[:, None])
     outlying &= (outlying.sum(axis=1) * MOST <= tests)[:, None]
-    found = values.copy()
-    found[(*np.nonzero(outlying), farthest[outlying, 0])] = np.nan
-    return found
+    cleaned = values.copy()
+    cleaned[(*np.nonzero(outlying), farthest[outlying, 0])] = np.nan
+    return cleaned
 
 
-def _variance(apart: Array) -> tuple[Array, Array, Array]:
+def _variance(deviations: Array) -> tuple[Array, Array, Array]:
     """Mean, variance and its degrees of freedom (s, n) of repetitions; zero where there are too few."""
-    known = ~np.isnan(apart)
+    known = ~np.isnan(deviations)
     count = known.sum(axis=2)
-    mean = np.where(known, apart, 0.0).sum(axis=2) / np.maximum(count, 1)
-    squares = np.where(known, (apart - mean[..., None]) ** 2, 0.0).sum(axis=2)
+    mean = np.where(known, deviations, 0.0).sum(axis=2) / np.maximum(count, 1)
+    squares = np.where(known, (deviations - mean[..., None]) ** 2, 0.0).sum(axis=2)
     freedom = np.maximum(count - 1, 0)
     return mean, squares / np.maximum(freedom, 1), freedom.astype(np.float64)
 
@@ -88,8 +88,8 @@ def laws(variance: Array, freedom: Array) -> tuple[Array, Array]:
     half = np.where(use, freedom, 2.0) / 2
     logs = np.where(use, np.log(np.where(use, variance, 1.0)) - special.digamma(half) + np.log(half), 0.0)
     mean = logs.sum(axis=1) / many
-    apart = (np.where(use, logs - mean[:, None], 0.0) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
-    spread = apart - np.where(use, special.polygamma(1, half), 0.0).sum(axis=1) / many
+    squares = (np.where(use, logs - mean[:, None], 0.0) ** 2).sum(axis=1) / np.maximum(count - 1, 1)
+    spread = squares - np.where(use, special.polygamma(1, half), 0.0).sum(axis=1) / many
     least = float(special.polygamma(1, FREEST / 2))
     equal = spread <= least
     prior = np.full(len(spread), FREEST)

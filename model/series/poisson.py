@@ -34,24 +34,24 @@ def expected(points: Array, samples: Array, exposure: Array) -> Array:
     """
     design = _design(points)
     design[:, 1:] /= np.maximum(1.0, np.abs(design[:, 1:]).max(axis=0, initial=0.0) / 20)
-    held = exposure > 0
-    start = np.maximum(np.where(held, samples, 0.0).sum(axis=1), HALF) / np.maximum(exposure.sum(axis=1), 1e-300)
-    offset = np.log(np.where(held, exposure * start[:, None], 1.0))
+    exposed = exposure > 0
+    start = np.maximum(np.where(exposed, samples, 0.0).sum(axis=1), HALF) / np.maximum(exposure.sum(axis=1), 1e-300)
+    offset = np.log(np.where(exposed, exposure * start[:, None], 1.0))
     prior = np.diag([1e-9, *[1 / priors.POISSON_POWER**2] * (design.shape[1] - 1)])
     b = np.zeros((len(samples), design.shape[1]))
-    y = np.where(held, samples, 0.0)
+    y = np.where(exposed, samples, 0.0)
     # Of what has no sample at all, only that it had half of one.
     none = y.sum(axis=1, keepdims=True) == 0
-    y = np.where(none, np.exp(offset) * held, y)
+    y = np.where(none, np.exp(offset) * exposed, y)
     for _ in range(STEPS):
-        mean = np.where(held, np.exp(np.clip(offset + b @ design.T, -50, 50)), 0.0)
+        mean = np.where(exposed, np.exp(np.clip(offset + b @ design.T, -50, 50)), 0.0)
         slope = (y - mean) @ design - b @ prior
         curve = np.einsum("sn,ni,nj->sij", mean, design, design) + prior
         step = np.linalg.solve(curve + 1e-12 * np.eye(len(prior)), slope[..., None])[..., 0]
         b += np.clip(step, -2.0, 2.0)
         if np.abs(step).max(initial=0.0) < 1e-9:
             break
-    return np.where(held, np.exp(np.clip(offset + b @ design.T, -50, 50)), 0.0)
+    return np.where(exposed, np.exp(np.clip(offset + b @ design.T, -50, 50)), 0.0)
 
 
 def located(points: Array, values: Array, worth: Array, how: str) -> Location:
@@ -77,31 +77,31 @@ def located(points: Array, values: Array, worth: Array, how: str) -> Location:
     exposure, repeats = np.where(absent, 0.0, exposure), np.where(absent, 0.0, repeats)
     total = number.sum(axis=1)
     mean = expected(points, number, exposure)
-    here = exposure > 0
-    size = ratio(mean, exposure, 1.0, where=here)
+    exposed = exposure > 0
+    size = ratio(mean, exposure, 1.0, where=exposed)
     one = np.nan_to_num(worth) / size[:, :, None]
     centre = reduce(values, "mean", axis=2)
     with np.errstate(invalid="ignore"):
         squares = np.nansum(((values - centre[:, :, None]) / size[:, :, None]) ** 2, axis=(1, 2))
-    more = np.where(here & (repeats > 1), repeats - 1, 0.0)
+    more = np.where(exposed & (repeats > 1), repeats - 1, 0.0)
     by_chance = (one.sum(axis=2) / np.maximum(repeats, 1) * more).sum(axis=1)
     freedom = more.sum(axis=1)
     beyond = _beyond(squares, by_chance, freedom)
     # How few are expected is not known better than to half a sample.
-    least = np.where(here, np.maximum(mean, HALF) / np.where(here, mean, 1.0) ** 2, 0.0)
+    least = np.where(exposed, np.maximum(mean, HALF) / np.where(exposed, mean, 1.0) ** 2, 0.0)
     variance = least + beyond[:, None] / np.maximum(repeats, 1)
-    weight = ratio(1, variance, 0.0, where=here)
-    count = np.maximum(here.sum(axis=1), 1)
+    weight = ratio(1, variance, 0.0, where=exposed)
+    count = np.maximum(exposed.sum(axis=1), 1)
     average = np.maximum(weight.sum(axis=1) / count, 1e-300)
     usual = np.maximum(repeats.sum(axis=1) / count, 1.0)
-    samples = np.where(here, mean, 0.0).sum(axis=1) / count
+    samples = np.where(exposed, mean, 0.0).sum(axis=1) / count
     part = np.clip(average / np.maximum(samples, 1e-300), 0.0, 1.0)
     sure = 1 / (part**2 / SURE + (1 - part) ** 2 / (freedom + ALONE))
     if how != "auto":
         centre = reduce(values, how, axis=2)
     # Without any sample there was half of one, wherever it was.
     centre = np.where(total[:, None] > 0, centre, size)
-    centre = np.where(here, centre, np.nan)
+    centre = np.where(exposed, centre, np.nan)
     return Location(centre, size, weight / average[:, None] * usual[:, None], usual / average, sure, samples)
 
 
@@ -130,5 +130,5 @@ def _beyond(squares: Array, by_chance: Array, freedom: Array) -> Array:
     weight = np.where(repeated, freedom / np.maximum(least, 1e-12) ** 2, 0.0)
     every = weight.sum()
     common = max(float((weight * (each - least)).sum() / every), 0.0) if every > 0 else 0.0
-    own = np.maximum(each - least, 0.0)
-    return np.asarray((freedom * own + ALONE * common) / (freedom + ALONE))
+    excess = np.maximum(each - least, 0.0)
+    return np.asarray((freedom * excess + ALONE * common) / (freedom + ALONE))

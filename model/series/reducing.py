@@ -149,7 +149,7 @@ def series_from_experiment(
         raise InputError(f"{experiment.path} holds no complete run", "measure or import runs first")
     how = {name: _reduction(name, over_ranks) for name in _wanted(experiment, metrics)}
     configurations, cells = _cells(experiment.parameters, runs)
-    held = _Values(len(configurations), 1 + max(repetition for _, repetition in cells))
+    filled = _Values(len(configurations), 1 + max(repetition for _, repetition in cells))
     provenance: dict[str, str] = {}
     for place, here in cells.items():
         for run in here:
@@ -157,14 +157,14 @@ def series_from_experiment(
                 if name in how:
                     provenance.setdefault(name, text)
             for name, kernels, numbers in _reduced(experiment, run, how):
-                held.fill(name, kernels, numbers, place)
-    if not held.rows:
+                filled.fill(name, kernels, numbers, place)
+    if not filled.rows:
         raise InputError(f"{experiment.path} holds no counters", "measure or import runs with counters")
-    names, values = list(held.rows), held.array()
+    names, values = list(filled.rows), filled.array()
     signs = {name: metric(name).kind == "other" for name in how}
     signed = np.array([signs[name] for _, name in names], dtype=bool)
     values = np.where(signed[:, None, None], values, np.maximum(values, 0.0))
-    found = Series(
+    series = Series(
         experiment.parameters,
         np.array(configurations, dtype=np.float64).reshape(len(configurations), len(experiment.parameters)),
         values,
@@ -172,8 +172,8 @@ def series_from_experiment(
         tuple(name for _, name in names),
         provenance,
     )
-    found = with_sampling(experiment, found, {name: reduction == "mean" for name, reduction in how.items()})
-    return per_core(experiment, found, how)
+    series = with_sampling(experiment, series, {name: reduction == "mean" for name, reduction in how.items()})
+    return per_core(experiment, series, how)
 
 
 _Part = tuple[int, Index, Index]
@@ -201,10 +201,10 @@ class _Values:
         if known != kernels:  # most runs have the same kernels in the same order
             parts = self._places(metric, kernels)
             self._last[metric] = kernels, parts
-        for number, inside, mine in parts:
-            here = (inside, *place)
-            old = self._blocks[number][here]
-            self._blocks[number][here] = np.where(np.isnan(old), numbers[mine], old)
+        for number, inside, columns in parts:
+            cell = (inside, *place)
+            old = self._blocks[number][cell]
+            self._blocks[number][cell] = np.where(np.isnan(old), numbers[columns], old)
 
     def _places(self, metric: str, kernels: list[str]) -> list[_Part]:
         """Where values of a metric of `kernels` belong: block by block, rows of it and positions in `kernels`."""
@@ -217,7 +217,9 @@ class _Values:
         order = np.argsort(index, kind="stable")
         number, starts = np.unique(index[order] // size, return_index=True)
         split = np.split(order, starts[1:])
-        return [(at, index[mine] % size, mine) for at, mine in zip(number.tolist(), split, strict=True) if len(mine)]
+        return [
+            (at, index[places] % size, places) for at, places in zip(number.tolist(), split, strict=True) if len(places)
+        ]
 
     def array(self) -> Array:
         """All that was entered."""
@@ -241,17 +243,17 @@ def _cells(
 ) -> tuple[list[tuple[float, ...]], dict[tuple[int, int], list[Run]]]:
     """Configurations in their order, and the runs of each (configuration, repetition), the latter counted from zero."""
     configurations: dict[tuple[float, ...], int] = {}
-    given: dict[tuple[int, int], list[Run]] = {}
+    by_cell: dict[tuple[int, int], list[Run]] = {}
     for run in runs:
         key = run.point(parameters)
         place = (configurations.setdefault(key, len(configurations)), run.repetition)
-        given.setdefault(place, []).append(run)
+        by_cell.setdefault(place, []).append(run)
     counts = [0] * len(configurations)
     numbered: dict[tuple[int, int], tuple[int, int]] = {}
-    for place in sorted(given):
+    for place in sorted(by_cell):
         numbered[place] = (place[0], counts[place[0]])
         counts[place[0]] += 1
-    return list(configurations), {numbered[place]: here for place, here in given.items()}
+    return list(configurations), {numbered[place]: runs_of for place, runs_of in by_cell.items()}
 
 
 def _reduction(name: str, over_ranks: Reduction | Mapping[str, Reduction] | None) -> Reduction:
@@ -265,8 +267,8 @@ def _reduction(name: str, over_ranks: Reduction | Mapping[str, Reduction] | None
 
 def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> list[tuple[str, list[str], Array]]:
     """Metric, kernels and their values over ranks, of one run."""
-    held = experiment.columns(run, "counters")
-    names = [name for name in how if name in held]
+    columns = experiment.columns(run, "counters")
+    names = [name for name in how if name in columns]
     table = experiment.arrays(run) if names else None
     if table is None or not len(table):
         return []
@@ -292,8 +294,8 @@ def _reduced(experiment: Experiment, run: Run, how: Mapping[str, Reduction]) -> 
         matrix = np.full((len(kernels), int(position.max()) + 1), np.nan)
         matrix[codes, position] = np.where(whole, np.nan, column)
         reduced = reduce(matrix, how[name], axis=1)
-        given = whole & ~np.isnan(column)
-        reduced[codes[given]] = column[given] * _times(run, name, how[name])
+        present = whole & ~np.isnan(column)
+        reduced[codes[present]] = column[present] * _times(run, name, how[name])
         keep = ~np.isnan(reduced)
         if keep.any():
             some = kernels if keep.all() else [k for k, yes in zip(kernels, keep, strict=True) if yes]
@@ -346,10 +348,10 @@ def per_core(experiment: Experiment, series: Series, how: Mapping[str, Reduction
 
 def _added(name: str, run: Run) -> bool:
     """Whether a tool that follows a process adds a metric up over its threads."""
-    found = metric(name)
+    described = metric(name)
     if name == "time":
         return run.sampled(name)
-    return name in CYCLES or (found.kind == "requirement" and found.additive and name not in NOT_ADDED)
+    return name in CYCLES or (described.kind == "requirement" and described.additive and name not in NOT_ADDED)
 
 
 def _by_thread(experiment: Experiment, run: Run) -> bool:

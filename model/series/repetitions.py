@@ -83,9 +83,9 @@ def _score(relative: Array) -> Array:
     total = np.zeros((len(relative), 3, len(SCALES)))
     for r in np.unique(count[use]):
         series, at = np.nonzero(use & (count == r))
-        found = likelihoods(relative[series, at, :r] / spread[series, None], SCALES)
+        score = likelihoods(relative[series, at, :r] / spread[series, None], SCALES)
         some, first = np.unique(series, return_index=True)
-        total[some] += np.add.reduceat(found, first, axis=1).transpose(1, 0, 2)
+        total[some] += np.add.reduceat(score, first, axis=1).transpose(1, 0, 2)
     return np.asarray(special.logsumexp(total[use.any(axis=1)], axis=2).sum(axis=0))
 
 

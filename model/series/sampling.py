@@ -77,10 +77,10 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
         return series
     counted = counted_ranks(experiment, series)
     having = np.where((counted > 0) & ~given.any(axis=2), counted, np.where(given.any(axis=2), 1.0, having))
-    mine = np.asarray((one > 0).any(axis=(1, 2)))[:, None]
+    rows_sampled = np.asarray((one > 0).any(axis=(1, 2)))[:, None]
     # Another collector may have measured the same in full.
-    sampled &= mine[:, :, None]
-    having = np.where(mine & np.array([averaged.get(name, True) for name in names])[:, None], having, 1.0)
+    sampled &= rows_sampled[:, :, None]
+    having = np.where(rows_sampled & np.array([averaged.get(name, True) for name in names])[:, None], having, 1.0)
     return _with_values(series, total, square, one, sampled, np.maximum(having, 1.0), averaged)
 
 
@@ -96,24 +96,24 @@ def _with_values(
         usual = np.where(np.isfinite(place), place, np.fmax.reduce(usual, axis=(1, 2))[:, None, None])
         worth = np.where(np.isfinite(each), each, usual) / having[:, :, None]
         few = np.asarray((sampled & (total < FEW * np.where(np.isfinite(each), each, usual))).any(axis=2))
-        taken = np.maximum(sampled.sum(axis=2), 1)
+        number = np.maximum(sampled.sum(axis=2), 1)
         together, squares = total.sum(axis=2), square.sum(axis=2)
         pooled = ratio(squares, together, usual[:, :, 0])
-        pooled = pooled / having / taken
+        pooled = pooled / having / number
     means = total / having[:, :, None]
     rows = np.array([averaged.get(name, True) for name in series.metrics])[:, None]
     few = few & rows
     first = np.zeros(sampled.shape, dtype=bool)
     first[:, :, 0] = True
-    kept = np.where(few[:, :, None], first & sampled.any(axis=2, keepdims=True), sampled)
-    values = np.where(few[:, :, None], (together / having / taken)[:, :, None], means)
+    shown = np.where(few[:, :, None], first & sampled.any(axis=2, keepdims=True), sampled)
+    values = np.where(few[:, :, None], (together / having / number)[:, :, None], means)
     values = np.where(rows[:, :, None], values, np.nan_to_num(series.values))
     worth = np.where(few[:, :, None], pooled[:, :, None], worth)
     left = np.where(sampled, np.nan, series.values)
     return replace(
         series,
-        values=np.where(kept, values, np.where(few[:, :, None], np.nan, left)),
-        worth=np.where(kept, worth, np.nan),
+        values=np.where(shown, values, np.where(few[:, :, None], np.nan, left)),
+        worth=np.where(shown, worth, np.nan),
     )
 
 
@@ -123,7 +123,7 @@ def counted_ranks(experiment: Experiment, series: Series) -> Array:
     for at, kernel in enumerate(series.kernels):
         rows.setdefault(kernel, []).append(at)
     places = {tuple(point): at for at, point in enumerate(series.points.tolist())}
-    found = np.zeros(series.values.shape[:2])
+    counts = np.zeros(series.values.shape[:2])
     for run in experiment.runs:
         if run.state != "complete" or "instructions" not in experiment.columns(run, "counters"):
             continue
@@ -134,8 +134,8 @@ def counted_ranks(experiment: Experiment, series: Series) -> Array:
         each = table[table["instructions"].notna()].groupby("kernel", observed=True)["rank"].nunique()
         for name, ranks in each.items():
             mine = rows.get(str(name), [])
-            found[mine, place] = np.maximum(found[mine, place], float(ranks))
-    return found
+            counts[mine, place] = np.maximum(counts[mine, place], float(ranks))
+    return counts
 
 
 def _place(run: Run, series: Series, places: Mapping[tuple[float, ...], int]) -> int:

@@ -26,7 +26,7 @@ def turnover(experiment: Experiment) -> str:
     """
     if "ranks" not in experiment.parameters:
         return ""
-    for name, said in COUNTED.items():
+    for name, words in COUNTED.items():
         most, which = 0.0, ""
         for kernels, ranks, shares in _by_ranks(experiment, name):
             changing = np.where((shares == 0).any(axis=1)[:, None], shares, 0.0)
@@ -36,7 +36,7 @@ def turnover(experiment: Experiment) -> str:
                 most, which = share, f"{kernels[kernel]}: on {on}, not on {off}"
         if most >= priors.TURNOVER:
             return (
-                f"kernels with {most:.1%} of the {said} work on some numbers of ranks and not on others (the most in "
+                f"kernels with {most:.1%} of the {words} work on some numbers of ranks and not on others (the most in "
                 f"{which}): the program changes its algorithms with the ranks, and predictions beyond the ranks "
                 "measured hold only if it does not change them again"
             )
@@ -49,16 +49,16 @@ def _by_ranks(experiment: Experiment, name: str) -> list[tuple[list[str], Array,
     for run in experiment.runs:
         ranks = float(run.configuration["ranks"])
         place = tuple(float(run.configuration[other]) for other in experiment.parameters if other != "ranks")
-        here = found.setdefault(place, {})
-        if ranks < 2 or ranks in here or run.state != "complete" or run.sampled(name) or run.inclusive(name):
+        at_place = found.setdefault(place, {})
+        if ranks < 2 or ranks in at_place or run.state != "complete" or run.sampled(name) or run.inclusive(name):
             continue
-        if name in experiment.columns(run, "counters") and (held := _totals(experiment.arrays(run), name)):
-            here[ranks] = held
+        if name in experiment.columns(run, "counters") and (by_name := _totals(experiment.arrays(run), name)):
+            at_place[ranks] = by_name
     several = []
     for each in found.values():
         if len(each) < 2:
             continue
-        kernels = list(dict.fromkeys(kernel for held in each.values() for kernel in held))
+        kernels = list(dict.fromkeys(kernel for by_name in each.values() for kernel in by_name))
         seen = sorted(each)
         totals = np.array([[each[p].get(kernel, 0.0) for p in seen] for kernel in kernels])
         several.append((kernels, np.array(seen), totals / totals.sum(axis=0)))

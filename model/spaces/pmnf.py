@@ -70,13 +70,13 @@ class Pmnf(Offer):
         members = np.full((choice.shape[1], choice.shape[1]), -1, dtype=np.intp)
         for n in range(choice.shape[1]):
             members[n, : n + 1] = np.arange(n + 1)
-        taken = np.arange(1, len(members) + 1)[None, :] == size[:, None]
+        within = np.arange(1, len(members) + 1)[None, :] == size[:, None]
         used = members[size - 1] >= 0
         terms = np.where(used, np.take_along_axis(choice, np.maximum(members[size - 1], 0), axis=1), 0)
         design = np.where(used[:, :, None], basis.shape(terms), 0.0).transpose(0, 2, 1)[:, None]
         solved = leastsquares.refine(design, used[:, None], problem.weights, problem.values)
-        residual = np.where(taken, solved.residual, np.inf)
-        offset = np.where(taken, 0.0, -np.inf)
+        residual = np.where(within, solved.residual, np.inf)
+        offset = np.where(within, 0.0, -np.inf)
         return problem, Screened(residual, offset, members, np.zeros(len(members)), choice)
 
 
@@ -99,10 +99,10 @@ def _best(
         design = np.moveaxis(basis.shape(members[start : start + BLOCK]), 1, 2)
         error = np.zeros((series, len(design)))
         for fold in range(int(folds.max(initial=-1)) + 1):
-            held = (folds == fold) & (plain > 0)
-            solved = leastsquares.solve(design, np.where(held, 0.0, plain), problem.values)
-            said = np.einsum("shk,hnk->shn", solved.coefficients, design)
-            lost = np.where(held[:, None, :], (problem.values[:, None, :] - said) ** 2, 0.0).sum(axis=2)
+            left_out = (folds == fold) & (plain > 0)
+            solved = leastsquares.solve(design, np.where(left_out, 0.0, plain), problem.values)
+            predicted = np.einsum("shk,hnk->shn", solved.coefficients, design)
+            lost = np.where(left_out[:, None, :], (problem.values[:, None, :] - predicted) ** 2, 0.0).sum(axis=2)
             # A fold that leaves fewer points than unknowns cannot be solved: the hypothesis is out.
             error += np.where(np.isfinite(solved.residual) & np.isfinite(lost), lost, np.inf)
         score[:, start : start + BLOCK] = error

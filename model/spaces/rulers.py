@@ -78,18 +78,18 @@ def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
         expected = Order(log=UNIT)
     limit = max(NONE, expected.to(Fraction(2)))
     ticks = [Fraction(n, 2**depth) for n in range(2 * 2**depth + 1)]
-    found = {expected}
+    growths = {expected}
     if expected.rate:
         lower = _lower(expected.power)
-        found |= {Order(tick * expected.rate, i) for tick in ticks for i in lower}
+        growths |= {Order(tick * expected.rate, i) for tick in ticks for i in lower}
     elif expected.power:
         lower = _lower(expected.log)
         if expected.power < 0:
             ticks += [Fraction(n, 3) for n in range(1, 6)]
-        found |= {Order(ZERO, tick * expected.power, j) for tick in ticks for j in lower}
+        growths |= {Order(ZERO, tick * expected.power, j) for tick in ticks for j in lower}
     else:
-        found |= {Order(log=tick * expected.log) for tick in ticks}
-    return tuple(sorted(order for order in found if order <= limit))
+        growths |= {Order(log=tick * expected.log) for tick in ticks}
+    return tuple(sorted(order for order in growths if order <= limit))
 
 
 def _lower(own: Fraction) -> tuple[Fraction, ...]:
@@ -119,10 +119,10 @@ def terms(
     there would be more than :data:`MOST` terms. `falling`: parameters along which the values fall. Raises InputError
     when there are too many terms even so.
     """
-    own = rulers or {}
+    rulers_of = rulers or {}
     while True:
         axes = [
-            own[name].orders if name in own else _generated(expected[name], depth, name in falling)
+            rulers_of[name].orders if name in rulers_of else _generated(expected[name], depth, name in falling)
             for name in parameters
         ]
         size = 1
@@ -130,14 +130,14 @@ def terms(
             size *= len(axis)
         if size <= MOST:
             break
-        if not depth or set(parameters) <= set(own):
+        if not depth or set(parameters) <= set(rulers_of):
             raise InputError(
                 f"the search space of {', '.join(parameters)} has {size} terms, more than {MOST}",
                 "expect fewer parameters at once and hold the others, or give shorter lists under [search]",
             )
         depth -= 1
-    found = [Growth.of(zip(parameters, orders, strict=True)) for orders in itertools.product(*axes)]
-    return tuple(dict.fromkeys([*found, expected]))
+    growths = [Growth.of(zip(parameters, orders, strict=True)) for orders in itertools.product(*axes)]
+    return tuple(dict.fromkeys([*growths, expected]))
 
 
 def _generated(expected: Order, depth: int, falls: bool) -> tuple[Order, ...]:
@@ -160,13 +160,13 @@ def wider(
     `expected`, `parameters`, `rulers`, `depth`, `falling`: see :func:`terms`. `exponential`: go on with exponentials up
     to 2^(2 x), too.
     """
-    both = {}
+    joined = {}
     for name in parameters:
         orders = {*_generated(expected[name], depth, name in falling), *ruler(_next(expected[name]), depth)}
         if exponential:
             orders |= {Order(Fraction(n, 4), Fraction(i)) for n in range(1, 9) for i in range(5)}
-        both[name] = Ruler.listing(orders)
-    return terms(expected, parameters, {**both, **(rulers or {})}, 0)
+        joined[name] = Ruler.listing(orders)
+    return terms(expected, parameters, {**joined, **(rulers or {})}, 0)
 
 
 def _next(expected: Order) -> Order:
@@ -198,8 +198,8 @@ def offer(growths: Sequence[Growth], parameters: Sequence[str], expectation: Gro
     elif expectation is not None and expectation.orders:
         expected = expectation.factors(parameters)
         pairs = ((expected, factors) for factors in listed if factors != expected)
-    both = [(one, *pair) for pair in pairs]
-    return Listed(hypotheses([*forms, *both], [*prior, *[priors.FORMS["more"]] * len(both)]))
+    completed = [(one, *pair) for pair in pairs]
+    return Listed(hypotheses([*forms, *completed], [*prior, *[priors.FORMS["more"]] * len(completed)]))
 
 
 def _rare(growth: Growth, expectation: Growth) -> bool:
@@ -212,7 +212,7 @@ def stated(growth: Growth, parameters: Sequence[str]) -> Listed:
     one: tuple[Factor, ...] = (ONE,) * len(parameters)
     if not growth.orders:
         return Listed(hypotheses([(one,)], [0.0]))
-    alone = growth.factors(parameters)
+    factors = growth.factors(parameters)
     falls = any(order < NONE for _, order in growth.orders)
-    forms: list[tuple[tuple[Factor, ...], ...]] = [(alone,)] if falls else [(one, alone), (alone,)]
+    forms: list[tuple[tuple[Factor, ...], ...]] = [(factors,)] if falls else [(one, factors), (factors,)]
     return Listed(hypotheses(forms, [0.0] * len(forms)))

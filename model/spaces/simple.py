@@ -28,12 +28,12 @@ RATES = tuple(sign * 2.0**step for sign in (-1, 1) for step in np.arange(-4, 4.0
 """Rates b of exponentials, as doublings over the range measured."""
 
 
-def one_term(factors: Iterable[Factor], alone: bool = True) -> Hypotheses:
-    """A constant, and every factor with a constant and, if `alone`, without."""
+def one_term(factors: Iterable[Factor], without_constant: bool = True) -> Hypotheses:
+    """A constant, and every factor with a constant and, if `without_constant`, without."""
     forms: list[tuple[tuple[Factor, ...], ...]] = [((ONE,),)]
     for factor in factors:
         forms.append(((ONE,), (factor,)))
-        if alone:
+        if without_constant:
             forms.append(((factor,),))
     return hypotheses(forms, [0.0] * len(forms))
 
@@ -76,7 +76,7 @@ class Ding(Offer):
         spread = float(np.ptp(points[:, 0])) if len(points) else 0.0
         rates = [(0.0, 0.0, rate / spread) for rate in RATES] if spread > 0 else []
         factors: list[Factor] = [(b, 0.0, 0.0) for b in POWERS] + [(0.0, 1.0, 0.0), *rates]
-        return Listed(one_term(factors, alone=False)).screen(points, location, positive, kind)
+        return Listed(one_term(factors, without_constant=False)).screen(points, location, positive, kind)
 
 
 @SPACES.register("ding")

@@ -34,7 +34,7 @@ MET = 1e-9
 """Relative difference up to which blocks meet the values."""
 
 
-def rounding(points: Array, location: Location, found: Found) -> Array:
+def rounding(points: Array, location: Location, forms: Found) -> Array:
     """Relative variance (s,) that the rounding to blocks has in series that the leading function meets by chance or
     not at all; zero where an exact function is tested by values enough or only rises, and where the values are no
     blocks.
@@ -43,12 +43,12 @@ def rounding(points: Array, location: Location, found: Found) -> Array:
     """
     result, x = np.zeros(len(location.values)), points[:, 0]
     present = location.repeats > 0
-    used = found.members[:, 0] >= 0
-    terms = found.basis.decode(np.maximum(found.members[:, 0], 0).reshape(-1))[:, 0]
-    falls = (terms[:, 0] < 0).reshape(used.shape) | (found.coefficients[:, 0] < 0)
+    used = forms.members[:, 0] >= 0
+    terms = forms.basis.decode(np.maximum(forms.members[:, 0], 0).reshape(-1))[:, 0]
+    falls = (terms[:, 0] < 0).reshape(used.shape) | (forms.coefficients[:, 0] < 0)
     chance = (used & falls).any(axis=1) & (used.sum(axis=1) > 1)
     chance &= present.sum(axis=1) - used.sum(axis=1) < TESTED
-    doubtful = (chance | (found.variance[:, 0] >= MET)) & used.any(axis=1)
+    doubtful = (chance | (forms.variance[:, 0] >= MET)) & used.any(axis=1)
     doubtful &= (present.sum(axis=1) > 2) & (np.where(present, location.values, 1.0) > 0).all(axis=1)
     rows = np.flatnonzero(doubtful)
     if not len(rows) or (x <= 0).any() or (x != np.round(x)).any():

@@ -50,15 +50,15 @@ class Departure(Stored):
         means, squares = np.zeros(shape), np.zeros(shape)
         for rows, known in _patterns(self.values):
             for which, smooth in enumerate(SMOOTH):
-                held = _Solved.of(self.inputs[known], self.values[rows][:, known], self.lengths[which], smooth)
-                mean, square = held.at(inputs, float(self.scatter[which]))
+                solved = _Solved.of(self.inputs[known], self.values[rows][:, known], self.lengths[which], smooth)
+                mean, square = solved.at(inputs, float(self.scatter[which]))
                 means[rows] += mean / len(SMOOTH)
                 squares[rows] += square / len(SMOOTH)
         return means, np.sqrt(np.maximum(squares - means**2, 0.0))
 
     def left_out(self) -> Array:
         """The leave-one-out residual of each departure (K, n), predicted from all others."""
-        found = np.full(self.values.shape, np.nan)
+        errors = np.full(self.values.shape, np.nan)
         for rows, known in _patterns(self.values):
             parts = [
                 _Solved.of(self.inputs[known], self.values[rows][:, known], self.lengths[which], smooth).left_out(
@@ -66,8 +66,8 @@ class Departure(Stored):
                 )
                 for which, smooth in enumerate(SMOOTH)
             ]
-            found[np.ix_(rows, np.flatnonzero(known))] = np.mean(parts, axis=0)
-        return found
+            errors[np.ix_(rows, np.flatnonzero(known))] = np.mean(parts, axis=0)
+        return errors
 
     def _fits(self) -> bool:
         three = len(SMOOTH)
@@ -106,8 +106,8 @@ class _Solved:
 
     def weights(self, scatter: float) -> Array:
         """Posterior of s_k, (s, K)."""
-        found = self.likelihood(np.array([scatter]))[0]
-        return np.asarray(np.exp(found - special.logsumexp(found, axis=0)))
+        likelihoods = self.likelihood(np.array([scatter]))[0]
+        return np.asarray(np.exp(likelihoods - special.logsumexp(likelihoods, axis=0)))
 
     def at(self, inputs: Array, scatter: float) -> tuple[Array, Array]:
         """Mean and mean square (K, k) at `inputs`."""
@@ -143,8 +143,8 @@ def learn_departure(inputs: Array, values: Array) -> Departure:
             total = np.zeros(len(SCATTER))
             for rows, known in patterns:
                 if known.sum() > 1:
-                    held = _Solved.of(inputs[known], values[rows][:, known], trial, smooth)
-                    total += special.logsumexp(held.likelihood(SCATTER), axis=1).sum(axis=1)
+                    solved = _Solved.of(inputs[known], values[rows][:, known], trial, smooth)
+                    total += special.logsumexp(solved.likelihood(SCATTER), axis=1).sum(axis=1)
             return total
 
         for _ in range(ROUNDS if inputs.shape[1] > 1 else 1):
@@ -166,9 +166,9 @@ def _patterns(values: Array) -> list[tuple[Index, Mask]]:
 
 def _alike(first: Array, second: Array, lengths: Array, smooth: float) -> Array:
     """Matérn correlation of the points, (a, b)."""
-    apart = np.sqrt((((first[:, None, :] - second[None, :, :]) / lengths) ** 2).sum(axis=2))
+    distance = np.sqrt((((first[:, None, :] - second[None, :, :]) / lengths) ** 2).sum(axis=2))
     if smooth == 0.5:
-        return np.asarray(np.exp(-apart))
+        return np.asarray(np.exp(-distance))
     if smooth == 1.5:
-        return np.asarray((1 + np.sqrt(3) * apart) * np.exp(-np.sqrt(3) * apart))
-    return np.asarray((1 + np.sqrt(5) * apart + 5 / 3 * apart**2) * np.exp(-np.sqrt(5) * apart))
+        return np.asarray((1 + np.sqrt(3) * distance) * np.exp(-np.sqrt(3) * distance))
+    return np.asarray((1 + np.sqrt(5) * distance + 5 / 3 * distance**2) * np.exp(-np.sqrt(5) * distance))

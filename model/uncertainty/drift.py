@@ -60,8 +60,8 @@ def pace(
     exact = (scatter < EXACT) & (freedom > priors.DISCREPANCY_CHOSEN)
     counts = np.where(exact & counted, KEPT, 1.0)
     departing = np.hypot(STEADIEST, discrepancy) / priors.DISCREPANCY
-    held = {name: metric(name).kind == "requirement" and not metric(name).steady for name in set(metrics)}
-    cached = np.array([held[name] for name in metrics])
+    requirements = {name: metric(name).kind == "requirement" and not metric(name).steady for name in set(metrics)}
+    cached = np.array([requirements[name] for name in metrics])
     departing = np.where(repeated, departing, np.where(cached, 1.0, np.minimum(departing, 1.0)))
     return np.where(counted | (kinds == "sampled"), counts, departing)
 

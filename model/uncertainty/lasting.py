@@ -41,13 +41,13 @@ class Lasting(Stored):
     axis: Index  # (s,): the parameter that was varied
 
     @classmethod
-    def of(cls, points: Array, location: Location, positive: Mask, found: Found, noise: Array) -> Lasting:
+    def of(cls, points: Array, location: Location, positive: Mask, forms: Found, noise: Array) -> Lasting:
         """Residuals of the hypotheses found; `noise` (s,) is the variance of values from noise alone."""
         use = (location.repeats > 0) & positive[:, None] & (points[:, 0] > 0)
         # What is zero somewhere has no logarithm there, and what it has elsewhere says too little.
         use &= (np.where(use, location.values, 1.0) > 0).all(axis=1, keepdims=True)
         logs = np.log(np.where(use, location.values, np.nan))
-        around = found.around
+        around = forms.around
         good = np.isfinite(around) & (around > 0)
         part = np.clip(1 - noise / np.where(good, around, 1.0), 0.0, 1.0)
         part = np.where(good, np.where(np.isnan(location.variance), 1.0, part), 0.0)
@@ -66,11 +66,11 @@ class Lasting(Stored):
             logs.append(np.full((size, len(points)), np.nan))
             if part is not None:
                 logs[-1][:, next(place)] = part.logs
-        given = [
+        present = [
             part or cls(points, logs[at], np.zeros(size), np.zeros(size, dtype=np.intp))
             for at, (part, size) in enumerate(zip(parts, sizes, strict=True))
         ]
-        rest = (np.concatenate([getattr(each, name) for each in given])[order] for name in ("part", "axis"))
+        rest = (np.concatenate([getattr(each, name) for each in present])[order] for name in ("part", "axis"))
         return cls(points, np.concatenate(logs)[order], *rest)
 
     def select(self, rows: Index) -> Lasting:
@@ -83,24 +83,24 @@ class Lasting(Stored):
         rows = np.flatnonzero((self.part > LEAST) & known.any(axis=1))
         if not len(rows):
             return None
-        here, known = self.select(rows), known[rows]
-        among = np.where(known[:, :, None] & known[:, None, :], here._correlation(self.points), 0.0)
+        lasting, known = self.select(rows), known[rows]
+        among = np.where(known[:, :, None] & known[:, None, :], lasting._correlation(self.points), 0.0)
         diagonal = np.arange(len(self.points))
         among[:, diagonal, diagonal] = 1.0
-        across = np.where(known[:, None, :], here._correlation(points), 0.0)
+        across = np.where(known[:, None, :], lasting._correlation(points), 0.0)
         return Carried(at, self.logs, rows, among, np.swapaxes(across, 1, 2))
 
     def _correlation(self, points: Array) -> Array:
         """Correlation (s, k, n) of the residuals at `points` with those known."""
-        found = np.zeros((len(self.part), len(points), len(self.points)))
+        correlation = np.zeros((len(self.part), len(points), len(self.points)))
         for axis in np.unique(self.axis):
             with np.errstate(divide="ignore", invalid="ignore"):
-                apart = np.abs(np.log(points[:, axis, None]) - np.log(self.points[:, axis]))
-            apart = np.where(np.isfinite(apart), apart, np.inf)
+                distance = np.abs(np.log(points[:, axis, None]) - np.log(self.points[:, axis]))
+            distance = np.where(np.isfinite(distance), distance, np.inf)
             rows = self.axis == axis
-            each = priors.CORRELATED * np.exp(-apart / priors.CORRELATION_LENGTH)
-            found[rows] = self.part[rows, None, None] * each
-        return found
+            each = priors.CORRELATED * np.exp(-distance / priors.CORRELATION_LENGTH)
+            correlation[rows] = self.part[rows, None, None] * each
+        return correlation
 
     def _fits(self) -> bool:
         s, n = len(self.part), len(self.points)

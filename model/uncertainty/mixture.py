@@ -116,14 +116,14 @@ class _Mixtures:
         answer = np.where(np.isfinite(first), np.clip(first, low, high), low + (high - low) / 2)
         least = DIGITS * (np.maximum(np.abs(low), np.abs(high)) + (high - low))
         open_ = high - low > least
-        mine, place = self._part(open_), np.flatnonzero(open_)
+        unsettled, place = self._part(open_), np.flatnonzero(open_)
         narrowest = np.minimum.reduceat(self.spread, starts)
         x, low, high, least, narrowest = (part[open_] for part in (answer, low, high, least, narrowest))
         before = np.full(len(place), np.inf)
         for _ in range(STEPS):
             if not len(place):
                 break
-            off, slope = mine._off(x, probability)
+            off, slope = unsettled._off(x, probability)
             over = off > 0
             low, high = np.where(over, low, x), np.where(over, x, high)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -134,7 +134,7 @@ class _Mixtures:
             done = last | (size < FOUND) | (high - low <= least)
             x = np.where(size < FOUND, x, np.where(good, near, low + (high - low) / 2))
             answer[place] = x
-            mine = mine._part(~done)
+            unsettled = unsettled._part(~done)
             left = ~done
             place, x, low, high, least, narrowest, before = (
                 part[left] for part in (place, x, low, high, least, narrowest, size)
@@ -150,8 +150,8 @@ class _Mixtures:
         if some.all():
             return self
         live = np.repeat(some, self.count)
-        held = (part[live] for part in (self.weight, self.centre, self.spread, self.freedom))
-        return _Mixtures(self.count[some], *held)
+        columns = (part[live] for part in (self.weight, self.centre, self.spread, self.freedom))
+        return _Mixtures(self.count[some], *columns)
 
     def _reach(self, probability: float) -> Array:
         """Distance (l,) of each component's quantile from its centre."""

@@ -43,12 +43,12 @@ EVEN = 7
 def primes_of(points: Array, parameters: Sequence[str]) -> Index:
     """Largest prime factor (k, m) of whole numbers of ranks or nodes among `points` (k, m), which divide work the less
     evenly the larger it is; 1 for all else."""
-    found = np.ones(points.shape, dtype=np.intp)
+    primes = np.ones(points.shape, dtype=np.intp)
     for axis, name in enumerate(parameters):
         x = points[:, axis]
         if name in DIVIDING and ((x >= 1) & (x == np.round(x)) & (x < MOST_RANKS)).all():
-            found[:, axis] = [largest_prime(int(each)) for each in x.tolist()]
-    return found
+            primes[:, axis] = [largest_prime(int(each)) for each in x.tolist()]
+    return primes
 
 
 def shows(low: float, metrics: Collection[str]) -> bool:
@@ -110,10 +110,10 @@ def with_changes(parts: Components, change: Change | None) -> Components:
     share, centre, spread, nu = parts
     # What scatters around the functions does so around what they turn into.
     scatter = (share * spread**2).sum(axis=0)
-    there = change.share * (share.sum(axis=0) > 0)
+    turned_share = change.share * (share.sum(axis=0) > 0)
     return Components(
-        np.concatenate([share * (1 - there.sum(axis=0)), there]),
+        np.concatenate([share * (1 - turned_share.sum(axis=0)), turned_share]),
         np.concatenate([centre, change.centre]),
         np.concatenate([spread, np.sqrt(change.spread**2 + scatter)]),
-        np.concatenate([nu, np.full(there.shape, NORMAL)]),
+        np.concatenate([nu, np.full(turned_share.shape, NORMAL)]),
     )

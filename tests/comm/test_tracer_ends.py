@@ -191,3 +191,10 @@ def test_processes_that_a_program_starts_are_said_to_be_missing(
             "warning: main starts processes by Comm_spawn, which are not traced: their messages, times and memory"
         )
         assert (expected in said) == (way == "together") == any("Comm_spawn" in note for note in notes)
+
+
+def test_every_one_of_many_outstanding_requests_is_completed(tracing, tmp_path: Path) -> None:
+    """The index of requests grows twice on the way; half of the messages hold a byte."""
+    found = tracing.tables(tracing.launch(tracing.compile("outstanding.c"), 1), tmp_path).messages
+    calls = found.groupby("operation")[["count", "bytes"]].sum()
+    assert calls.loc["Irecv"].tolist() == [300_000, 150_000] == calls.loc["Send"].tolist()

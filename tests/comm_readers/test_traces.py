@@ -304,6 +304,32 @@ def test_a_cut_off_otf2_archive_is_refused_without_the_library_s_own_lines(
     assert capfd.readouterr().err == ""
 
 
+def test_an_otf2_file_without_its_end_is_refused_before_the_library_reads_past_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the library finds behind a cut differs from process to process, so it must not be asked."""
+    folder = written_archive(tmp_path / "trace")
+    monkeypatch.setattr(otf2_trace, "_otf2", lambda: pytest.fail("the library was asked"))
+    for file in (*(folder / "traces").iterdir(), folder / "traces.def"):
+        whole = file.read_bytes()
+        assert whole[-1] == 1
+        for content in (whole[:-1], b""):
+            file.write_bytes(content)
+            with pytest.raises(InputError, match=f"{file.name} is cut off"):
+                list(READERS["otf2"].read(folder))
+        file.write_bytes(whole)
+
+
+def test_an_otf2_archive_with_fewer_events_than_it_counts_is_refused(tmp_path: Path) -> None:
+    folder = written_archive(tmp_path / "trace")
+    file = folder / "traces" / "0.evt"
+    whole = file.read_bytes()
+    leave = len(whole) - 15  # the last event, a time of 9 bytes and 4 of the leave, before the two marks of the end
+    file.write_bytes(whole[:leave] + whole[-2:])
+    with pytest.raises(InputError):
+        list(READERS["otf2"].read(folder))
+
+
 def test_damaged_otf2_archives_are_refused(tmp_path: Path) -> None:
     folder = written_archive(tmp_path / "trace", leave=False)
     with pytest.raises(InputError, match="leaves MPI_Allreduce without having entered"):

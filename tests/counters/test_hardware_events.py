@@ -104,6 +104,10 @@ def test_collecting_forms_the_metrics_of_the_table(tmp_path, monkeypatch):
     assert both["samples"] * both["worth"] == pytest.approx(9000)
     assert both["samples"] * both["worth"] ** 2 == pytest.approx(4000 * 100 + 5000 * 100)
     assert any("fewer than 100 samples" in note for note in reading.notes)
+    passes = reading.tables["passes"].set_index("event")
+    assert set(passes.index) == {chosen.table.needed([name])[0] for name in ("cycles", "instructions")}
+    assert (passes["mean"] == [3000, 6000]).all()
+    assert (passes["deviation"] == 0).all()
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_intervals_of_the_power_hold(tmp_path: Path) -> None:
         law, _ = fit_law(found, "package")
         truth = (IDLE + CORE * 32) * np.exp(0.02 * rng.normal())
         amounts = {"awake": np.ones(1), "cycles": np.full(1, 32 * CLOCK / 1e9)}
-        said = float(law.joules(amounts).sum() * np.exp(law.apart(np.array([32.0])))[0])
+        said = float(law.joules(amounts).sum() * np.exp(law.residual_at(np.array([32.0])))[0])
         matrix = law.matrix(amounts)
         own = float((matrix.T @ law.covariance @ matrix)[0, 0]) / said**2
         spread = np.sqrt(own + law.beyond(np.array([32.0]))[0] ** 2)

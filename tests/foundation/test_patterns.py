@@ -18,7 +18,7 @@ from backtracking import Matcher, grows
 import ranksight
 
 ROOT = Path(ranksight.__file__).parent
-SKIPPED = ("tests", "benchmarks", "docs", "examples", "__main__")
+SKIPPED = ("tests", "benchmarks", "docs", "examples", "__main__", "noxfile")
 ANYWHERE = frozenset({"search", "finditer", "findall", "sub", "subn", "split"})
 """Functions that try a pattern at every character."""
 FUNCTIONS = ANYWHERE | {"match", "fullmatch", "compile"}

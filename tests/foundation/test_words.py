@@ -104,6 +104,8 @@ def test_the_check_finds_what_it_looks_for(text: str, bad: bool) -> None:
 
 
 def test_sentences_are_counted_without_code() -> None:
-    page = "# head\n\nOne `a b c` [two words](x.md). Then\nmore.\n\n    code here\n\n| a | b |\n- item one\n- item two\n"
+    page = (
+        "# head\n\nOne `a b c` [two words](x.md). Then\nmore.\n\n    code here\n\n| a | b |\n- item one\n- item two\n"
+    )
     found = [sentence for _, text in paragraphs(page) for sentence in sentences(text)]
     assert found == ["One code two words.", "Then more.", "- item one", "- item two"]

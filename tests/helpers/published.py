@@ -22,7 +22,7 @@ TABLE_2 = {
     "Bcast_tree": ("log p", ("log p", 0.99, "1", T), ("p^1.25 log p", 0.99, "p^1.25", N), ("p log p", 0.99, "p", N)),
 }  # fmt: skip
 TABLE_3 = {
-    "MPI_memory": ("log p", ("log p", 0.72, "1", T), ("p", 1.0, "p/log p", N), ("log p", 0.23, "1", "insufficient")),
+    "MPI_memory": ("log p", ("log p", 0.72, "1", T), ("p", 1.0, "p/log p", N), ("log p", 0.23, "1", T)),
     "Comm_create": ("p", ("p", 1.0, "1", T), ("p", 1.0, "1", T), ("p", 0.99, "1", T)),
     "Comm_dup": ("1", ("1", np.nan, "1", T), ("1", np.nan, "1", T), ("p", 0.99, "p", N)),
     "Win_create": ("p", ("p", 1.0, "1", T), ("p", 1.0, "1", T), ("p", 0.99, "1", T)),
@@ -96,6 +96,28 @@ QUADRATIC = {
     "gradient_sphere": (14.77, 99.33, 6.33, 6.88e-8, 5.17),
     "advance_hypervis": (9.76, 99.25, 5.5, 3.91e-8, 1.47),
 }
+# Table 1, Sweep3D at 262,144 processes: share of the runtime in %, T(262k) / T(64), model from P1 and its error in %.
+SWEEP3D = {
+    "sweep -> MPI_Recv": (65.35, 16.54, "3.99*p^0.5", 6.16),
+    "sweep": (20.87, 0.23, "582.19", 0.01),
+    "global_int_sum -> MPI_Allreduce": (12.89, 18.68, "0.94*p^0.5 + 0.04*p^0.5*log2(p)", 23.00),
+    "sweep -> MPI_Send": (0.40, 0.23, "11.66", 29.00),
+    "source": (0.25, 0.04, "6.86 + 9.68e-5*log2(p)", 0.01),
+}
+SWEEP3D_RANKS = (64, 262_144)
+# Table 2, MILC at 65,536 processes: model in s and its error in %.
+MILC = {"CGSF": ("0.024", 0.43), "MPI_Allreduce": ("6.30e-6*log2(p)^2", 12.77), "MASFL": ("0.004", 0.04)}
+MILC_RANKS = 65_536
+# Table 3, MILC over grid points of a process: models of flops, of invocations and of flops per invocation.
+MILC_FLOPS = {
+    "load_lnglinks": ("5.64e4*V", "2.31e3", "24.42*V"),
+    "load_fatlinks_cpu": ("1.95e6*V", "7.14e4", "27.36*V"),
+    "ks_congrad": ("1.16e8 + 3.24e5*V^1.25", "5.11e4 + 1.38e4*V^0.25", "15.94*V"),
+    "imp_gauge_force_cpu": ("1.65e6*V", "7.40e4", "22.28*V"),
+    "eo_fermion_force_twoterms_site": ("4.02e6*V", "1.27e5", "31.61*V"),
+}
+GRID_POINTS = (81, 256, 400, 625, 900, 1080, 1296, 1512, 1764, 2058, 2401)
+"""V of the runs behind table 3 and of the message sizes, 18 s V^(3/4) bytes with s = 4."""
 STATED_TARGET = 130_000
 """Processes that the caption of table 4 names."""
 
@@ -115,42 +137,9 @@ WORK_PER_RANK = "6*ne^2/ranks"
 """x of HOMME: elements of the cubed sphere over ranks."""
 HOMME_RUNS = {32: (12, 24, 36, 48, 96, 120, 768), 256: (512, 768, 1024, 1536, 2048, 3072)}
 """Ranks of the runs of each problem size, figures 3 to 6."""
-FIGURE_8 = {"stress": (4.2e-4, 0.2e-4), "transport_integral": (0.9e-4, 0.3e-4)}
-"""Memory blocking factors of two kernels of CICE at 2 and at 20 ranks; their CPIs are very similar."""
-FIGURE_8_RANKS = (2, 20)
-LATENCY = 1000.0
-"""Cycles of latency in one printed unit of figure 8, whose T_mem adds up counts of loads and not their cycles: with it the
-stalls of `stress` at 2 ranks are most of its cycles, as the text says."""
-
-
-def cice(ranks: float, platform: object, cpi: float = 0.6, waiting: float = 1.02) -> dict[str, dict[str, float]]:
-    """Counters per rank of the two kernels of figure 8, whose blocking factors go from one printed value to the other.
-
-    Parameters
-    ----------
-    ranks : float
-    platform : Platform
-        Gives the latencies.
-    cpi : float
-        Cycles per instruction, the same for both and everywhere.
-    waiting : float
-        Latency of all loads per instruction, in cycles.
-    """
-    latencies = np.array(list(platform.latencies().values()))  # type: ignore[attr-defined]
-    mix = np.array([0.9, 0.07, 0.02, 0.01])
-    first, last = FIGURE_8_RANKS
-    found = {}
-    for kernel, (begin, end) in FIGURE_8.items():
-        factor = LATENCY * begin * (ranks / first) ** (np.log(end / begin) / np.log(last / first))
-        instructions = (3e11 if kernel == "stress" else 1e11) / ranks
-        loads = instructions * waiting / (mix @ latencies) * mix
-        cycles = cpi * instructions
-        found[kernel] = {
-            "instructions": instructions,
-            "cycles": cycles,
-            "stall_cycles": factor * float(loads @ latencies),
-            "loads": float(loads.sum()),
-            **dict(zip(("loads_l1", "loads_l2", "loads_l3", "loads_mem"), loads.tolist(), strict=True)),
-            "time": cycles / platform.frequency,  # type: ignore[attr-defined]
-        }
-    return found
+FLOPS_PER_BYTE = {2: (0.29, 0.01), 8: (1.18, 0.05), 20: (2.94, 0.07)}
+"""Table 5, kernel `stress` of CICE: cores, then theoretical and measured flops/byte."""
+OPENFOAM = {(3, 2, 2): (18.72, 42.30), (4, 3, 1): (5.65, 4.82)}
+"""Figure 10: ranks along x, y and z, then mean idle time in ms and its variance."""
+IDLE = 0.15
+"""Share of the runtime that the idle time of the first layout is."""

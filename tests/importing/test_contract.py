@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ranksight.campaign.importing import Import, Naming
+from ranksight.campaign.importing import Import
+from ranksight.campaign.naming import Naming
 from ranksight.cli.main import main
 from ranksight.core.errors import ContractError, InputError
 from ranksight.core.experiment import MESSAGE_COLUMNS, Experiment, Run

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from ranksight.campaign.bound import bound
-from ranksight.campaign.importing import Import, Naming
+from ranksight.campaign.importing import Import
+from ranksight.campaign.naming import Naming
 from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run, read

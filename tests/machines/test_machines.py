@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +16,13 @@ from ranksight.cli.main import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run
 from ranksight.model.fitted_model import Model
-from ranksight.model.machine.anchor import with_runs
+from ranksight.model.machine.anchor import times_there, with_runs
 from ranksight.model.machine.machines import on
+from ranksight.model.series.computation import RUNNING
 from ranksight.model.series.reducing import series_from_experiment
 from ranksight.platforms import Clock, Platform, load, save
-from ranksight.platforms.cores import ACROSS, STEP, instructions_per_cycle
+from ranksight.platforms.assumptions import BASES, assumptions, spread
+from ranksight.platforms.cores import instructions_per_cycle
 
 HERE = load("icelake-8360y")
 RANKS = (1, 2, 3, 4, 6, 9, 12, 18, 36, 72)
@@ -82,14 +85,14 @@ def _whole(model: Model, ranks: int) -> tuple[float, float, float]:
 def test_a_factor_of_two_cores_is_the_product_of_the_generations_between() -> None:
     step = instructions_per_cycle(HERE, load("sapphirerapids-8470"))
     assert step.value == pytest.approx(1.19)
-    assert step.spread == pytest.approx(STEP)
+    assert step.spread == pytest.approx(spread("generation"))
     back = instructions_per_cycle(load("sapphirerapids-8470"), HERE)
     assert back.value * step.value == pytest.approx(1)
     two = instructions_per_cycle(load("cascadelake-6248"), load("sapphirerapids-8470"))
     assert two.value == pytest.approx(1.19 * 1.20)
-    assert two.spread == pytest.approx(STEP * np.sqrt(2))
-    assert instructions_per_cycle(load("skylake-6148"), load("rome-7742")).spread == pytest.approx(ACROSS)
-    assert instructions_per_cycle(HERE, load("generic")).spread > 2 * STEP
+    assert two.spread == pytest.approx(spread("generation") * np.sqrt(2))
+    assert instructions_per_cycle(load("skylake-6148"), load("rome-7742")).spread == pytest.approx(spread("lines"))
+    assert instructions_per_cycle(HERE, load("generic")).spread > 2 * spread("generation")
 
 
 def test_a_kernel_that_computes_takes_as_much_longer_as_the_clock_is_slower(computing: Model) -> None:
@@ -283,3 +286,44 @@ def test_a_real_program_is_predicted_on_a_processor_that_it_never_ran_on(shared:
     assert value == pytest.approx(394.1, rel=0.1)  # seconds of tealeaf-FritzRank104
     assert lower < 394.1 < upper
     assert upper / lower < 2
+
+
+def _halting(path: Path, ranks: tuple[int, ...], factor: float = 1.0) -> Experiment:
+    """A program of :func:`_computing` whose cores are halted for a second and a quarter of one for each rank."""
+    found = Experiment.create(path, path.name, ["ranks"])
+    for p in ranks:
+        running, halted = factor * _computing(p), 1.0 + p / 4
+        row = {"kernel": WHOLE, "time": running + halted, "time_halted": halted, "cycles": running * HERTZ}
+        counts = {"instructions": WORK / p, "bytes_mem_read": 1e9 / p, "bytes_mem_written": 1e6 / p}
+        found.add(Run({"ranks": p}, 0, "test"), pd.DataFrame([{**row, **counts, "rank": rank} for rank in range(p)]))
+    return found
+
+
+@pytest.mark.parametrize("counted", [True, False], ids=["halted time counted there", "times alone there"])
+def test_runs_there_correct_the_running_time_of_a_program_that_also_waits(counted: bool, tmp_path: Path) -> None:
+    there, factor = load("sapphirerapids-8470"), 1.3
+    model = rs.fit(_halting(tmp_path / "here.exp", RANKS), platform=HERE)
+    assert RUNNING in model.functions.fitted.kernels
+    runs = _halting(tmp_path / "there.exp", (1, 4, 13), factor)
+    series = times_there(model, runs) if counted else series_from_experiment(runs, ["time"])
+    value, lower, upper = _whole(on(with_runs(model, series, there), there), 104)
+    true = factor * _computing(104) + 27
+    assert value == pytest.approx(true, rel=0.05)
+    assert lower < true < upper
+
+
+def test_every_assumption_says_what_it_rests_on() -> None:
+    table = assumptions()
+    assert all(0 < each.value < 1 and each.basis in BASES for each in table.values())
+    assert all(each.what and each.source for each in table.values())
+    assert all("python -m benchmarks" in each.source for each in table.values() if each.basis == "learned")
+
+
+def test_machines_are_compared_at_the_level_of_predictions(
+    computing: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    computing.save(tmp_path / "m.json")
+    assert main(["compare", str(tmp_path / "m.json"), "--on", "grace", "--ranks", "72", "--format", "json"]) == 0
+    (offer,) = json.loads(capsys.readouterr().out)["machines"]
+    assert offer["level"] == 0.9
+    assert offer["interval"] == pytest.approx(_whole(on(computing, "grace"), 72)[1:])

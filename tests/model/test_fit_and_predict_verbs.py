@@ -197,9 +197,7 @@ def test_the_largest_of_very_many_light_kernels_are_listed(tmp_path: Path, capsy
     assert "295 more, 98% of the time" in said
 
 
-def test_a_repetition_left_out_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_repetition_left_out_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     draw = np.random.default_rng(3)
     times = [(p, 8 / p * (1 + 0.01 * draw.normal())) for p in (1, 2, 4, 8, 16) for _ in range(5)]
     times[17] = (8, 3.0)

@@ -64,7 +64,9 @@ def write(path: Path, linked: bool) -> Experiment:
         rank = np.arange(ranks)
         peers = pd.DataFrame({"kernel": "solve", "rank": rank, "operation": "Isend", "comm_size": ranks, "tag": 0,
                               "peer": (rank + 1) % ranks, "count": CALLS, "bytes": CALLS * SIZE})  # fmt: skip
-        experiment.add(Run({"ranks": ranks}), pd.concat([whole, solve]), messages(ranks), tables={"peers": peers} if linked else {})
+        experiment.add(
+            Run({"ranks": ranks}), pd.concat([whole, solve]), messages(ranks), tables={"peers": peers} if linked else {}
+        )
     return experiment
 
 

@@ -128,6 +128,8 @@ def test_a_small_part_inside_of_a_large_kernel_is_followed(tmp_path: Path, who: 
             continue
         made.add(Run({"ranks": p}, collector="counts"), table)
         reduced = work(p).max() if given == "slowest" else work(p).mean()
-        made.add(Run({"ranks": p}, collector="clock"), pd.DataFrame({"kernel": ["k"], "rank": -1, "time": reduced * PACE}))
+        made.add(
+            Run({"ranks": p}, collector="clock"), pd.DataFrame({"kernel": ["k"], "rank": -1, "time": reduced * PACE})
+        )
     total = fit(made, platform=None).breakdown(np.array([[1024.0]])).total
     assert total.value[0] == pytest.approx(PACE * work(1024).max(), rel=0.02)

@@ -82,6 +82,8 @@ def test_runs_without_a_message_in_their_table_have_no_calls(tmp_path: Path) -> 
     made = Experiment.create(tmp_path / "e", "quiet", ["ranks"])
     for ranks in (2, 4):
         counters = pd.DataFrame({"kernel": WHOLE, "rank": range(ranks), "time": 1.0})
-        none = {name: np.zeros(0) for name in MESSAGE_COLUMNS} | {name: np.zeros(0, dtype=str) for name in ("kernel", "operation")}
+        none = {name: np.zeros(0) for name in MESSAGE_COLUMNS} | {
+            name: np.zeros(0, dtype=str) for name in ("kernel", "operation")
+        }
         made.add(Run({"ranks": float(ranks)}), counters, pd.DataFrame(none))
     assert calls(made) == {}

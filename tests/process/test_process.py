@@ -120,7 +120,7 @@ def test_what_is_printed_is_what_predicts() -> None:
     fitted = _fit(times)
     (process,) = fitted.processes
     asked = np.geomspace(1, 16 * 16, 40)
-    apart = np.abs(fitted.at_training(asked[:, None]) / np.exp(process.medians(asked)) - 1).max(axis=1)
+    apart = np.abs(fitted.at_training(asked[:, None]) / np.exp(process.medians(asked[:, None])) - 1).max(axis=1)
     assert (apart <= process.difference + 0.005).all()
     assert (process.difference < 0.03).all()
 
@@ -133,16 +133,18 @@ def test_a_change_within_the_range_is_followed_beyond_it() -> None:
     assert 8 < fitted.breaks[0, 0] < 16
     assert fitted.predict(np.array([[2048.0]])).value[0, 0] == pytest.approx(900 / 2048, rel=0.05)
     assert fitted.predict(np.array([[3.0]])).value[0, 0] == pytest.approx(100 / 3, rel=0.05)
-    smooth = data_of(x, locate((100 / x + 3)[None, :, None], points=x[:, None]))
+    smooth = data_of(x[:, None], locate((100 / x + 3)[None, :, None], points=x[:, None]))
     assert np.isnan(changepoints(x, smooth, learned())).all()
 
 
 def test_missing_values_change_nothing_else() -> None:
     times = np.stack([9 / X + 1, 9 / X + 1])[:, :, None]
     times[1, 2] = np.nan
-    process = fit_process(X, locate(times, points=X[:, None]), np.arange(2))
-    alone = fit_process(X[[0, 1, 3, 4]], locate(times[1:, [0, 1, 3, 4]], points=X[[0, 1, 3, 4], None]), np.arange(1))
-    np.testing.assert_allclose(process.medians(np.array([64.0]))[1], alone.medians(np.array([64.0]))[0], atol=1e-3)
+    process = fit_process(X[:, None], locate(times, points=X[:, None]), np.arange(2))
+    some = X[[0, 1, 3, 4], None]
+    alone = fit_process(some, locate(times[1:, [0, 1, 3, 4]], points=some), np.arange(1))
+    far = np.array([[64.0]])
+    np.testing.assert_allclose(process.medians(far)[1], alone.medians(far)[0], atol=1e-3)
 
 
 def test_files_hold_the_same_answers() -> None:
@@ -199,9 +201,9 @@ def test_a_known_domain_keeps_its_cost_per_work_when_it_is_full() -> None:
     times = (10 / x + 5) * np.exp(0.003 * np.random.default_rng(9).normal(size=6))
     location = locate(times[None, :, None], points=x[:, None])
     domains = Domains(8, 4, 32)
-    known, unknown = (fit_process(x, location, np.arange(1), domains=each) for each in (domains, None))
+    known, unknown = (fit_process(x[:, None], location, np.arange(1), domains=each) for each in (domains, None))
     asked = np.array([16.0, 32.0])
     full = (10 / 8 + 5) * 8 / asked
-    low, middle, high = np.exp(quantiles((0.05, 0.5, 0.95), *known.components(asked)))
+    low, middle, high = np.exp(quantiles((0.05, 0.5, 0.95), *known.components(asked[:, None])))
     assert ((low < full) & (full < high)).all()
-    assert (np.abs(middle / full - 1) < np.abs(np.exp(unknown.medians(asked)) / full - 1)).all()
+    assert (np.abs(middle / full - 1) < np.abs(np.exp(unknown.medians(asked[:, None])) / full - 1)).all()

@@ -26,7 +26,7 @@ from ranksight.core import limits
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.core.files import read_bytes
-from ranksight.core.reading import READERS, Reading
+from ranksight.core.reading import READERS, Reading, in_time
 from ranksight.core.symbols import read_symbols
 from ranksight.core.tables import read_frame
 from ranksight.counters.readers._delimited import PIECE, read_delimited
@@ -437,3 +437,9 @@ def test_a_table_that_is_no_file_is_not_taken_for_none(
     said = capsys.readouterr().err
     assert str(file) in said
     assert said.count("\n") == 1
+
+
+def test_a_name_that_is_no_unicode_text_is_refused_by_any_pandas(tmp_path: Path) -> None:
+    counters = pd.DataFrame({"kernel": pd.Series(["main", "\ud800"], dtype=object), "rank": 0, "time": 1.0})
+    with pytest.raises(InputError, match="not Unicode text"):
+        list(in_time(tmp_path, iter([Reading(counters=counters)])))

@@ -63,7 +63,9 @@ def test_the_script_runs_without_an_error(page: Path, tmp_path: Path) -> None:
     assert 'open=""' in opened[0][:80]
     assert opened[1].count('role="img"') == 4  # the time by its parts, and three metrics
     assert opened[1].count("<circle") >= 3 * 12
-    assert re.search(r"<th scope=\"col\" data-name=\"Time, m?s\" class=\"num\"><button type=\"button\">Time, m?s</button>", dom)
+    assert re.search(
+        r"<th scope=\"col\" data-name=\"Time, m?s\" class=\"num\"><button type=\"button\">Time, m?s</button>", dom
+    )
     assert "<script>alert" not in dom
 
 
@@ -117,7 +119,9 @@ def test_tables_sort_and_filter(driven: Any) -> None:
     driven.fill('[data-filter="kernels-table"]', "")
     kind = driven.locator("[data-filter-column] option").nth(1).inner_text()
     # The choice addresses its column by name: another column before it displaces nothing.
-    driven.evaluate("for (const row of document.querySelectorAll('#kernels-table tr')) row.cells[0].after(document.createElement('td'))")
+    driven.evaluate(
+        "for (const row of document.querySelectorAll('#kernels-table tr')) row.cells[0].after(document.createElement('td'))"
+    )
     driven.select_option("[data-filter-column]", kind)
     shown = driven.locator("#kernels-table tbody tr:visible td:nth-child(5)")
     assert shown.count() > 0
@@ -291,11 +295,15 @@ def test_no_serious_fault_of_accessibility(page: Path, axe: str, scheme: str, wi
         tab.goto(f"file://{page}")
         tab.evaluate(axe)
         faults = {}
-        for section in ("front", "breakdown", "kernels", "communication", "evidence") if width > 390 else ("front", "kernels"):
+        for section in (
+            ("front", "breakdown", "kernels", "communication", "evidence") if width > 390 else ("front", "kernels")
+        ):
             go(tab, section)
             if section == "kernels":
                 tab.click("[data-open=first]")
-            faults[section] = [(fault["id"], fault["nodes"][0]["html"]) for fault in tab.evaluate("axe.run()")["violations"]]
+            faults[section] = [
+                (fault["id"], fault["nodes"][0]["html"]) for fault in tab.evaluate("axe.run()")["violations"]
+            ]
         browser.close()
     assert not any(faults.values()), faults
 

@@ -50,7 +50,17 @@ def test_a_time_in_milliseconds_is_exported_as_it_was_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "t.csv").write_text("ranks,kernel,time [ms]\n2,a,1234.56\n4,a,700.1\n8,a,9007199254740993\n")
-    words = ["--parameter", "ranks", "--kernel", "kernel", "--metric", "time=time [ms]", "-o", str(tmp_path / "t.exp"), "-q"]
+    words = [
+        "--parameter",
+        "ranks",
+        "--kernel",
+        "kernel",
+        "--metric",
+        "time=time [ms]",
+        "-o",
+        str(tmp_path / "t.exp"),
+        "-q",
+    ]
     assert main(["import", "csv", str(tmp_path / "t.csv"), *words]) == 0
     text = exported(tmp_path, capsys, "csv", str(tmp_path / "t.exp"))
     assert ",1.23456,s" in text
@@ -91,7 +101,9 @@ def test_tables_are_read_by_pandas(folder: Path, tmp_path: Path, capsys: pytest.
     assert list(table.columns) == ["ranks", "my-size", "kernel", "metric", "repetition", "value", "unit"]
     assert len(table) == 4 * 3 * 2 * 3
     name = cell(ODD)
-    one = table[table["kernel"] == name].query("ranks == 8 and `my-size` == 16 and metric == 'time' and repetition == 1")
+    one = table[table["kernel"] == name].query(
+        "ranks == 8 and `my-size` == 16 and metric == 'time' and repetition == 1"
+    )
     assert one["value"].item() == pytest.approx(1e-3 * 256 / 8 * 1.01)
     assert one["unit"].item() == "s"
     file = tmp_path / "e.parquet"

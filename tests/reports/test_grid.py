@@ -71,7 +71,9 @@ def test_answers_between_the_values_are_the_models_or_marked(model: Model) -> No
 def test_steps_are_bracketed_and_smooth_functions_need_few_values(tmp_path: Path) -> None:
     experiment = Experiment.create(tmp_path / "e", "smooth", ["nodes"])
     for nodes in (1, 2, 4, 8, 16):
-        experiment.add(Run({"nodes": nodes}, collector="x"), pd.DataFrame({"kernel": "a", "rank": -1, "time": [8 / nodes + 1]}))
+        experiment.add(
+            Run({"nodes": nodes}, collector="x"), pd.DataFrame({"kernel": "a", "rank": -1, "time": [8 / nodes + 1]})
+        )
     made = grid(sweep(assemble(experiment)[0]))
     assert made is not None
     assert len(made.axes["nodes"]) < 40
@@ -88,7 +90,13 @@ def test_a_server_answers_as_predict_and_refuses_what_cannot_be_asked(model: Mod
     assert found["low"] == pytest.approx(whole["lower"], rel=1e-12)
     assert sum(found["parts"]) == pytest.approx(found["time"], rel=0.05)
     assert len(found["kernels"]) == 3
-    for values in ({"ranks": 1.5, "size": 100}, {"ranks": 8, "size": -1}, {"ranks": 8}, {"ranks": 8, "size": float("inf")}, {"ranks": 8, "depth": 2}):
+    for values in (
+        {"ranks": 1.5, "size": 100},
+        {"ranks": 8, "size": -1},
+        {"ranks": 8},
+        {"ranks": 8, "size": float("inf")},
+        {"ranks": 8, "depth": 2},
+    ):
         with pytest.raises(InputError):
             ask.live_answer(context, values)
 

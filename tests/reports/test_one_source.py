@@ -68,7 +68,9 @@ def made(folder: Path, name: str) -> Case:
             {
                 "kernel": kernel,
                 "rank": rank,
-                "time": time(p) * (1 + 0.01 * random.standard_normal()) * (1.3 if rank == 0 and kernel == "uneven" else 1),
+                "time": time(p)
+                * (1 + 0.01 * random.standard_normal())
+                * (1.3 if rank == 0 and kernel == "uneven" else 1),
                 **({"instructions": 1e9 * time(p)} if counted else {}),
             }
             for kernel, time in times.items()

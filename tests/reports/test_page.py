@@ -16,15 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from jinja2 import ChoiceLoader, DictLoader, PackageLoader
 
 from ranksight.analysis.planning.cost import cost_of
 from ranksight.core.experiment import Experiment
 from ranksight.model.fitted_model import Model
 from ranksight.reports.html import context
+from ranksight.reports.html import page as whole_page
 from ranksight.reports.html.context import Context
 from ranksight.reports.html.encoding import MISSING, STEPS, Packed, pack
 from ranksight.reports.html.page import render
-from ranksight.reports.html.sections import pages
+from ranksight.reports.html.sections import Section, pages
 from ranksight.reports.html.writing import embed
 from ranksight.reports.ideal import recommended
 from ranksight.reports.sweep import sweep
@@ -82,7 +84,17 @@ def page(text: str) -> Page:
 
 def test_every_section_is_there_and_the_navigation_leads_to_it(page: Page) -> None:
     sections = [attributes["id"] for attributes in page.all("section")]
-    expected = ["front", "ask", "breakdown", "efficiency", "ranking", "kernels", "pages", "communication", "unpredicted"]
+    expected = [
+        "front",
+        "ask",
+        "breakdown",
+        "efficiency",
+        "ranking",
+        "kernels",
+        "pages",
+        "communication",
+        "unpredicted",
+    ]
     assert sections == [*expected, "evidence"]
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -346,3 +358,22 @@ def test_the_runs_to_make_next_fit_the_machine(tmp_path: Path) -> None:
     assert "More runs hardly help: these are expected to narrow the interval by 0.1 %" in page
     assert "These narrow" not in page
     assert "to make next" not in page
+
+
+def test_the_section_of_the_document_works(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of docs/extending.md, listed and rendered as it says there."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "extending.md").read_text()
+    chapter = text.partition("## A section of the report\n")[2]
+    (code,), (template, *_) = (
+        re.findall(rf"```{kind}\n(.*?)```", chapter, re.DOTALL)[:1] for kind in ("python", "html")
+    )
+    names: dict[str, object] = {}
+    exec(compile(code, "extending.md", "exec"), names)
+    own = DictLoader({"metrics.html": template})
+    monkeypatch.setattr(whole_page, "PackageLoader", lambda *place: ChoiceLoader([own, PackageLoader(*place)]))
+    monkeypatch.setattr(
+        whole_page, "SECTIONS", (*whole_page.SECTIONS, Section("metrics", "Functions", names["build"], "evidence"))
+    )
+    found = Page(render(Context(model, sweep(model, to=256))))
+    assert any("Functions by metric" in str(each) for each in found.elements)
+    assert found.texts.count("Functions") >= 1

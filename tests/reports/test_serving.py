@@ -49,7 +49,9 @@ def test_a_question_is_answered_by_the_model(server: Server, model: Model) -> No
     assert found["time"] == pytest.approx(table["value"].iloc[0], rel=1e-12)
 
 
-@pytest.mark.parametrize("query", ["ranks=0&size=1", "ranks=x&size=1", "ranks=8", "ranks=8&size=1e400", "ranks=nan&size=1", ""])
+@pytest.mark.parametrize(
+    "query", ["ranks=0&size=1", "ranks=x&size=1", "ranks=8", "ranks=8&size=1e400", "ranks=nan&size=1", ""]
+)
 def test_bad_questions_get_a_line(server: Server, query: str) -> None:
     status, text, _ = get(server, f"/answer?token={server.token}&{query}")
     assert status == 200

@@ -1,0 +1,321 @@
+"""Means over several coordinates: sums of up to four products of powers and logarithms, found term after term.
+
+There are too many products to list their sums. Factors of each coordinate are chosen by how they meet the values along
+lines of points that differ in it alone; the best sums of q terms are grown from the best of q - 1. With P = 1 + G the
+normal equations of a sum under a covariance (:mod:`ranksight.model.process.solve`), adding a term with products g, t
+with the others and itself, and b with the values, raises the logarithm of the evidence by
+
+    r^2 / (2 s) - ln(s) / 2,    s = 1 + t - g' P^-1 g,   r = b - g' P^-1 b0
+
+(orthogonal least squares: Chen, Billings and Luo 1989, *International Journal of Control* 50, 1873), and by
+``ln 2 Phi`` of each coefficient over its deviation, as none is negative. What is best by it is compared again with all
+of them held at or above zero together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.model import priors
+from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, under_all
+from ranksight.model.process.means import FALLING, RISING
+from ranksight.model.process.prevalence import Prevalence
+from ranksight.model.process.solve import Data, columns, evidence, inverse, smoothed
+from ranksight.model.search.terms import ONE, Factor, values
+
+TERMS = 4
+"""Terms of a sum at most."""
+GROWN = 12
+"""Sums that are grown by one more term."""
+TRIED = 4 * GROWN
+"""Sums of each number of terms that are compared with coefficients held at or above zero."""
+MEANS = 24
+"""Means of a series that are compared under all covariances."""
+STEEP, VOLUME = 1.0, 3.0
+"""Power beyond which what is added to divided work rarely grows, as messages to each of the others take as long as they
+are many; and beyond which a parameter is rarely the side of something."""
+FACTORS: tuple[Factor, ...] = (ONE, *FALLING, *RISING)
+"""Factors that a product may have along a coordinate."""
+NATURAL: dict[int, tuple[Factor, ...]] = {
+    2: tuple((float(i), float(j), 0.0) for i, j in ((-1, 0), (-2 / 3, 0), (0, 1), (1 / 2, 0), (1, 0), (2, 0), (3, 0))),
+    3: tuple((float(i), float(j), 0.0) for i, j in ((-1, 0), (0, 1), (1, 0), (2, 0), (3, 0))),
+    4: tuple((float(i), float(j), 0.0) for i, j in ((-1, 0), (0, 1), (1, 0))),
+}
+"""Factors that every coordinate is offered, by the number of coordinates."""
+CHOSEN = {2: 8, 3: 4, 4: 2}
+"""Further factors of a coordinate that a series chooses, by the number of coordinates."""
+
+
+@dataclass(frozen=True)
+class Products:
+    """Terms of s series over m coordinates: products of one of :data:`FACTORS` a coordinate."""
+
+    factors: Index  # (s, t, m)
+
+    @cached_property
+    def terms(self) -> Array:
+        """The terms (s, t, m, 3)."""
+        return np.array(FACTORS)[self.factors]
+
+    @cached_property
+    def likely(self) -> Array:
+        """Logarithm (s, t) of how likely each term is before the data. In a power of a share n^d / p of the work, d a
+        whole number up to three, the power of n follows from that of p."""
+        weight = np.log([_likely(each) for each in FACTORS])
+        # Those that are not offered are as many as they are.
+        each = (weight - special.logsumexp(weight))[self.factors]
+        power, plain = self.terms[..., 0], self.terms[..., 1] == 0
+        follows = np.log(priors.FACTORS["whole"]) - special.logsumexp(weight)
+        for down, up in itertools.permutations(range(power.shape[-1]), 2):
+            falls = plain[..., down] & plain[..., up] & (power[..., down] < 0) & (power[..., up] > 0)
+            ratio = np.where(falls, -power[..., up] / np.where(falls, power[..., down], 1.0), 0.0)
+            share = (np.abs(ratio - np.round(ratio)) < 1e-6) & (ratio > 0.5) & (ratio < VOLUME + 0.5)
+            each[..., up] = np.where(share, np.maximum(each[..., up], follows), each[..., up])
+        return np.asarray(each.sum(axis=2))
+
+    def numbers(self, members: Index) -> Index:
+        """Numbers (s, ..., q) of terms `members` (s, ..., q) that :func:`numbered` knows; -1 pads."""
+        radix = len(FACTORS) ** np.arange(self.factors.shape[2])
+        flat = members.reshape(len(members), -1)
+        number = np.take_along_axis(self.factors @ radix, np.maximum(flat, 0), axis=1)
+        return np.where(flat < 0, -1, number).reshape(members.shape)
+
+    def prior(self, members: Index) -> Array:
+        """Logarithm of the prior (s, h) of sums of different terms `members` (s, h, q); -1 pads.
+
+        The order of terms means nothing. Some sums are rare:
+
+        - Work that is divided along one coordinate grows along another where anything does: no term falls along one and
+          stays along the other, along which another term grows.
+        - A coordinate divides or multiplies: no two terms fall and grow the other way round.
+        - Where work is divided, what grows does not grow steeply (:data:`STEEP`).
+        """
+        used, which = members >= 0, np.maximum(members, 0).reshape(len(members), -1)
+        each = np.take_along_axis(self.likely, which, axis=1).reshape(members.shape)
+        odds = np.where(used, each, 0.0).sum(axis=-1) + special.gammaln(1.0 + used.sum(axis=-1))
+        power = np.take_along_axis(self.terms[..., 0], which[..., None], axis=1)
+        logs = np.take_along_axis(self.terms[..., 1], which[..., None], axis=1)
+        shape = (*members.shape, power.shape[-1])
+        power, logs = power.reshape(shape), logs.reshape(shape)
+        falls, grows = (power < 0) & used[..., None], ((power > 0) | ((power == 0) & (logs > 0))) & used[..., None]
+
+        def some(terms: Mask) -> Mask:
+            return np.asarray(terms.any(axis=-1))
+
+        for down, up in itertools.permutations(range(shape[-1]), 2):
+            aside = falls[..., down] & ~grows[..., up] & ~falls[..., up]
+            odds += np.where(some(aside) & some(grows[..., up]), priors.DIVIDED_ASIDE, 0.0)
+            turned = some(falls[..., up] & grows[..., down]) & some(falls[..., down] & grows[..., up])
+            odds += np.where(turned & (down < up), priors.DIVIDED_ASIDE, 0.0)
+        for axis in range(shape[-1]):
+            steep = some((power[..., axis] > STEEP) & used) & some(falls[..., axis])
+            odds += np.where(steep, priors.DIVIDED_ASIDE, 0.0)
+        return np.asarray(odds)
+
+    def of_free_power(self, members: Index) -> Mask:
+        """Which means (s, h) may have other exponents than listed: one term that falls."""
+        falls = (self.terms[..., 0] < 0).any(axis=2)
+        single = (members >= 0).sum(axis=-1) == 1
+        return np.asarray(single & np.take_along_axis(falls, members[..., 0], axis=1))
+
+
+def numbered(numbers: Index, coordinates: int) -> Array:
+    """The terms (t, m, 3) of `numbers` (t,)."""
+    radix = len(FACTORS)
+    return np.asarray(np.array(FACTORS)[(numbers[:, None] // radix ** np.arange(coordinates)) % radix])
+
+
+def _likely(factor: Factor) -> float:
+    """How often a factor occurs, to a constant: whole powers up to those of volumes and the logarithm more than halves
+    and thirds, and these more than others."""
+    if factor == ONE:
+        return priors.FACTORS["none"]
+    power = Fraction(factor[0]).limit_denominator(12).denominator
+    kind = "other" if power > 3 or abs(factor[0]) > VOLUME else "whole" if power == 1 else "half or third"
+    plain = not factor[1] or factor[:2] == (0.0, 1.0)
+    return priors.FACTORS[kind] * (1.0 if plain else priors.FACTORS["logarithm"])
+
+
+@lru_cache(maxsize=4)
+def _offered(coordinates: int) -> Index:
+    """Numbers of the factors that every coordinate is offered."""
+    return np.array([FACTORS.index(each) for each in (ONE, *NATURAL[coordinates])], dtype=np.intp)
+
+
+def lines(points: Array, axis: int) -> list[Index]:
+    """Groups of at least three points that differ in one coordinate only."""
+    _, group = np.unique(np.delete(points, axis, axis=1), axis=0, return_inverse=True)
+    every = [np.flatnonzero(group.reshape(-1) == line) for line in range(group.max(initial=-1) + 1)]
+    return [rows for rows in every if len(rows) >= 3]
+
+
+def products(points: Array, data: Data) -> Products:
+    """The terms of series at `points` (n, m): of the factors that every coordinate is offered, and of those with which
+    ``a + b f(x)`` meets the values best along the lines of a coordinate."""
+    count, m = len(data.logs), points.shape[1]
+    present = ~data.absent
+    chosen = []
+    for axis in range(m):
+        at = values(np.array(FACTORS)[:, None], points[:, axis, None])
+        score = np.zeros((count, len(FACTORS)))
+        for rows in lines(points, axis):
+            measured = present[:, rows]
+            one = np.where(
+                measured, np.exp(data.centre[:, rows].mean(axis=1, keepdims=True) - data.centre[:, rows]), 0.0
+            )
+            unit = np.where(np.isfinite(at[:, rows]), at[:, rows], 0.0)
+            factor = (unit / np.maximum(unit.max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
+            goal = np.where(measured, data.target[:, rows], 0.0)
+            score += np.where(measured.sum(axis=1)[:, None] >= 3, _misfit(one, factor, goal), 0.0)
+        offered = _offered(m)
+        score[:, offered] = np.inf
+        best = np.argsort(score, axis=1, kind="stable")[:, : CHOSEN[m]]
+        chosen.append(np.concatenate([np.broadcast_to(offered, (count, len(offered))), best], axis=1))
+    place = np.indices(tuple(each.shape[1] for each in chosen)).reshape(m, -1)
+    return Products(np.stack([each[:, place[axis]] for axis, each in enumerate(chosen)], axis=2))
+
+
+def _misfit(one: Array, factor: Array, goal: Array) -> Array:
+    """Sum of squares (s, f) that ``a + b f`` leaves of values: the columns `one` (s, n), `factor` (s, f, n), the `goal`
+    (s, n)."""
+    norm = np.maximum((one**2).sum(axis=1, keepdims=True), 1e-300)
+    rest = goal - one * ((one * goal).sum(axis=1, keepdims=True) / norm)
+    share = np.einsum("sfn,sn->sf", factor, one) / norm
+    orthogonal = factor - share[..., None] * one[:, None]
+    size = np.maximum((orthogonal**2).sum(axis=2), 1e-300)
+    pull = np.einsum("sfn,sn->sf", orthogonal, rest)
+    return np.asarray((rest**2).sum(axis=1, keepdims=True) - pull**2 / size)
+
+
+def compared_over_several(points: Array, data: Data, prevalence: Prevalence) -> tuple[Index, Index, Hypotheses]:
+    """Terms by their numbers (s, t), means of them (s, h, :data:`TERMS`), -1 pads, and their hypotheses: all runs
+    usual, or that one slow which is likeliest to be."""
+    several = products(points, data)
+    at = values(several.terms, points)
+    every: list[Index] = []
+    parts: list[Hypotheses] = []
+
+    def add(data: Data, odds: float, odd: Odd = USUAL) -> Index:
+        members, prior = grown(data, at, several, prevalence)
+        prior = prior[..., None] + prevalence.under(several.of_free_power(members)) + odds
+        mean = sum(part.shape[1] for part in every) + np.arange(members.shape[1])
+        mean = np.broadcast_to(mean, members.shape[:2])
+        every.append(members)
+        parts.append(under_all(data, at, members, prior, prevalence, mean, odd))
+        return members
+
+    kind, place, odds = prevalence.odd(data.u)
+    usual = add(data, odds[0])
+    if len(kind) > 1:
+        slow = kind == 1
+        odd = np.full(len(usual), 1), _slowest(data, at, usual, place[slow], prevalence)
+        add(smoothed(data.odd(*odd), SMOOTHING), odds[slow][0], odd)
+    numbers = several.numbers(np.broadcast_to(np.arange(at.shape[1]), at.shape[:2]))
+    return numbers, np.concatenate(every, axis=1), Hypotheses.joined(parts)
+
+
+def _slowest(data: Data, at: Array, members: Index, places: Index, prevalence: Prevalence) -> Index:
+    """Which of the runs at `places` (k,) each series (s,) explains best as a slow one, by the best of means (s, h,
+    q)."""
+    coarse, count, many = prevalence.coarse, len(data.logs), len(places)
+    each = np.repeat(np.arange(count), many)
+    varied = data.part(each).odd(np.ones(len(each), dtype=np.intp), np.tile(places, count))
+    score = evidence(varied, at[each], members[each, :FEW], coarse.scales) + coarse.covariances
+    return np.asarray(places[special.logsumexp(score.reshape(count, many, -1), axis=2).argmax(axis=1)])
+
+
+FEW = 6
+"""Means by which it is told which run is slow."""
+
+
+def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> tuple[Index, Array]:
+    """The best means (s, h, :data:`TERMS`) of series over terms `at` (s, t, n), -1 pads, and the logarithm of their
+    prior (s, h); minus infinity of what is none."""
+    coarse = prevalence.coarse
+    share, _ = columns(at, data)
+    inverted, log_determinant = inverse(data, coarse.scales[None])
+    turned = share[:, None] @ inverted
+    right = (turned @ data.target[:, None, :, None])[..., 0]
+    diagonal = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
+    nothing = coarse.covariances - 0.5 * log_determinant
+    nothing = nothing - 0.5 * np.einsum("sn,sgnk,sk->sg", data.target, inverted, data.target)
+    levels: list[Index] = []
+    scores: list[Array] = []
+    members = np.full((len(share), 1, 0), -1, dtype=np.intp)
+    most = int((~data.absent).sum(axis=1).max(initial=1))
+    for size in range(1, min(TERMS, most) + 1):
+        raised = _raised(members, share, turned, right, diagonal, nothing)
+        # The prior of one more term, without what depends on all of them.
+        tried = _best(raised + several.likely[:, None], members)
+        score = special.logsumexp(evidence(data, at, tried, coarse.scales) + coarse.covariances, axis=2)
+        score = np.where(_repeated(tried), -np.inf, score + several.prior(tried))
+        best = np.argsort(-score, axis=1)[:, :GROWN]
+        members = np.take_along_axis(tried, best[..., None], axis=1)
+        levels.append(np.pad(tried, ((0, 0), (0, 0), (0, TERMS - size)), constant_values=-1))
+        scores.append(score)
+    every, score = np.concatenate(levels, axis=1), np.concatenate(scores, axis=1)
+    best = np.argsort(-score, axis=1)[:, :MEANS]
+    chosen = np.take_along_axis(every, best[..., None], axis=1)
+    possible = np.isfinite(np.take_along_axis(score, best, axis=1))
+    return chosen, np.where(possible, several.prior(chosen), -np.inf)
+
+
+def _raised(members: Index, share: Array, turned: Array, right: Array, diagonal: Array, nothing: Array) -> Array:
+    """Logarithm of the evidence (s, b, t) of sums `members` (s, b, q) with each term added, the largest over
+    covariances under which nothing has that of `nothing` (s, g); that a coefficient is not negative counts for each by
+    itself."""
+    series, bases, size = members.shape
+    raised = np.empty((series, bases, share.shape[1]))
+    for place in range(bases):
+        which = members[:, place]
+        base = np.take_along_axis(share, which[..., None], axis=1)
+        product = turned @ np.swapaxes(base, 1, 2)[:, None]  # (s, g, t, q)
+        normal = np.take_along_axis(product, which[:, None, :, None], axis=2) + np.eye(size)
+        inverted, pull = np.linalg.inv(normal), np.take_along_axis(right, which[:, None], axis=2)
+        turned_in = product @ inverted
+        mean = np.einsum("sgqp,sgp->sgq", inverted, pull)
+        less = np.maximum(diagonal - (product * turned_in).sum(axis=-1), 1.0)
+        added = (right - (product @ mean[..., None])[..., 0]) / less
+        score = 0.5 * added**2 * less - 0.5 * np.log(less) + _positive(added * np.sqrt(less))
+        for at in range(size):
+            others = mean[..., at, None] - turned_in[..., at] * added
+            variance = inverted[..., at, at, None] + turned_in[..., at] ** 2 / less
+            score += _positive(others / np.sqrt(variance))
+        before = 0.5 * (pull * mean).sum(axis=-1) - 0.5 * np.linalg.slogdet(normal)[1]
+        raised[:, place] = (score + (before + nothing)[..., None]).max(axis=1)
+    return raised
+
+
+def _positive(ahead: Array) -> Array:
+    """Logarithm of twice the probability that a coefficient so many deviations above zero is not negative."""
+    return np.asarray(np.log(2.0) + special.log_ndtr(np.clip(ahead, -30, 30)))
+
+
+def _best(raised: Array, members: Index) -> Index:
+    """The :data:`TRIED` sums (s, h, q + 1) of the largest values (s, b, t) of sums `members` (s, b, q) and one term."""
+    series, _, terms = raised.shape
+    raised = raised.copy()
+    for place in range(members.shape[2]):
+        np.put_along_axis(raised, members[:, :, place][..., None], -np.inf, axis=2)
+    flat = raised.reshape(series, -1)
+    # Several sums grow to the same one: each may come as often as it has terms.
+    most = min(TRIED * (members.shape[2] + 1), flat.shape[1])
+    best = np.argpartition(-flat, most - 1, axis=1)[:, :most]
+    best = np.take_along_axis(best, np.argsort(-np.take_along_axis(flat, best, axis=1), axis=1), axis=1)
+    base, term = np.divmod(best, terms)
+    every = np.sort(np.concatenate([np.take_along_axis(members, base[..., None], axis=1), term[..., None]], axis=2), 2)
+    first = np.argsort(_repeated(every), axis=1, kind="stable")[:, :TRIED]
+    return np.take_along_axis(every, first[..., None], axis=1)
+
+
+def _repeated(members: Index) -> Mask:
+    """Which sums (s, h) of terms in ascending order (s, h, q) stood before."""
+    same = (members[:, :, None] == members[:, None]).all(axis=3)
+    return np.asarray(np.tril(same, -1).any(axis=2))
