@@ -112,7 +112,8 @@ def observed(runs: list[Traced]) -> Iterator[Observed]:
                 sized = {place: communicator.at(p) for place, p in ranks.items()}
                 parts = [{place: t[t["comm_size"] == sized[place]] for place, t in each.items()} for each in tables_of]
                 tables_of = [{place: table for place, table in each.items() if len(table)} for each in parts]
-            yield Observed(*key, communicator, *tables_of)
+            rows_of, peers_of = tables_of
+            yield Observed(*key, communicator, rows_of, peers_of)
 
 
 def _by_operation(tables: Mapping[int, pd.DataFrame]) -> dict[tuple[str, str], dict[int, pd.DataFrame]]:
