@@ -20,11 +20,14 @@ from ranksight.core.registry import Registry
 from ranksight.core.run import INCLUSIVE, TOTAL
 from ranksight.model.application import whole
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.comm_blocking import STATED, Taken, fit_blocking
-from ranksight.model.application.communication import Communication, message_series
+from ranksight.model.application.comm_blocking import STATED, Taken
+from ranksight.model.application.communication import Communication
 from ranksight.model.application.fit_application import fit_application, in_words
+from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import fit_forms
 from ranksight.model.application.measured import apart, calls, configurations, contradiction, measured, taken
+from ranksight.model.application.message_series import message_series
+from ranksight.model.application.network import Network
 from ranksight.model.application.others import Others, fit_others, overlap, sometimes
 from ranksight.model.application.replayed import weigh_replay
 from ranksight.model.application.runs import Runs
@@ -344,7 +347,7 @@ def _completed(
         application = replace(application, inside=inside)
     application = replace(application, runs=Runs.of(sampled.series))
     model = _with(model, application) if application.known else model
-    communication, remark = _communication(model, experiment)
+    communication, remark = _communication(model, experiment, domains)
     if communication is not None:
         application = replace(application, communication=communication)
         model = _with(model, application, remark)
@@ -366,7 +369,7 @@ def _with(model: Model, application: Application, remark: str = "") -> Model:
     return replace(model, extras={**model.extras, "application": application.to_dict(), **notes})
 
 
-def _communication(model: Model, experiment: Experiment) -> tuple[Communication | None, str]:
+def _communication(model: Model, experiment: Experiment, domains: Domains | None) -> tuple[Communication | None, str]:
     """The messages with BF_comm, and what contradicts what in it; None where they have no time.
 
     Without a network calls are timed by fitted forms, where the program's wall time shows that its kernels do not hold
@@ -392,7 +395,7 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
     alone = dict(zip(keys, np.sum(each, axis=0).tolist(), strict=True))
     remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
     ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
-    node = 0.0 if network is None else network.node
+    node = _boundary(network, domains)
     took = taken(found, waiting, cost)
     blocking = fit_blocking(model.parameters, took, cost, ways, node)
     learned = replace(sent, blocking=blocking)
@@ -407,6 +410,13 @@ def _communication(model: Model, experiment: Experiment) -> tuple[Communication 
         mean = np.array([computed[tuple(point)] for point in took.points.tolist()]) - uneven
         learned = replace(learned, replayed=weigh_replay(sent, network, took, priced, mean, uneven))
     return learned, remark
+
+
+def _boundary(network: Network | None, domains: Domains | None) -> float:
+    """Ranks that fill a node, where messages within one are described or the user says how many they are; else 0."""
+    if network is None or ("intra" not in network.table and (domains is None or domains.filled)):
+        return 0.0
+    return network.node
 
 
 def _others(model: Model, series: Series, domains: Domains | None) -> Others | None:

@@ -136,11 +136,8 @@ between jobs, 0.15 that of a shared machine."""
 COMMUNICATION_UNKNOWN = 0.67
 """Standard deviation of the logarithm of BF_comm, 1, where no communication time was measured: 90 % within a factor of
 3, from messages that overlap with computation to ranks that wait for each other."""
-COMMUNICATION_SCATTER = (0.0, 0.1)
-"""Standard deviations of the logarithm of BF_comm from run to run, 1: where the network is described exactly, and where
-other jobs, placement and what the cost equations leave out are in it."""
-BLOCKING_FORMS = {"": 0.4, "logarithm": 0.2, "levelling": 0.25, "step": 0.15}
-"""Prior weights of how BF_comm goes with the ranks, 1: constant or a power with slow changes, or one of the forms of
+BLOCKING_SHAPES = {"constant": 0.4, "growth": 0.2, "levelling": 0.2, "step": 0.1, "knee": 0.1}
+"""Prior weights of how BF_comm goes with the ranks, 1: constant or a power with slow changes, or one of the shapes of
 :mod:`ranksight.model.application.blocking_forms`."""
 ALGORITHMS = {"default": 0.3, "libraries": 0.15, "algorithms": 0.15}
 """Prior weights of which algorithms do a collective where nobody states it, 1: those that the usual library chooses,
@@ -148,6 +145,12 @@ another library chooses, or one algorithm at all sizes, such as settings and sit
 CONTINUED = 0.4
 """Prior weight of the algorithm that the usual library takes in the runs, going on beyond them, 1: libraries change to
 what is faster, so that a change to what looks slower is doubtful."""
+NODE_REGIMES = {"one": 0.75, "step": 0.15, "own": 0.1}
+"""Prior weights, 1, of what the boundary of a node does to what ranks do together: nothing, a step, or runs within a
+node follow a law of their own."""
+NODE_STEP = 1.0
+"""Standard deviation of the logarithm of that step, 1: latencies within and between nodes differ by factors up to 10,
+times of many ranks by less."""
 EXECUTION_PER = {"instructions": 0.5, "flops_dp": 0.2, "work per rank": 0.2, "nothing": 0.1}
 """Prior weights of what execution cycles are proportional to, 1: instructions (Ding et al. 2018, equation 1), or
 floating-point operations where waiting adds instructions."""

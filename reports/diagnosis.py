@@ -15,7 +15,7 @@ from ranksight.analysis.diagnosis.ranking import clear
 from ranksight.analysis.diagnosis.verdicts import REST_UNKNOWN
 from ranksight.core.names import short_names
 from ranksight.core.units import counted, format_factor, format_program, format_si, in_full, in_words
-from ranksight.model.application.communication import MEANINGS
+from ranksight.model.application.exchanged import MEANINGS
 from ranksight.model.uncertainty.forecast import IMPUTED, REASONS
 from ranksight.reports import equation_terms
 from ranksight.reports.palette import NAMES

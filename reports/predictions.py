@@ -12,7 +12,7 @@ import numpy as np
 from ranksight.core.metrics import metric
 from ranksight.core.mpi import communicates
 from ranksight.core.units import assigned, format_factor, format_program, in_full, in_words
-from ranksight.model.application.communication import MEANINGS
+from ranksight.model.application.exchanged import MEANINGS
 from ranksight.reports import equation_terms
 from ranksight.reports.palette import NAMES
 from ranksight.reports.similar import merged

@@ -22,7 +22,7 @@ from ranksight.core.errors import InputError, InsufficientError
 from ranksight.core.experiment import Experiment
 from ranksight.core.units import format_si
 from ranksight.model.application import thresholds
-from ranksight.model.application.communication import EXCHANGED
+from ranksight.model.application.exchanged import EXCHANGED
 from ranksight.model.structure.stated import BETWEEN
 
 if TYPE_CHECKING:

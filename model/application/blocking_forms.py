@@ -1,143 +1,112 @@
-"""Forms that BF_comm may have over ranks besides a power law with slow changes: logarithm, levelling, step at the node.
+"""Shapes that BF_comm may have over ranks besides a power law with slow changes.
 
-    ln BF(p) = a + f(p) + e,     e ~ N(0, q^2 + repetitions)
-    logarithm   f = ln(1 + r ln(p / p_0))                       each round of a tree waits
-    levelling   f = ln(1 + (exp(-d) - 1) w(p / s))              from d below its level, which it nears over s ranks:
-                                                                w(x) = 1 / (1 + x), 1 / (1 + x^2) or exp(-x)
-    step        f = d where the ranks are on more than one node, of which the platform knows the boundary
+    growth      f = ln(1 + r B_e(x)),  B_e(x) = (x^e - 1) / e, ln x where e = 0     x: ranks over the fewest, or nodes
+    levelling   f = ln(1 + (exp(-d) - 1) w(p / s)),  w(x) = 1 / (1 + x), 1 / (1 + x^2) or exp(-x)
+    step        f = d where p > t
+    knee        f = e ln max(p / t, 1)
 
-with a flat prior of a and priors of r, d, s, w and q on grids. Every grid is one hypothesis: its posterior gives the
-mean and the deviation elsewhere, and its evidence its weight against the others.
+Growth (Box and Cox 1964) has a part that is constant and one that goes with a power of the ranks or nodes: rounds of a
+tree that wait (e = 0), links that ranks contend for (e > 0), what levels off as a power does (e < 0). Levelling starts
+from d below a level, which it nears over s ranks. Beyond a number of ranks that no platform knows, messages pass one
+more switch or take another protocol (a step), or a link is full that was not before (a knee). Each is one hypothesis
+with priors of its parameters on a grid; :mod:`ranksight.model.application.comm_blocking` weighs them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ranksight.core import special
 from ranksight.core.arrays import Array
-from ranksight.model.plaindata import Stored
 
-LOGARITHM, LEVELLING, STEP = "logarithm", "levelling", "step"
-GROWTH = np.geomspace(0.05, 20.0, 25)
-"""Growth r of an e-fold of ranks over the value at the fewest."""
-FAR, WIDE = np.linspace(-6.0, 6.0, 121), {"levelling": 2.0, "step": 1.0}
-"""Logarithm of the level over the value of few ranks, d, and the standard deviation of its normal prior: a level may be
-neared from nothing."""
+CONSTANT, GROWTH, NODES, LEVELLING = "constant", "growth", "growth over nodes", "levelling"
+STEP, KNEE = "step", "knee"
+SHAPES = (CONSTANT, GROWTH, NODES, LEVELLING, STEP, KNEE)
+RATES = np.geomspace(0.02, 20.0, 193)
+"""Growth r at the fewest ranks, or its size where BF falls."""
+POWERS = np.array([-2.0, -1.0, -2 / 3, -1 / 2, -1 / 3, -1 / 6, 0.0, 1 / 6, 1 / 3, 1 / 2, 2 / 3, 1.0])
+"""Powers e: beyond 1, more ranks would wait than there are."""
+LEVELS, WIDE = np.linspace(-6.0, 6.0, 121), 2.0
+"""Logarithm of the level over the value of few ranks, d, and the standard deviation of its normal prior."""
+NOTHING, FROM_NOTHING = 30.0, 0.2
+"""The d of a level that is neared from nothing, and its prior weight."""
 NEARED = (0.0, 1.0, 2.0)
 """How a level is neared: powers of the ranks, and 0 for an exponential function."""
-OUTSIDE = 2.0 ** np.array([-2.0, -1.5, -1.0, -0.5])
-"""Ranks s over the fewest measured, below these, and the most measured over s, above them."""
-NOISE = (0.005, 0.02, 0.1)
-"""Standard deviations q of ln BF between configurations."""
+REACH, STEPS = 4.0, 10
+"""Ranks s beyond the fewest and the most measured, as a factor, and how many are between twice as many."""
+JUMPS = 1.0
+"""Standard deviation of the normal prior of the step d."""
+EACH_SIDE = 2
+"""Numbers of ranks measured on each side of a step at least: one value alone may be odd for other reasons."""
+KNEES = 48
+"""Numbers of ranks t of a knee, evenly apart in the logarithm over those measured."""
+FULL = np.arange(1, 9) / 8
+"""Powers beyond the knee: a full link takes its messages one after the other, 1, or ranks share further ones."""
+LEAST = 1e-9
+"""Part of the value at the fewest ranks that BF has at least."""
 
 
-@dataclass(frozen=True)
-class BlockingForms(Stored):
-    """K forms, each of values of BF_comm at n configurations."""
+def grids(ranks: Array, nodes: bool) -> dict[str, tuple[Array, Array]]:
+    """Parameters (g, 3) of the combinations of each shape, and their prior weights (g,).
 
-    forms: tuple[str, ...]
-    ranks: Array  # (n,)
-    values: Array  # (K, n): ln BF; NaN where there is none
-    errors: Array  # (K, n): standard errors from repetitions
-    node: float  # ranks that fill a node; none where 0
-
-    @cached_property
-    def _posteriors(self) -> list[_Posterior]:
-        return [
-            _posterior(self._grids[form], self.ranks, values, errors)
-            for form, values, errors in zip(self.forms, self.values, self.errors, strict=True)
-        ]
-
-    @cached_property
-    def _grids(self) -> dict[str, _Grid]:
-        low, high = float(self.ranks.min()), float(self.ranks.max())
-        return {form: _grid(form, low, high, self.node) for form in set(self.forms)}
-
-    @property
-    def evidence(self) -> Array:
-        """Logarithm of the marginal likelihood of each form, (K,)."""
-        return np.array([each.evidence for each in self._posteriors])
-
-    def at(self, ranks: Array) -> tuple[Array, Array]:
-        """Means and standard deviations (K, k) of ln BF at `ranks` (k,)."""
-        mean, deviation = np.empty((2, len(self.forms), len(ranks)))
-        for row, (form, each) in enumerate(zip(self.forms, self._posteriors, strict=True)):
-            centre = each.level[..., None] + self._grids[form].at(ranks)[:, None]
-            mean[row] = np.einsum("gq,gqk->k", each.weight, centre)
-            square = (centre - mean[row]) ** 2 + each.variance[..., None]
-            deviation[row] = np.sqrt(np.einsum("gq,gqk->k", each.weight, square))
-        return mean, deviation
-
-    def _fits(self) -> bool:
-        shape = (len(self.forms), len(self.ranks))
-        known = np.isfinite(self.values).any(axis=1).all() and (self.ranks > 0).all()
-        return bool(
-            self.values.shape == self.errors.shape == shape
-            and known
-            and set(self.forms) <= {LOGARITHM, LEVELLING, STEP}
-            and 0 <= self.node < np.inf
-        )
+    `ranks` (u,): distinct numbers measured, ascending. `nodes`: whether the runs are on several numbers of nodes.
+    """
+    low, high = float(ranks[0]), float(ranks[-1])
+    between = np.sqrt(ranks[EACH_SIDE - 1 : -EACH_SIDE] * ranks[EACH_SIDE : len(ranks) - EACH_SIDE + 1])
+    combinations = {CONSTANT: _mesh([0.0], [0.0], [0.0]), LEVELLING: _levelling(low, high)}
+    growth = np.array([(r, e, 0.0) for e in POWERS for r in _rates(e)])
+    combinations |= {GROWTH: growth} | ({NODES: growth} if nodes else {})
+    if high > low:
+        combinations[KNEE] = _mesh(np.geomspace(low, high, KNEES + 1)[:-1], FULL, [0.0])
+    if len(between):
+        combinations[STEP] = _mesh(LEVELS, between, [0.0])
+    weights = {name: np.ones(len(each)) for name, each in combinations.items()}
+    for name, wide in ((LEVELLING, WIDE), (STEP, JUMPS)):
+        if name in combinations:
+            weights[name] = np.exp(-((combinations[name][:, 0] / wide) ** 2) / 2)
+    nothing = combinations[LEVELLING][:, 0] == NOTHING
+    weights[LEVELLING][nothing] = FROM_NOTHING * weights[LEVELLING].sum() / nothing.sum()
+    return {name: (each, weights[name] / weights[name].sum()) for name, each in combinations.items()}
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """A form with g combinations of its parameters, the columns of `parameters`."""
+def _levelling(low: float, high: float) -> Array:
+    first, last = np.log2(low / REACH), np.log2(REACH * high)
+    return _mesh([*LEVELS, NOTHING], 2.0 ** np.linspace(first, last, round(STEPS * (last - first)) + 1), NEARED)
 
-    form: str
-    parameters: tuple[Array, ...]  # (g,) each
-    prior: Array  # (g,)
-    low: float  # fewest ranks measured
-    node: float
 
-    def at(self, ranks: Array) -> Array:
-        """f at `ranks` (k,), (g, k)."""
-        first, *more = (each[:, None] for each in self.parameters)
-        if self.form == LOGARITHM:
-            return np.asarray(np.log(1 + first * np.log(np.maximum(ranks / self.low, 1.0))))
-        if self.form == STEP:
-            return np.asarray(first * (ranks > self.node))
-        scale, power = more
-        x = ranks / scale
-        left = np.where(power > 0, 1 / (1 + x**power), np.exp(-x))
+def _rates(power: float) -> Array:
+    """Rates at which BF rises, and those at which it falls to a level that is not below zero."""
+    return np.concatenate([RATES, -RATES[RATES + power < 0], [power] if power < 0 else []])
+
+
+def _mesh(*axes: ArrayLike) -> Array:
+    columns: list[Array] = [np.asarray(each, dtype=np.float64) for each in axes]
+    return np.stack([each.ravel() for each in np.meshgrid(*columns, indexing="ij")], axis=1)
+
+
+def at(shape: str, parameters: Array, ranks: Array, nodes: Array, low: float) -> Array:
+    """f (g, k) of a shape with `parameters` (g, 3) at `ranks` (k,) on `nodes` (k,)."""
+    first, second, third = (each[:, None] for each in parameters.T)
+    if shape in (GROWTH, NODES):
+        logs = np.log(np.maximum(nodes if shape == NODES else ranks / low, 1e-300))
+        power = np.where(second == 0, 1.0, second)
+        with np.errstate(over="ignore"):
+            grown = np.where(second == 0, logs, np.expm1(second * logs) / power)
+        return np.asarray(np.log(np.maximum(1 + first * grown, LEAST)))
+    if shape == LEVELLING:
+        x = ranks / second
+        left = np.where(third > 0, 1 / (1 + x**third), np.exp(-x))
         return np.asarray(np.log1p(np.expm1(-first) * left))
+    if shape == STEP:
+        return np.asarray(first * (ranks > second))
+    if shape == KNEE:
+        return np.asarray(second * np.log(np.maximum(ranks / first, 1.0)))
+    return np.zeros((len(parameters), len(ranks)))
 
 
-@dataclass(frozen=True)
-class _Posterior:
-    """Of g combinations and q sizes of noise: weights, levels a, and variances of BF elsewhere, (g, q) each."""
-
-    weight: Array
-    level: Array
-    variance: Array
-    evidence: float
-
-
-def _grid(form: str, low: float, high: float, node: float) -> _Grid:
-    axes: tuple[Array, ...] = (FAR,)
-    if form == LOGARITHM:
-        axes = (GROWTH,)
-    elif form == LEVELLING:
-        between = np.geomspace(low, max(high, 2 * low), 9)
-        axes = (FAR, np.r_[low * OUTSIDE, between, high / OUTSIDE], np.array(NEARED))
-    mesh = tuple(each.ravel() for each in np.meshgrid(*axes, indexing="ij"))
-    prior = np.ones(len(mesh[0])) if form == LOGARITHM else np.exp(-((mesh[0] / WIDE[form]) ** 2) / 2)
-    return _Grid(form, mesh, prior / prior.sum(), low, node)
-
-
-def _posterior(grid: _Grid, ranks: Array, values: Array, errors: Array) -> _Posterior:
-    known = np.isfinite(values)
-    left = values[known] - grid.at(ranks[known])  # (g, n)
-    variance = errors[known] ** 2 + np.array(NOISE)[:, None] ** 2  # (q, n)
-    precision = variance**-1
-    total = precision.sum(axis=1)
-    level = left @ precision.T / total
-    misfit = ((left[:, None] - level[..., None]) ** 2 * precision).sum(axis=2)
-    likelihood = -0.5 * (misfit + np.log(variance).sum(axis=1) + np.log(total))
-    likelihood += np.log(grid.prior)[:, None] - np.log(len(NOISE))
-    evidence = float(special.logsumexp(likelihood.ravel(), axis=0))
-    own = np.broadcast_to(1 / total + np.array(NOISE) ** 2, level.shape)
-    return _Posterior(np.exp(likelihood - evidence), level, own, evidence)
+def priors(shapes: Mapping[str, float], grid: Mapping[str, tuple[Array, Array]]) -> dict[str, float]:
+    """Prior weights of the shapes that there are: growth over ranks and over nodes are one hypothesis."""
+    count = sum(name in grid for name in (GROWTH, NODES))
+    return {name: shapes[GROWTH] / count if name in (GROWTH, NODES) else shapes[name] for name in grid}

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.core.arrays import Array, Index, Mask
-from ranksight.model.application.communication import Exchanged
 from ranksight.model.application.equation_terms import Terms
+from ranksight.model.application.exchanged import Exchanged
 from ranksight.model.resource.equation import LEVELS, Parts
 from ranksight.model.uncertainty.forecast import Forecast
 

@@ -5,10 +5,12 @@
 (Ding et al. 2018, equation 1 and Table 2). Below 1 communication overlaps with computation or with itself, above 1
 ranks wait for each other. Messages between two ranks are one kind, each collective operation another, as one may
 overlap while the other waits. ln BF_k is constant or a power with slow changes, a Gaussian process
-(:mod:`ranksight.model.kernel_time.rates`), with more or less scatter from run to run as further hypotheses; or it is a
-logarithm, nears a level, or steps at the node (:mod:`ranksight.model.application.blocking_forms`). At a measured
-configuration BF_k is what was measured there. What the slowest rank computes longer than the mean is T_imbalance in the
-program's time, and does not count as communication again.
+(:mod:`ranksight.model.kernel_time.rates`); or it grows, nears a level, steps or has a knee
+(:mod:`ranksight.model.application.blocking_forms`). Runs within a node may be of another regime than those beyond it
+(:mod:`ranksight.model.series.node_regimes`). Marginal likelihood weighs all
+(:mod:`ranksight.model.application.fit_blocking`). At a measured configuration BF_k is what was measured there. What the
+slowest rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication
+again.
 
 Which algorithm a library takes for a collective depends on its version, its settings and the nodes. Where nobody states
 it (``collectives`` or ``algorithms`` of a platform's ``[network]``), every library and algorithm is a hypothesis of how
@@ -18,21 +20,19 @@ changes. Hypotheses are scaled to the library's own level at the measured config
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
 from ranksight.comm.costs.collective import OPERATIONS, operation_name
 from ranksight.comm.costs.pointtopoint import FETCHES, NEIGHBOURS, RECEIVES, SENDS
-from ranksight.core import special
-from ranksight.core.arrays import Array, Mask
-from ranksight.model.application.blocking_forms import STEP, BlockingForms
-from ranksight.model.kernel_time.rates import Rates
+from ranksight.core.arrays import Array, Index, Mask
+from ranksight.model.application.blocking_covariances import Covariances, coordinates, nodes_of
+from ranksight.model.application.blocking_forms import SHAPES
+from ranksight.model.application.blocking_forms import at as shape_at
 from ranksight.model.plaindata import Stored
-from ranksight.model.priors import BLOCKING_FORMS, COMMUNICATION_SCATTER, CONTINUED, REPEATED, UNSEEN
+from ranksight.model.priors import REPEATED, UNSEEN
 
 POINT_TO_POINT = "point-to-point"
 """Kind of all messages between two ranks, with the operations that end them."""
@@ -40,8 +40,8 @@ STATED = ""
 """Name of the hypothesis that takes the algorithms as the network states them."""
 LIBRARY = "library "
 """How the name of a hypothesis begins that takes a library's algorithms."""
-LEAST_WEIGHT = 0.01
-"""Posterior weight below which a hypothesis is dropped."""
+ABSENT = 1e6
+"""Variance of a value that was not measured: it moves nothing."""
 SAME = 1e-9
 """Difference of logarithms up to which configurations are the same."""
 
@@ -51,7 +51,7 @@ def kind_of(operation: str) -> str:
     name = operation_name(operation)
     if name in OPERATIONS:
         return name
-    return POINT_TO_POINT if any(name in held for held in (SENDS, FETCHES, NEIGHBOURS, RECEIVES)) else ""
+    return POINT_TO_POINT if any(name in operations for operations in (SENDS, FETCHES, NEIGHBOURS, RECEIVES)) else ""
 
 
 def costs_time(operation: str) -> bool:
@@ -80,162 +80,103 @@ class Taken(Stored):
 
 @dataclass(frozen=True)
 class Blocking(Stored):
-    """BF_comm of each kind under each hypothesis of its algorithm; K rows in all."""
+    """BF_comm of each kind under weighted hypotheses, K rows in all: a way, a shape, and a departure from it."""
 
     parameters: tuple[str, ...]
     columns: tuple[int, ...]  # parameters whose logarithms are coordinates
     kinds: tuple[str, ...]  # of each row; the way is :data:`STATED`, ``library NAME`` or an algorithm
     ways: tuple[str, ...]
-    weights: Array  # (K,): posterior weights, 1 in sum over the ways of a kind
+    weights: Array  # (K,): posterior weights, 1 in sum over the rows of a kind
     levels: Array  # (K,): logarithms of the scale of each way
-    scatter: Array  # (K,): standard deviation of ln BF from run to run
-    rates: Rates  # ln BF of the first rows relative to the scaled way
+    shapes: tuple[str, ...]  # of :mod:`ranksight.model.application.blocking_forms`
+    shaped: Array  # (K, 3): their parameters
+    departures: Index  # (K,): covariance of what departs from the shape, a row of :class:`Covariances`
+    values: Array  # (K, n): ln BF as measured, relative to the scaled way; NaN where there is none
+    errors: Array  # (K, n): their standard errors from repetitions
+    node: float  # ranks that fill a node; 0 where it is not known
     taken: Taken  # what all was learned from
-    forms: BlockingForms | None = None  # of the other rows
 
     def at(self, points: Array) -> tuple[Array, Array, Mask]:
-        """Means and standard deviations of ln BF at `points` (k, m), and where it was measured; each (K, k)."""
-        inputs = coordinates(points, self.columns)
-        mean, spread = self.rates.at(inputs)
-        if self.forms is not None:
-            more = self.forms.at(points[:, self.parameters.index("ranks")])
-            mean, spread = (np.concatenate(both) for both in zip((mean, spread), more, strict=True))
-        same = np.asarray((np.abs(inputs[:, None] - self.rates.inputs[None]) < SAME).all(axis=2))
-        there = np.asarray(same[None] & np.isfinite(self._values)[:, None])
-        at = there.argmax(axis=2)
-        exact = np.asarray(there.any(axis=2))
-        mean = np.where(exact, np.take_along_axis(self._values, at, axis=1), mean)
-        beyond = self.beyond(points)
-        again = np.where(exact, 0.0, self.scatter[:, None])
-        return mean, np.asarray(np.sqrt(spread**2 + again**2 + REPEATED**2 + (UNSEEN * beyond) ** 2)), exact
+        """Means and standard deviations of ln BF at `points` (k, m), and where it was measured; each (K, k).
+
+        Beyond the runs BF grows no faster than the ranks: then all messages of the program go one after the other.
+        """
+        place, count = self.parameters.index("ranks"), len(points)
+        most = float(self.taken.points[:, place].max())
+        nearest = points.copy()
+        nearest[:, place] = np.minimum(points[:, place], most)
+        mean, spread = self._at(np.concatenate([points, nearest]))
+        further = np.log(np.maximum(points[:, place] / most, 1.0))
+        mean, spread = np.minimum(mean[:, :count], mean[:, count:] + further), spread[:, :count]
+        inputs, measured = (coordinates(each, self.columns) for each in (points, self.taken.points))
+        same = np.asarray((np.abs(inputs[:, None] - measured[None]) < SAME).all(axis=2))
+        measured_here = np.asarray(same[None] & np.isfinite(self.values)[:, None])
+        exact = np.asarray(measured_here.any(axis=2))
+        mean = np.where(exact, np.take_along_axis(self.values, measured_here.argmax(axis=2), axis=1), mean)
+        return mean, np.asarray(np.sqrt(spread**2 + REPEATED**2 + (UNSEEN * self.beyond(points)) ** 2)), exact
+
+    def _at(self, points: Array) -> tuple[Array, Array]:
+        """Means and standard deviations (K, k) of each row's hypothesis, by generalised least squares."""
+        covariances = self._covariances
+        measured = self.taken.points
+        chosen, row = np.unique(self.departures, return_inverse=True)
+        known = np.isfinite(self.values)
+        noise = np.where(known, self.errors**2, ABSENT)
+        total = covariances.between(measured, measured, chosen)[row]
+        total = total + (noise + covariances.noise[self.departures][:, None])[..., None] * np.eye(len(measured))
+        inverted = np.linalg.inv(total)
+        residual = np.where(known, self.values - self._shape(measured), 0.0)
+        sums = inverted.sum(axis=2)
+        weight = sums.sum(axis=1, keepdims=True)
+        level = (sums * residual).sum(axis=1, keepdims=True) / weight
+        cross = covariances.between(points, measured, chosen)[row]
+        gain = cross @ inverted
+        mean = level + self._shape(points) + np.einsum("rkn,rn->rk", gain, residual - level)
+        missing = 1 - gain.sum(axis=2)  # of the level, which is known as well as the values determine it
+        square = covariances.variance(points, chosen)[row] - (gain * cross).sum(axis=2) + missing**2 / weight
+        return mean, np.sqrt(np.maximum(square, 0.0))
+
+    def _shape(self, points: Array) -> Array:
+        """The shape of each row at `points` (k, m), (K, k)."""
+        at_ranks = points[:, self.parameters.index("ranks")]
+        low = float(self.taken.points[:, self.parameters.index("ranks")].min())
+        shape, names = np.empty((len(self.shapes), len(points))), np.array(self.shapes)
+        for name in set(self.shapes):
+            rows = names == name
+            shape[rows] = shape_at(name, self.shaped[rows], at_ranks, nodes_of(at_ranks, self.node), low)
+        return shape
+
+    @cached_property
+    def _covariances(self) -> Covariances:
+        return Covariances(self.parameters, self.columns, self.taken.points, self.node)
 
     def beyond(self, points: Array) -> Array:
         """How far `points` (k, m) are outside of what was measured, in e-folds of the coordinates, (k,)."""
-        inputs = coordinates(points, self.columns)
-        low, high = self.rates.inputs.min(axis=0), self.rates.inputs.max(axis=0)
+        inputs, measured = (coordinates(each, self.columns) for each in (points, self.taken.points))
+        low, high = measured.min(axis=0), measured.max(axis=0)
         return np.asarray(np.maximum(np.maximum(inputs - high, low - inputs), 0.0).sum(axis=1))
-
-    @cached_property
-    def _values(self) -> Array:
-        """ln BF as measured of every row, (K, n)."""
-        return self.rates.values if self.forms is None else np.concatenate([self.rates.values, self.forms.values])
 
     @cached_property
     def rows(self) -> dict[str, list[int]]:
         """Rows of each kind."""
-        found: dict[str, list[int]] = {}
+        of_kind: dict[str, list[int]] = {}
         for row, kind in enumerate(self.kinds):
-            found.setdefault(kind, []).append(row)
-        return found
+            of_kind.setdefault(kind, []).append(row)
+        return of_kind
 
     def _fits(self) -> bool:
-        rows, columns = (len(self.kinds),), self.columns
-        shapes = self.weights.shape == self.levels.shape == self.scatter.shape == rows
+        rows, runs = len(self.kinds), len(self.taken.points)
+        lengths = {len(self.ways), len(self.shapes), *(len(each) for each in (self.weights, self.levels))}
+        shapes = {self.values.shape, self.errors.shape} == {(rows, runs)} and self.shaped.shape == (rows, 3)
         return (
-            bool(self.kinds)
+            rows > 0
+            and runs > 0
+            and lengths == {rows}
             and shapes
-            and len(self.ways) == len(self._values) == len(self.kinds)
-            and bool(np.isfinite(self.levels).all() and (self.weights >= 0).all() and (self.scatter >= 0).all())
-            and self.rates.inputs.shape[1] == len(columns)
-            and all(0 <= at < len(self.parameters) for at in columns)
+            and self.departures.shape == (rows,)
+            and set(self.shapes) <= set(SHAPES)
+            and all(0 <= place < len(self.parameters) for place in self.columns)
+            and bool(np.isfinite(self.levels).all() and (self.weights >= 0).all() and (self.errors >= 0).all())
+            and bool(np.isfinite(self.shaped).all() and 0 <= self.node < np.inf)
+            and bool(((self.departures >= 0) & (self.departures < len(self._covariances.noise))).all())
         )
-
-
-def coordinates(points: Array, columns: tuple[int, ...]) -> Array:
-    """Logarithms (k, d) of the parameters that are coordinates at `points` (k, m)."""
-    return np.asarray(np.log(np.maximum(points[:, list(columns)], 1e-300)))
-
-
-def fit_blocking(
-    parameters: tuple[str, ...],
-    taken: Taken,
-    cost: Mapping[tuple[str, str], Array],
-    prior: Callable[[str], Mapping[str, float]],
-    node: float = 0.0,
-) -> Blocking | None:
-    """Learn BF_comm.
-
-    None where nothing that was measured is modelled. `cost` (mapping of (kind, way) to (n,)): modelled seconds at the
-    configurations of `taken`. `prior`: prior weights of the ways of a kind. `node`: ranks that fill one, where known.
-    """
-    ranks = parameters.index("ranks")
-    varied = [at for at, column in enumerate(taken.points.T) if len(np.unique(column)) > 1 and (column > 0).all()]
-    columns = (ranks, *(at for at in varied if at != ranks))
-    inputs, d = coordinates(taken.points, columns), len(columns)
-    variants = tuple(sorted({tuple(at in (0, other) for at in range(d)) for other in range(d)}))
-    forms = {form: share for form, share in BLOCKING_FORMS.items() if form and (form != STEP or node > 0)}
-    plain = BLOCKING_FORMS[""] / len(COMMUNICATION_SCATTER)
-    rows: list[_Row] = []
-    for kind, took, error in zip(taken.kinds, taken.logs, taken.errors, strict=True):
-        ways = {way: share for way, share in prior(kind).items() if (kind, way) in cost}
-        if STATED not in ways:
-            continue
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.array([took - np.log(cost[kind, way]) for way in ways])
-        known = np.isfinite(ratio).all(axis=0)
-        if not known.any():
-            continue
-        level = ratio[:, known].mean(axis=1) - ratio[list(ways).index(STATED), known].mean()
-        ratio = np.where(known, ratio - level[:, None], np.nan)
-        share = _continued(ways, np.array([cost[kind, way] for way in ways]))
-        pairs = list(product(range(len(ways)), COMMUNICATION_SCATTER))
-        which = [at for at, _ in pairs]
-        wide = np.hypot(error, np.array([[scatter] for _, scatter in pairs]))
-        each = Rates(inputs, ratio[which], wide, variants)
-        evidence = special.logsumexp(each.likelihood + np.log(each.grid.prior), axis=1) + np.log(plain)
-        found = [_Row(kind, at, "", scatter, ratio[at], sd) for (at, scatter), sd in zip(pairs, wide, strict=True)]
-        for at, form in product(range(len(ways)), forms):
-            found.append(_Row(kind, at, form, 0.0, ratio[at], error))
-            one = BlockingForms((form,), taken.points[:, ranks], ratio[at][None], error[None], node)
-            evidence = np.append(evidence, one.evidence + np.log(forms[form]))
-        evidence += np.log(share[[row.way for row in found]])
-        weights = np.exp(evidence - special.logsumexp(evidence))
-        # One Gaussian process is kept however little it weighs: it is the one that knows of other parameters.
-        best = int(weights[: len(pairs)].argmax())
-        kept = np.union1d(np.flatnonzero(weights >= LEAST_WEIGHT), [best])
-        weights = weights / weights[kept].sum()
-        names = list(ways)
-        for row in kept.tolist():
-            way = found[row].way
-            rows.append(replace(found[row], name=names[way], weight=float(weights[row]), level=float(level[way])))
-    if not rows:
-        return None
-    rows.sort(key=lambda row: row.form != "")  # those of Gaussian processes first
-    smooth, formed = ([row for row in rows if bool(row.form) == yes] for yes in (False, True))
-    n = len(taken.points)
-    rates = Rates(inputs, _stack(smooth, "values", n), _stack(smooth, "errors", n), variants)
-    others = None
-    if formed:
-        values, errors = (_stack(formed, name, n) for name in ("values", "errors"))
-        others = BlockingForms(tuple(row.form for row in formed), taken.points[:, ranks], values, errors, node)
-    kinds, chosen = tuple(row.kind for row in rows), tuple(row.name for row in rows)
-    weight, scale, scatters = (np.array([getattr(row, x) for row in rows]) for x in ("weight", "level", "scatter"))
-    return Blocking(parameters, columns, kinds, chosen, weight, scale, scatters, rates, taken, others)
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A hypothesis of BF_comm of a kind, while it is weighed."""
-
-    kind: str
-    way: int  # number and, once chosen, name of the way
-    form: str  # of :mod:`ranksight.model.application.blocking_forms`; empty for a Gaussian process
-    scatter: float
-    values: Array  # (n,)
-    errors: Array  # (n,)
-    name: str = ""
-    weight: float = 0.0
-    level: float = 0.0
-
-
-def _stack(rows: list[_Row], name: str, n: int) -> Array:
-    return np.array([getattr(row, name) for row in rows], dtype=np.float64).reshape(len(rows), n)
-
-
-def _continued(ways: Mapping[str, float], cost: Array) -> Array:
-    """Prior weights (w,) of `ways`, with what is kept for algorithms that cost (w, n) the same as the stated way in
-    all runs: what the library does there, going on."""
-    share = np.array(list(ways.values()))
-    same = np.isclose(cost, cost[list(ways).index(STATED)], rtol=SAME, atol=0.0).all(axis=1)
-    same &= [way != STATED and not way.startswith(LIBRARY) for way in ways]
-    return np.asarray(share + CONTINUED * same / max(int(same.sum()), 1))

@@ -16,18 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranksight.comm.costs.cost import Choice
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask, log, log_ratio, ratio
+from ranksight.core.arrays import Array, Index, Mask, log, ratio
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import Experiment, Run
-from ranksight.core.units import whole
-from ranksight.model.application.comm_blocking import STATED, Blocking, costs_time, fit_blocking, kind_of
+from ranksight.model.application.comm_blocking import STATED, Blocking, kind_of
+from ranksight.model.application.exchanged import Exchanged, exchanged_of, mixture_of
+from ranksight.model.application.fit_blocking import fit_blocking
 from ranksight.model.application.forms import Forms
 from ranksight.model.application.network import Network
 from ranksight.model.application.thresholds import Call, Key, calls, crossed
@@ -37,16 +37,12 @@ from ranksight.model.messages.times import MOST_RANKS, times_of_tables
 from ranksight.model.plaindata import Stored
 from ranksight.model.priors import COMMUNICATION_UNKNOWN, UNSEEN
 from ranksight.model.series.computation import THREADS
-from ranksight.model.series.reducing import Series
 from ranksight.model.structure.functions import Functions, choose
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast
-from ranksight.model.uncertainty.mixture import quantiles
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ranksight.comm.costs.fabric import Fabric
     from ranksight.comm.topology.shape import End
 
@@ -59,59 +55,6 @@ SENT = ("messages", "bytes_sent")
 Price = Callable[..., list[list[dict[tuple[str, str], float]]]]
 """Seconds of message tables: :func:`ranksight.model.messages.times.times_of_tables`, or fitted forms."""
 
-EXCHANGED = ("configuration", "communication", "network", "factor", "lower", "upper", "method", "meaning")
-"""Columns of BF_comm over configurations: seconds in the program, seconds on the network, BF_comm with its interval."""
-MEANINGS = {
-    "overlap": "below 1, part of the communication overlaps with computation",
-    "waiting": "above 1, ranks wait for each other in MPI",
-    "": "about 1, communication takes what its messages take on the network",
-}
-"""What is said of a BF_comm."""
-NORMAL = 1e6
-"""Degrees of freedom at which Student's law is the normal one."""
-
-
-def message_table(experiment: Experiment, run: Run) -> pd.DataFrame | None:
-    """Counts and bytes of a run per rank: ``kernel``, ``rank``, ``messages``, ``bytes_sent``; a row an operation.
-
-    The kernel's name has the operation's behind it. Operations that move nothing of their own (receives, completions,
-    inquiries) are left out.
-    """
-    table = experiment.table(run, "messages")
-    if table is None:
-        return None
-    table = table[np.array([costs_time(str(name)) for name in table["operation"]], dtype=bool)]
-    names = table["kernel"].astype(str) + BETWEEN + table["operation"].astype(str)
-    rows = table.assign(kernel=names, messages=table["count"].astype(float), bytes_sent=table["bytes"].astype(float))
-    return rows.groupby(["kernel", "rank"], observed=True)[["messages", "bytes_sent"]].sum().reset_index()
-
-
-def message_series(experiment: Experiment) -> Series | None:
-    """``messages`` and ``bytes_sent`` of every kernel's operations, means over all ranks; None without traces."""
-    configurations: dict[tuple[float, ...], int] = {}
-    found: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
-    repeats: dict[int, int] = {}
-    for run in experiment.runs:
-        table = message_table(experiment, run)
-        if table is None:
-            continue
-        place = configurations.setdefault(run.point(experiment.parameters), len(configurations))
-        at = (place, repeats.get(place, 0))
-        repeats[place] = at[1] + 1
-        sums = table.groupby("kernel", observed=True)[["messages", "bytes_sent"]].sum() / run.configuration["ranks"]
-        for name in sums.columns:
-            for kernel, value in sums[name].items():
-                found.setdefault((str(kernel), str(name)), {})[at] = float(value)
-    if not found:
-        return None
-    values = np.full((len(found), len(configurations), max(repeats.values())), np.nan)
-    for row, cells in enumerate(found.values()):
-        for (place, repetition), value in cells.items():
-            values[row, place, repetition] = value
-    points = np.array(list(configurations), dtype=np.float64)
-    kernels, names = tuple(kernel for kernel, _ in found), tuple(name for _, name in found)
-    return Series(experiment.parameters, points, values, kernels, names)
-
 
 @dataclass(frozen=True)
 class Sent:
@@ -123,41 +66,6 @@ class Sent:
     beyond: Mapping[int, tuple[Ends, Ends]]
     """By number of the configuration, where ranks are too many to look at each: the typical rank there, and at the
     number of ranks that the table is of."""
-
-
-@dataclass(frozen=True)
-class Exchanged:
-    """Times of operations in a program."""
-
-    times: Forecast  # seconds of each operation, (o, k)
-    factor: Forecast  # BF_comm of all together, one row
-    measured: Mask  # (k,): where BF_comm was measured
-    crossings: tuple[tuple[str, ...], ...] = ()
-    """At each configuration, thresholds of the MPI library between the runs and it, in words."""
-    assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Where BF_comm comes from at each configuration: ``measured``, ``fitted`` or ``assumed``."""
-        return tuple("assumed" if self.assumed else "measured" if yes else "fitted" for yes in self.measured.tolist())
-
-    @property
-    def meanings(self) -> tuple[str, ...]:
-        """What BF_comm means at each configuration.
-
-        ``overlap`` where its interval is below 1: part of the communication is hidden behind computation or other
-        messages; ``waiting`` where it is above 1: ranks wait for each other; else empty.
-        """
-        low, high = self.factor.lower[0].tolist(), self.factor.upper[0].tolist()
-        return tuple("overlap" if b < 1 else "waiting" if a > 1 else "" for a, b in zip(low, high, strict=True))
-
-    def table(self, parameters: Sequence[str], points: Array) -> list[dict[str, Any]]:
-        """A row of :data:`EXCHANGED` for each of `points` (k, m) that has communication."""
-        seconds, factor = self.times.value.sum(axis=0), self.factor
-        columns = (seconds, ratio(seconds, factor.value[0], 0.0), factor.value[0], factor.lower[0], factor.upper[0])
-        where = [dict(zip(parameters, map(whole, point), strict=True)) for point in points.tolist()]
-        rows = zip(where, *(column.tolist() for column in columns), self.methods, self.meanings, strict=True)
-        return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
 
 
 @dataclass(frozen=True)
@@ -205,8 +113,8 @@ class Communication(Stored):
         at = self.functions.fitted.parameters.index("ranks")
         near, far = points.copy(), np.flatnonzero(points[:, at] > MOST_RANKS)
         near[far, at] = MOST_RANKS
-        there = self._typical(near[far], self.functions.predict(near[far], level)) if len(far) else ()
-        standing = {**dict(enumerate(typical)), **dict(zip(far.tolist(), there, strict=True))}
+        largest = self._typical(near[far], self.functions.predict(near[far], level)) if len(far) else ()
+        standing = {**dict(enumerate(typical)), **dict(zip(far.tolist(), largest, strict=True))}
         beyond: dict[int, tuple[Ends, Ends]] = {}
         ends = list(typical)
         for k, table in enumerate(self._of_ranks(near, level)):
@@ -227,13 +135,13 @@ class Communication(Stored):
         """Table of every rank at `points` (k, m); None where no such number of ranks is, or its links are too many."""
         assert self.messages is not None
         ranks = points[:, self.functions.fitted.parameters.index("ranks")]
-        found: list[MessageTable | None] = []
+        tables: list[MessageTable | None] = []
         for point, countable in zip(points, (ranks >= 1) & (ranks == np.floor(ranks)), strict=True):
             try:
-                found.append(self.messages.predict(point, level) if countable else None)
+                tables.append(self.messages.predict(point, level) if countable else None)
             except InputError:
-                found.append(None)
-        return found
+                tables.append(None)
+        return tables
 
     def _typical(self, points: Array, counts: Forecast) -> tuple[Ends, ...]:
         """Tables of one rank with the mean of all ranks' messages, whose communicators hold all ranks.
@@ -251,7 +159,10 @@ class Communication(Stored):
             return MessageTable(dict(zip(parameters, point.tolist(), strict=True)), p, of_rank)
 
         return tuple(
-            tuple(table(point, p, *both) for both in zip(calls[..., k], volumes[..., k], strict=True))
+            tuple(
+                table(point, p, *count_and_volume)
+                for count_and_volume in zip(calls[..., k], volumes[..., k], strict=True)
+            )
             for k, (point, p) in enumerate(zip(points, ranks, strict=True))
         )
 
@@ -259,14 +170,14 @@ class Communication(Stored):
         """:meth:`times` of the operations of one kind, or of all; ranks of several threads are fewer on a node."""
         names = self.functions.fitted.parameters
         teams = np.maximum(points[:, names.index(THREADS)], 1.0) if THREADS in names else np.ones(len(points))
-        found: Forecast | None = None
+        times: Forecast | None = None
         for team in np.unique(teams):
             placed = replace(fabric, ranks_per_node=max(1, int(fabric.ranks_per_node // team)))
-            said = self._priced(sent, partial(_price, fabric=placed, choice=choice), kind)
-            mine = np.broadcast_to(teams == team, said.value.shape)
-            found = said if found is None else choose(found, said, np.arange(len(mine)), mine)
-        assert found is not None
-        return found
+            of_team = self._priced(sent, partial(_price, fabric=placed, choice=choice), kind)
+            rows = np.broadcast_to(teams == team, of_team.value.shape)
+            times = of_team if times is None else choose(times, of_team, np.arange(len(rows)), rows)
+        assert times is not None
+        return times
 
     def _priced(self, sent: Sent, price: Price, kind: str = "") -> Forecast:
         """Times of the operations of one kind, or of all, as `price` has them."""
@@ -278,11 +189,11 @@ class Communication(Stored):
             each = [price([_of_kind(table, kind) for table in end], volumes=(volume,)) for end, volume in of_ends]
             return np.array([[[of.get(key, 0.0) for (of,) in end] for key in self._keys] for end in each])
 
-        found = seconds(sent.tables)
+        ends = seconds(sent.tables)
         if sent.beyond:
-            here, there = (seconds(tables) for tables in zip(*sent.beyond.values(), strict=True))
-            found[..., list(sent.beyond)] *= ratio(here, there, 1.0)
-        value, lower, upper = found
+            typical, nearest = (seconds(tables) for tables in zip(*sent.beyond.values(), strict=True))
+            ends[..., list(sent.beyond)] *= ratio(typical, nearest, 1.0)
+        value, lower, upper = ends
         counts = sent.counts
         status, reason = np.full(shape, forecast.OK, dtype=np.intp), np.full(shape, "", dtype=object)
         indices = [[rows[name, metric] for name in self.names] for metric in SENT]
@@ -302,22 +213,24 @@ class Communication(Stored):
         forms without one."""
         kinds = dict.fromkeys(self.kinds.tolist())
         if network is None:
-            said = self._priced(self._sent(points, each=False), self._forms)
-            return {(kind, STATED): np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
-        sent, fabric, found = self._sent(points), network.fabric(), {}
+            times = self._priced(self._sent(points, each=False), self._forms)
+            return {(kind, STATED): np.nan_to_num(times.value[self.kinds == kind]).sum(axis=0) for kind in kinds}
+        sent, fabric, seconds = self._sent(points), network.fabric(), {}
         for kind in kinds:
             for way in network.ways(kind):
-                said = self._times(points, sent, fabric, network.choice(kind, way), kind)
-                found[kind, way] = np.nan_to_num(said.value[self.kinds == kind]).sum(axis=0)
-        return found
+                times = self._times(points, sent, fabric, network.choice(kind, way), kind)
+                seconds[kind, way] = np.nan_to_num(times.value[self.kinds == kind]).sum(axis=0)
+        return seconds
 
     def on(self, network: Network) -> Communication:
         """The same messages with BF_comm learned again, on a network whose algorithms are stated otherwise."""
-        held = self.blocking
-        if held is None:
+        blocking = self.blocking
+        if blocking is None:
             return self
-        cost = self.by_kind(held.taken.points, network)
-        return replace(self, blocking=fit_blocking(held.parameters, held.taken, cost, network.ways, network.node))
+        cost = self.by_kind(blocking.taken.points, network)
+        return replace(
+            self, blocking=fit_blocking(blocking.parameters, blocking.taken, cost, network.ways, network.node)
+        )
 
     @property
     def _forms(self) -> Price:
@@ -330,63 +243,71 @@ class Communication(Stored):
         sent = self._sent(points, level, each=network is not None)
         crossings: tuple[tuple[str, ...], ...] = ()
         if network is None:
-            alone = self._priced(sent, self._forms)
+            network_times = self._priced(sent, self._forms)
         else:
             fabric = network.fabric()
-            alone = self._times(points, sent, fabric, network.choice())
-            alone, crossings = self._crossing(alone, sent, network)
-        own = log(alone.value)
+            network_times = self._times(points, sent, fabric, network.choice())
+            network_times, crossings = self._crossing(network_times, sent, network)
+        logs_alone = log(network_times.value)
         reach = float(special.ndtri((1 + level) / 2))
-        middle, scaled, down, up = own.copy(), own.copy(), *np.full((2, *own.shape), reach * COMMUNICATION_UNKNOWN)
-        exact = np.zeros(own.shape, dtype=bool)
-        held = self.blocking
-        if held is not None:
-            factor, deviation, known = held.at(points)
+        middle, scaled, down, up = (
+            logs_alone.copy(),
+            logs_alone.copy(),
+            *np.full((2, *logs_alone.shape), reach * COMMUNICATION_UNKNOWN),
+        )
+        exact = np.zeros(logs_alone.shape, dtype=bool)
+        blocking = self.blocking
+        if blocking is not None:
+            factor, deviation, known = blocking.at(points)
             if network is None:
-                deviation = np.hypot(deviation, UNSEEN * held.beyond(points))
-            for kind, rows in held.rows.items():
-                mine = np.flatnonzero(self.kinds == kind)
-                logs = np.empty((len(rows), len(mine), len(points)))
-                each = {STATED: alone.value[mine]}
+                deviation = np.hypot(deviation, UNSEEN * blocking.beyond(points))
+            for kind, rows in blocking.rows.items():
+                rows_of_kind = np.flatnonzero(self.kinds == kind)
+                logs = np.empty((len(rows), len(rows_of_kind), len(points)))
+                each = {STATED: network_times.value[rows_of_kind]}
                 for at, row in enumerate(rows):
-                    if (way := held.ways[row]) not in each and network is not None:
-                        said = self._times(points, sent, fabric, network.choice(kind, way), kind)
-                        each[way] = said.value[mine]
-                    logs[at] = log(each[way]) + held.levels[row]
-                weights = np.broadcast_to(held.weights[rows][:, None, None], logs.shape)
-                scaled[mine] = (weights * logs).sum(axis=0)
+                    if (way := blocking.ways[row]) not in each and network is not None:
+                        by_way = self._times(points, sent, fabric, network.choice(kind, way), kind)
+                        each[way] = by_way.value[rows_of_kind]
+                    logs[at] = log(each[way]) + blocking.levels[row]
+                weights = np.broadcast_to(blocking.weights[rows][:, None, None], logs.shape)
+                scaled[rows_of_kind] = (weights * logs).sum(axis=0)
                 spread = np.broadcast_to(deviation[rows][:, None], logs.shape)
-                every, exact[mine] = logs + factor[rows][:, None], known[rows].all(axis=0)
-                middle[mine], down[mine], up[mine] = _mixed(weights, every, spread, exact[mine], reach)
-        found = _exchanged(alone, middle, scaled, down, up, exact)
-        return replace(found, crossings=crossings, assumed=held is None)
+                every, exact[rows_of_kind] = logs + factor[rows][:, None], known[rows].all(axis=0)
+                middle[rows_of_kind], down[rows_of_kind], up[rows_of_kind] = mixture_of(
+                    weights, every, spread, exact[rows_of_kind], reach
+                )
+        result = exchanged_of(network_times, middle, scaled, down, up, exact)
+        return replace(result, crossings=crossings, assumed=blocking is None)
 
     def calls(self, points: Array, network: Network) -> list[dict[Key, Call]]:
         """A call of each operation at `points` (k, m), with the way that it goes."""
         fabric, choice = network.fabric(), network.choice()
         return [calls(value, fabric, choice) for value, *_ in self._sent(points).tables]
 
-    def _crossing(self, alone: Forecast, sent: Sent, network: Network) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
+    def _crossing(
+        self, network_times: Forecast, sent: Sent, network: Network
+    ) -> tuple[Forecast, tuple[tuple[str, ...], ...]]:
         """Times on the network with what the library's thresholds leave open in their intervals, and these in words.
 
         Where the algorithm of a collective is open, its hypotheses hold that already.
         """
         if self.points is None:
-            return alone, ()
+            return network_times, ()
         ranks = self.functions.fitted.parameters.index("ranks")
         runs = self.calls(self.points[np.argsort(self.points[:, ranks], kind="stable")], network)
         fabric, choice = network.fabric(), network.choice()
-        lower, upper, texts = alone.lower.copy(), alone.upper.copy(), []
+        lower, upper, texts = network_times.lower.copy(), network_times.upper.copy(), []
         places = {key: at for at, key in enumerate(self._keys)}
         for k, (table, *_) in enumerate(sent.tables):
-            found = crossed(runs, calls(table, fabric, choice), fabric)
-            texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in found.items()))
-            for key, one in found.items():
+            crossings = crossed(runs, calls(table, fabric, choice), fabric)
+            texts.append(tuple(one.text(BETWEEN.join(key)) for key, one in crossings.items()))
+            for key, one in crossings.items():
                 if len(network.ways(kind_of(key[1]))) == 1 and key in places:
-                    other = alone.value[places[key], k] * one.ratio
+                    other = network_times.value[places[key], k] * one.ratio
                     lower[places[key], k] = min(lower[places[key], k], other)
                     upper[places[key], k] = max(upper[places[key], k], other)
-        return replace(alone, lower=lower, upper=upper), tuple(texts)
+        return replace(network_times, lower=lower, upper=upper), tuple(texts)
 
     def judge(self, messages: Forecast, total: Array, status: Index, reason: NDArray[np.object_]) -> None:
         """Set `status` and `reason` (k,) of sums to those of messages not predicted that exceed 5 % of `total`.
@@ -431,46 +352,3 @@ def _price(
 def _of_kind(table: MessageTable, kind: str) -> MessageTable:
     """The table with operations of one kind alone, or all where `kind` is empty."""
     return replace(table, rows=tuple(row for row in table.rows if not kind or kind_of(row.operation) == kind))
-
-
-def _mixed(weights: Array, centres: Array, spread: Array, exact: Mask, reach: float) -> tuple[Array, Array, Array]:
-    """Medians (r, k) of mixtures of c normal laws, and how far the ends of their intervals are below and above.
-
-    `weights`, `centres`, `spread` (c, r, k). `exact` (r, k): where all centres are the same. `reach`: standard
-    deviations to the ends.
-    """
-    none = ~np.isfinite(centres).all(axis=0)
-    plain = np.where(none, 0.0, centres)
-    middle = (weights * plain).sum(axis=0)
-    down = up = reach * np.sqrt((weights * spread**2).sum(axis=0))
-    if len(centres) > 1:
-        tail = float(special.ndtr(-reach))
-        low, half, high = quantiles((tail, 0.5, 1 - tail), weights, plain, spread, np.full(plain.shape, NORMAL))
-        middle, down, up = (np.where(exact, *both) for both in ((middle, half), (down, half - low), (up, high - half)))
-    return np.where(none, -np.inf, middle), down, up
-
-
-def _exchanged(alone: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: Mask) -> Exchanged:
-    """Put together what :meth:`Communication.exchanged` gives, from (o, k) each.
-
-    `alone`: times on the network; `scaled`: their logarithms. `middle`, `down`, `up`: logarithms of the times in the
-    program, and how far the ends of the intervals of BF_comm are below and above. `exact`: where the time in the
-    program was measured: nothing else is uncertain there.
-    """
-    value = np.exp(middle)
-    fall, rise = log_ratio(alone.value, alone.lower), log_ratio(alone.upper, alone.value)
-    fall, rise = (np.where(exact, 0.0, np.where(np.isnan(end), 0.0, end)) for end in (fall, rise))
-    lower, upper = value * np.exp(-np.hypot(fall, down)), value * np.exp(np.hypot(rise, up))
-    theirs = forecast.form_of(((fall + rise) ** 2, alone.form), ((down + up) ** 2, np.where(exact, 0.0, 1.0)))
-    times = replace(alone, value=value, lower=lower, upper=upper, form=theirs)
-    measured = np.asarray(np.where(value > 0, exact, True).all(axis=0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        middle, low, high = (
-            (end.sum(axis=0) / np.exp(scaled).sum(axis=0))[None]
-            for end in (value, value * np.exp(-down), value * np.exp(up))
-        )
-    status = np.where(np.isfinite(middle), forecast.OK, forecast.NO_DATA).astype(np.intp)
-    reason = np.full(status.shape, "", dtype=object)
-    known = measured[None].astype(np.float64)
-    factor = Forecast(middle, low, high, status, reason, 1 - known, alone.level)
-    return Exchanged(times, factor, measured)

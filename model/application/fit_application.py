@@ -9,8 +9,9 @@ from typing import Any
 from ranksight.core.experiment import Experiment
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.communication import Communication, message_series, message_table
+from ranksight.model.application.communication import Communication
 from ranksight.model.application.imbalances import fit_imbalances
+from ranksight.model.application.message_series import message_series, message_table
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node
 from ranksight.model.application.totals import MEAN, MEAN_OF_ALL, values_of_totals

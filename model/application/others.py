@@ -54,6 +54,8 @@ RIDGE = 1e-9
 """What is added to scaled normal equations, so that terms that repeat each other have an answer."""
 NORMAL = 1e6
 """Degrees of freedom at which Student's law is the normal one."""
+MEDIAN_LOSS = float(np.sqrt(np.pi / 2))
+"""Standard error of the median of many normal values over that of their mean, at most."""
 COMPLETE = 0.98
 """Share of a configuration's kernels' time that has to be measured."""
 
@@ -84,20 +86,22 @@ class DoubtfulSum(Stored):
         padded = np.eye(real.shape[1]) * (~real)[..., None]
         normal = scaled @ scaled.swapaxes(1, 2) + padded + RIDGE * np.eye(real.shape[1])
         covariance = np.asarray(np.linalg.inv(normal), dtype=np.float64)
-        held = (covariance @ (scaled @ (self.measured / self.error))[..., None])[..., 0]
+        coefficients = (covariance @ (scaled @ (self.measured / self.error))[..., None])[..., 0]
         mask = real[:, :, None] & real[:, None, :]
-        held, covariance, chance = (each[0, 0] for each in cut_off(held[None, None], (covariance * mask)[None, None]))
-        held = np.maximum(held, 0.0) * real
-        misfit = ((self.measured / self.error - np.einsum("hq,hqn->hn", held, scaled)) ** 2).sum(axis=1)
+        coefficients, covariance, chance = (
+            each[0, 0] for each in cut_off(coefficients[None, None], (covariance * mask)[None, None])
+        )
+        coefficients = np.maximum(coefficients, 0.0) * real
+        misfit = ((self.measured / self.error - np.einsum("hq,hqn->hn", coefficients, scaled)) ** 2).sum(axis=1)
         score = self.prior - misfit / 2 + chance
         weight = np.exp(score - score.max())
-        return weight / weight.sum(), held / scale, covariance / (scale[:, :, None] * scale[:, None, :])
+        return weight / weight.sum(), coefficients / scale, covariance / (scale[:, :, None] * scale[:, None, :])
 
     def at(self, points: Array, level: float) -> Forecast:
         """T_others at `points` (k, m), one row."""
-        weight, held, covariance = self._fitted
+        weight, coefficients, covariance = self._fitted
         new = values_of(self.terms, self.members, points)
-        centre = np.einsum("hq,hqk->hk", held, new)
+        centre = np.einsum("hq,hqk->hk", coefficients, new)
         spread = np.sqrt(np.maximum(np.einsum("hqk,hqr,hrk->hk", new, covariance, new), 0.0) + (REPEATED * centre) ** 2)
         tail = (1 - level) / 2
         weights = np.broadcast_to(weight[:, None], centre.shape)
@@ -206,11 +210,13 @@ def fit_others(series: Series, factor: Array, messages: Array, domains: Domains 
     nodes = _nodes(domains, series.points[:, series.parameters.index("ranks")]) if ranked else np.ones(len(rest))
     space = _hypotheses(series.parameters, series.points, waiting, None if domains is None else nodes)
     places = _places(series.points, nodes, np.maximum(whole - middle, TIMERS * whole))
+    column = -1 if domains is None or not ranked else len(series.parameters)
     if not waiting and (share > noise).all():
-        return Others(fit_sums(space, places, middle[None], error[None], ADDED), scatter)
+        times = fit_sums(space, places, middle[None], error[None], ADDED, column)
+        return Others(times, scatter, domains=domains)
     space = _without_constant(space)
     if waiting:
-        times = fit_sums(space, places, middle[None], error[None], ADDED)
+        times = fit_sums(space, places, middle[None], error[None], ADDED, column)
         return Others(times, scatter, jobs=WAITING_SCATTER, domains=domains)
     freedom = float(np.maximum(np.isfinite(rest).sum(axis=1) - 1, 0).sum()) or NORMAL
     sums = DoubtfulSum(space.terms, space.members, space.prior, places[known], middle[known], error[known], freedom)
@@ -264,14 +270,15 @@ def _errors(rest: Array, whole: Array, middle: Array, waiting: bool) -> Array:
         return np.asarray(WAITING_SCATTER * middle if waiting else TIMERS * whole)
     squares = np.zeros(len(rest))
     squares[several] = np.nanvar(rest[several], axis=1) * count[several]
-    best, found = -np.inf, TIMERS * whole
+    best, errors = -np.inf, TIMERS * whole
     for basis in (whole, np.maximum(middle, OTHERS_NEGLIGIBLE * whole)):
         positive = np.where(basis > 0, basis, 1.0)
         variance = max(float((squares / positive**2).sum() / freedom.sum()), 1e-12)
         likely = -(freedom * np.log(positive)).sum() - freedom.sum() / 2 * np.log(variance)
         if likely > best:
-            best, found = likely, np.sqrt(variance) * basis
-    return np.asarray(np.hypot(found, REPEATED * middle) / np.sqrt(np.maximum(count, 1)))
+            best, errors = likely, np.sqrt(variance) * basis
+    loss = np.where(count > 2, MEDIAN_LOSS, 1.0)
+    return np.asarray(np.hypot(errors, REPEATED * middle) * loss / np.sqrt(np.maximum(count, 1)))
 
 
 def _hypotheses(names: tuple[str, ...], points: Array, waiting: bool, nodes: Array | None) -> Hypotheses:
@@ -294,10 +301,10 @@ def _hypotheses(names: tuple[str, ...], points: Array, waiting: bool, nodes: Arr
 
 def _without_constant(space: Hypotheses) -> Hypotheses:
     """The sums, and each without its constant as well: where noise hides whether there is one, or there is none."""
-    alone = space.members.copy()
-    alone[:, 0] = -1
-    several = (alone >= 0).any(axis=1)
-    members = np.concatenate([space.members, alone[several]])
+    bare = space.members.copy()
+    bare[:, 0] = -1
+    several = (bare >= 0).any(axis=1)
+    members = np.concatenate([space.members, bare[several]])
     return Hypotheses(space.terms, members, np.concatenate([space.prior, space.prior[several]]))
 
 
@@ -313,10 +320,10 @@ def sometimes(series: Series) -> str:
     if len(rows) < 2:
         return ""
     values = series.values[rows]
-    here = np.isfinite(values)
-    seen, runs = here.sum(axis=2), here.any(axis=0).sum(axis=1)
+    present = np.isfinite(values)
+    seen, runs = present.sum(axis=2), present.any(axis=0).sum(axis=1)
     part = (seen > 0) & (seen < runs)
-    mean = np.where(here, values, 0.0).sum(axis=2) / np.maximum(seen, 1)
+    mean = np.where(present, values, 0.0).sum(axis=2) / np.maximum(seen, 1)
     total = mean.sum(axis=0)
     share = np.where(part & (total > 0), mean / np.where(total > 0, total, 1.0), 0.0)
     most = share.max(axis=1)

@@ -18,7 +18,7 @@ from ranksight.core.mpi import communicates
 from ranksight.model.application import whole
 from ranksight.model.application.breakdown import PARTS, Breakdown, Refined
 from ranksight.model.application.bulk_synchronous import Application
-from ranksight.model.application.communication import Exchanged
+from ranksight.model.application.exchanged import Exchanged
 from ranksight.model.application.replayed import mixed, replayed_seconds
 from ranksight.model.quantity import Quantity, add, product
 from ranksight.model.structure.functions import Functions

@@ -87,21 +87,21 @@ class Parted(View):
         """See :meth:`Experiment.table`."""
         if name != "counters":
             return self._experiment.table(run, name, columns)
-        held = self.arrays(run)
-        table = None if held is None else held.table()
+        arrays = self.arrays(run)
+        table = None if arrays is None else arrays.table()
         return table if table is None or columns is None else table[list(columns)]
 
     def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
-        held = self._experiment.arrays(run)
-        if held is None or not {"time", HALTED} <= set(held.values):
-            return held
-        count, nothing = len(held), np.full(len(held), np.nan)
-        running = np.full(count, _running(held.values["time"], held.values[HALTED]))
+        arrays = self._experiment.arrays(run)
+        if arrays is None or not {"time", HALTED} <= set(arrays.values):
+            return arrays
+        count, nothing = len(arrays), np.full(len(arrays), np.nan)
+        running = np.full(count, _running(arrays.values["time"], arrays.values[HALTED]))
         values = {}
-        for name, column in held.values.items():
+        for name, column in arrays.values.items():
             # What adds up over kernels is of those alone, and the waiting of the program.
             of_whole = name in ("time", HALTED) or not metric(name).additive
             of_kernel = nothing if name == HALTED else running if name == "time" else column
             values[name] = np.concatenate([column if of_whole else nothing, of_kernel])
         code = np.repeat(np.array([0, 1], dtype=np.intp), count)
-        return Columns((WHOLE, RUNNING), code, np.tile(held.rank, 2), values)
+        return Columns((WHOLE, RUNNING), code, np.tile(arrays.rank, 2), values)

@@ -21,12 +21,13 @@ from itertools import product
 import numpy as np
 
 from ranksight.core import special
-from ranksight.core.arrays import Array, Index, Mask
+from ranksight.core.arrays import Array, Index, Mask, log
 from ranksight.model.kernel_time.rates import JITTER
 from ranksight.model.kernel_time.rates import Hypotheses as Departures
 from ranksight.model.plaindata import Stored
 from ranksight.model.process.covariance import unseen
 from ranksight.model.search.terms import ONE, Factor, Hypotheses, hypotheses, values
+from ranksight.model.series import node_regimes
 
 Term = tuple[Factor, ...]
 
@@ -67,12 +68,40 @@ class Sums(Stored):
     points: Array  # (n, m): measured
     measured: Array  # (K, n): NaN where nothing was
     error: Array  # (K, n): standard errors
-    known: int = 0  # last columns of the points that are times of other parts: no sum departs along them
+    known: int = 0  # last columns of the points that are known of each, as times of other parts: no sum departs along
+    nodes: int = -1
+    """Column of the points that is the number of nodes, where runs within one and beyond it may be of two regimes
+    (:mod:`ranksight.model.series.node_regimes`); -1 where it is not known."""
 
     @cached_property
     def _departures(self) -> Departures:
         """Hypotheses of how the true law departs from a sum."""
         return Departures.over(((True,) * (self.points.shape[1] - self.known) + (False,) * self.known,))
+
+    def _covariance(self, first: Array, second: Array) -> Array:
+        """Covariance (s, a, b) of departures and regimes between points (a, m) and (b, m)."""
+        places = [np.log(each) - self._origin for each in (first, second)]
+        departed = self._departures.covariance(*places)
+        if self.nodes < 0:
+            return departed
+        ends = [place[:, : place.shape[1] - self.known] for place in places]
+        within = [each[:, self.nodes] <= 1 for each in (first, second)]
+        regime = node_regimes.covariance(ends[0], within[0], ends[1], within[1])
+        return np.asarray((regime[:, None] + departed).reshape(-1, *departed.shape[1:]))
+
+    def _variance(self, points: Array) -> Array:
+        """Variance (s, k) of departures, regimes and noise between configurations at `points` (k, m)."""
+        departed = self._departures.variance(np.log(points) - self._origin)
+        if self.nodes < 0:
+            return departed
+        regime = node_regimes.variance(points[:, self.nodes] <= 1)
+        return np.asarray((regime[:, None] + departed).reshape(-1, len(points)))
+
+    @cached_property
+    def _prior(self) -> Array:
+        """Logarithms of the prior weights of departures and regimes, (s,)."""
+        regime = np.ones(1) if self.nodes < 0 else node_regimes.prior(self.points[:, self.nodes] <= 1)
+        return np.asarray(log(regime[:, None] * self._departures.prior).reshape(-1))
 
     @cached_property
     def _origin(self) -> Array:
@@ -83,16 +112,16 @@ class Sums(Stored):
     def _fitted(self) -> tuple[tuple[Index, Index, _Fit], ...]:
         """Series under all hypotheses, many at a time: which they are, and the points that they all have."""
         design = values_of(self.terms, self.members, self.points)
-        places = np.log(self.points) - self._origin
-        departures = self._departures.covariance(places, places)
+        departures = self._covariance(self.points, self.points)
+        variances = np.tile(self._departures.noise**2, len(departures) // len(self._departures.noise))
         real = self.members >= 0
-        prior = np.log(self._departures.prior)[:, None] + self.prior
+        prior = self._prior[:, None] + self.prior
         step = max(1, AT_ONCE // (len(departures) * design.size))
         fits = []
         for rows, known in _same(np.isfinite(self.measured), step):
             measured = self.measured[np.ix_(rows, known)]
             share = self.error[np.ix_(rows, known)] / measured
-            noise = share[:, None] ** 2 + self._departures.noise[:, None] ** 2 + JITTER
+            noise = share[:, None] ** 2 + variances[:, None] + JITTER
             covariance = departures[:, known[:, None], known] + np.eye(len(known)) * noise[..., None]
             relative = design[..., known] / measured[:, None, None]
             fits.append((rows, known, _fit(relative, covariance, real, prior)))
@@ -101,9 +130,7 @@ class Sums(Stored):
     def at(self, points: Array) -> tuple[Array, Array]:
         """Mean and standard deviation (K, k) at `points` (k, m), with what no run shows."""
         new = values_of(self.terms, self.members, points)
-        places = np.log(points) - self._origin
-        measured = np.log(self.points) - self._origin
-        cross, variance = self._departures.covariance(places, measured), self._departures.variance(places)
+        cross, variance = self._covariance(points, self.points), self._variance(points)
         mean, square = np.empty((2, len(self.measured), len(points)))
         for rows, known, fit in self._fitted:
             step = max(1, AT_ONCE // (len(rows) * len(cross) * len(self.members)))
@@ -119,7 +146,7 @@ class Sums(Stored):
         good = good and self.points.ndim == 2 and self.points.shape[1] == self.terms.shape[1] and len(self.points) > 0
         good = good and self.measured.ndim == 2 and self.measured.shape[1] == len(self.points)
         good = good and self.error.shape == self.measured.shape and bool((self.points > 0).all())
-        good = good and 0 <= self.known < self.points.shape[1]
+        good = good and 0 <= self.known < self.points.shape[1] and -1 <= self.nodes < self.points.shape[1]
         good = good and self.members.min() >= -1 and self.members.max() < len(self.terms)
         good = good and self.prior.shape == (len(self.members),) and bool(np.isfinite(self.prior).all())
         known = np.isfinite(self.measured)
@@ -163,14 +190,15 @@ class _Fit:
         return mean, np.einsum("Ksh,Kshk->Kk", self.weight, (centre - mean[:, None, None]) ** 2 + spread)
 
 
-def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array, known: int = 0) -> Sums:
+def fit_sums(space: Hypotheses, points: Array, measured: Array, error: Array, known: int = 0, nodes: int = -1) -> Sums:
     """Fit the sums of `space`.
 
-    `points` (n, m): above zero; the last `known` columns are times of other parts. `measured` (K, n): NaN where there
-    is none, or none above zero; every row has one. `error` (K, n): standard errors.
+    `points` (n, m): above zero; the last `known` columns are known of each, as times of other parts. `measured` (K, n):
+    NaN where there is none, or none above zero; every row has one. `error` (K, n): standard errors. `nodes`: column of
+    the points that is the number of nodes, among the known ones; -1 where it is not known.
     """
     positive = np.where(measured > 0, measured, np.nan)
-    return Sums(space.terms, space.members, space.prior, points, positive, error, known)
+    return Sums(space.terms, space.members, space.prior, points, positive, error, known, nodes)
 
 
 def _fit(relative: Array, covariance: Array, real: Mask, prior: Array) -> _Fit:

@@ -11,7 +11,7 @@ sends nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from ranksight.model.priors import RARE_TERM, REPEATED
 from ranksight.model.quantity import Quantity
 from ranksight.model.search.terms import Factor, on_a_grid
 from ranksight.model.series.computation import COUNTED
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 
 TREE: Mapping[Factor, float] = {(0.0, 1.0, 0.0): 0.0, on_a_grid("ceil(log2(x))"): 0.0, on_a_grid("x - 1"): RARE_TERM}
@@ -37,6 +38,8 @@ SHARES = (0.5, 2 / 3, 1.0)
 """Powers of the work per rank that messages have: the edge of a face, the face of a volume, all of it."""
 SCATTERED = on_a_grid("1 - 1/x")
 """What a rank sends of a whole that all hold a share of, as reductions of long messages do."""
+NODES = "(nodes)"
+"""Further coordinate: the nodes that the ranks use."""
 FEWEST = 3
 """Numbers of ranks above one that a sum of three terms needs."""
 
@@ -48,10 +51,11 @@ class Exchange(Stored):
     kernels: tuple[str, ...]
     parameters: tuple[str, ...]
     times: Sums
+    domains: Domains | None = None  # how ranks fill nodes, where that is known
 
     def at(self, points: Array) -> Quantity:
         """Logarithms of the kernels' seconds (K, k) at `points` (k, m)."""
-        mean, deviation = self.times.at(points)
+        mean, deviation = self.times.at(_places(points, self.parameters, self.domains))
         with np.errstate(invalid="ignore", divide="ignore"):
             part = deviation / mean
             return Quantity(np.log(mean), part, part)
@@ -61,12 +65,27 @@ class Exchange(Stored):
         return np.asarray(points[:, self.parameters.index("ranks")] > 1)
 
     def _fits(self) -> bool:
-        same = len(self.times.measured) == len(self.kernels) and len(self.parameters) == self.times.points.shape[1]
+        columns = len(self.parameters) + (self.domains is not None)
+        same = len(self.times.measured) == len(self.kernels) and columns == self.times.points.shape[1]
         return same and "ranks" in self.parameters
 
+    def placed(self, placement: str | None, ranks_per_node: int | None) -> Exchange:
+        """The same with ranks placed in another way."""
+        return self if self.domains is None else replace(self, domains=self.domains.placed(placement, ranks_per_node))
 
-def fit_exchange(series: Series) -> Exchange | None:
-    """Learn the times of kernels without counts; None where no other kernel has counts, or too few ranks varied."""
+
+def _places(points: Array, parameters: tuple[str, ...], domains: Domains | None) -> Array:
+    """The points (k, m) with the nodes that their ranks use, where these are known."""
+    if domains is None:
+        return points
+    return np.column_stack([points, domains.nodes(points[:, parameters.index("ranks")])])
+
+
+def fit_exchange(series: Series, domains: Domains | None = None) -> Exchange | None:
+    """Learn the times of kernels without counts; None where no other kernel has counts, or too few ranks varied.
+
+    `domains`: how ranks fill nodes; within one and beyond it are two regimes.
+    """
     rows = series.rows
     counted = {kernel for kernel, name in rows if name in COUNTED and kernel != WHOLE}
     kernels = [kernel for kernel, name in rows if name == "time" and kernel != WHOLE and kernel not in counted]
@@ -82,16 +101,19 @@ def fit_exchange(series: Series) -> Exchange | None:
     if not some.any():
         return None
     work = work_per_rank(series)
-    tree = {term(series.parameters, {"ranks": factor}): odds for factor, odds in TREE.items()}
+    over = series.parameters if domains is None else (*series.parameters, NODES)
+    tree = {term(over, {"ranks": factor}): odds for factor, odds in TREE.items()}
     powers = dict(zip(work.parameters, work.powers.tolist(), strict=True))
     surface = {
-        term(series.parameters, {name: (power * share, 0.0, 0.0) for name, power in powers.items()}): 0.0
+        term(over, {name: (power * share, 0.0, 0.0) for name, power in powers.items()}): 0.0
         for share in SHARES
         if work.powers.any()
-    } | {term(series.parameters, {"ranks": SCATTERED}): RARE_TERM}
+    } | {term(over, {"ranks": SCATTERED}): RARE_TERM}
     middle, error = middle[some], np.hypot(error[some], REPEATED) * middle[some]
-    times = fit_sums(forms(series.parameters, tree, surface), part.points, middle, np.nan_to_num(error))
-    return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times)
+    places, known = _places(part.points, series.parameters, domains), len(over) - len(series.parameters)
+    nodes = len(over) - 1 if known else -1
+    times = fit_sums(forms(over, tree, surface), places, middle, np.nan_to_num(error), known, nodes)
+    return Exchange(tuple(np.array(kernels, dtype=object)[some]), series.parameters, times, domains)
 
 
 class Messages(Law):
@@ -106,7 +128,7 @@ class Messages(Law):
 
     def fit(self, view: View) -> Exchange | None:
         """Sums of terms of the kernels without counts."""
-        return fit_exchange(view.series)
+        return fit_exchange(view.series, view.domains)
 
     def at(self, learned: Exchange, asked: Asked) -> LawTimes:
         """Times of these kernels on several ranks."""

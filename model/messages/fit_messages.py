@@ -16,9 +16,9 @@ from ranksight.comm.patterns.steps import Step
 from ranksight.core.arrays import Array, Index, ratio
 from ranksight.core.experiment import Experiment
 from ranksight.model.messages.entry import Entry, Part
+from ranksight.model.messages.fit_order import fit_order
 from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.observations import Observed, Traced, observed, traced
-from ranksight.model.messages.order import fit_order
 from ranksight.model.messages.sharing import Shares, basis, incidence, per_rank, profile, share_links, share_ranks
 from ranksight.model.messages.tags import tag_classes
 from ranksight.model.messages.volume_laws import find_law
@@ -38,9 +38,9 @@ class _Collected:
     names: list[tuple[str, str]] = field(default_factory=list)
     steps: list[Step | None] = field(default_factory=list)
 
-    def add(self, name: str, metric: str, places: Iterable[int], found: list[float], step: Step | None) -> int:
+    def add(self, name: str, metric: str, places: Iterable[int], volumes: list[float], step: Step | None) -> int:
         row = np.full(self.configurations, np.nan)
-        row[list(places)] = found
+        row[list(places)] = volumes
         self.values.append(row)
         self.names.append((f"{name} #{len(self.names)}", metric))
         self.steps.append(step)
@@ -53,10 +53,10 @@ class _Collected:
         name, parts = f"{one.kernel}: {one.operation}", []
         for who, step in enumerate(steps):
             # A rule that has no link at a number of ranks says nothing of its volume there.
-            here = {place: each[who] for place, each in shares.items() if each[who].size}
-            count_profile, count = profile([count for count, _ in here.values()])
-            size_profile, size = profile([ratio(volume, count, 0.0) for count, volume in here.values()])
-            at = self.add(name, "messages", here, count, step), self.add(name, "bytes_sent", here, size, step)
+            linked = {place: each[who] for place, each in shares.items() if each[who].size}
+            count_profile, count = profile([count for count, _ in linked.values()])
+            size_profile, size = profile([ratio(volume, count, 0.0) for count, volume in linked.values()])
+            at = self.add(name, "messages", linked, count, step), self.add(name, "bytes_sent", linked, size, step)
             parts.append(Part(who, population, *at, count_profile, size_profile))
         return parts
 
@@ -73,21 +73,21 @@ def fit_messages(experiment: Experiment, stated: Stated | None = None, **setting
     patterns = [pattern for one in observed(runs) for pattern in _patterns(one, runs)]
     if not patterns:
         return None
-    found, explanations = [one for one, _ in patterns], [said for _, said in patterns]
+    operations, explanations = [one for one, _ in patterns], [rules for _, rules in patterns]
     counts = {run.place: run.ranks for run in runs}
     grid = _grid(explanations)
     collected = _Collected(len(runs))
     elsewhere = np.delete(points, experiment.parameters.index("ranks"), axis=1)
     groups = np.unique(elsewhere, axis=0, return_inverse=True)[1].reshape(-1)
     entries = []
-    for one, said in zip(found, explanations, strict=True):
+    for one, rules in zip(operations, explanations, strict=True):
         # Where rules say who is silent, silence is no lack.
-        there = {*one.rows, *(one.silent if said else ())}
-        missing = max((p for place, p in counts.items() if p > 1 and place not in there), default=0)
-        if said:
-            made = _linked(one, said, counts, groups, collected)
+        placed = {*one.rows, *(one.silent if rules else ())}
+        missing = max((p for place, p in counts.items() if p > 1 and place not in placed), default=0)
+        if rules:
+            made = _linked(one, rules, counts, groups, collected)
         else:
-            others = [e for o, e in zip(found, explanations, strict=True) if o.kernel == one.kernel and e]
+            others = [e for o, e in zip(operations, explanations, strict=True) if o.kernel == one.kernel and e]
             made = _ranked(one, counts, groups, grid, others, collected)
         entries.append(Entry(one.kernel, one.operation, one.communicator, gone=missing, tags=one.tags, **made))
     values = np.array(collected.values)
@@ -119,10 +119,13 @@ def _countable(one: Observed, runs: list[Traced]) -> bool:
 
 
 def _one_halo(
-    said: tuple[Explanation, ...], peers: dict[int, pd.DataFrame], classes: list[tuple[int, ...]], ranks: dict[int, int]
+    explanations: tuple[Explanation, ...],
+    peers: dict[int, pd.DataFrame],
+    classes: list[tuple[int, ...]],
+    ranks: dict[int, int],
 ) -> bool:
     """Whether tags number the directions of one exchange on one grid: each link has one tag, all are neighbours."""
-    rules = said[0].rules if said else ()
+    rules = explanations[0].rules if explanations else ()
     if len({len(rule.vector) if isinstance(rule, Step) else 0 for rule in rules} | {0}) != 2:
         return False
     largest = max(peers, key=lambda place: ranks[place])
@@ -147,9 +150,9 @@ def _explained(one: Observed, runs: list[Traced]) -> tuple[Explanation, ...]:
     distinct = {(edges.ranks, edges.codes.tobytes()): edges for edges in edge_sets}
     if len({edges.ranks for edges in edge_sets}) < len(distinct):
         return ()  # partners depend on more than the number of ranks
-    found = explain(list(distinct.values()))
-    flat = bool(found) and all(isinstance(rule, Step) and rule.straight for rule in found[0].rules)
-    return distinct_explanations([*found, *_boxes(one, runs)]) if flat else found
+    explanations = explain(list(distinct.values()))
+    flat = bool(explanations) and all(isinstance(rule, Step) and rule.straight for rule in explanations[0].rules)
+    return distinct_explanations([*explanations, *_boxes(one, runs)]) if flat else explanations
 
 
 def _boxes(one: Observed, runs: list[Traced]) -> list[Explanation]:
@@ -169,9 +172,9 @@ def _grid(explanations: list[tuple[Explanation, ...]]) -> tuple[int, ...]:
     """Dimensions and order of the extents of the process grid that most operations go by; empty where none does."""
     seen = Counter(
         (len(rule.vector), int(rule.rising))
-        for said in explanations
-        if said
-        for rule in said[0].rules[:1]
+        for each in explanations
+        if each
+        for rule in each[0].rules[:1]
         if isinstance(rule, Step) and len(rule.vector) > 1
     )
     return seen.most_common(1)[0][0] if seen else ()
@@ -180,7 +183,7 @@ def _grid(explanations: list[tuple[Explanation, ...]]) -> tuple[int, ...]:
 def _populations(tables: dict[int, pd.DataFrame]) -> list[dict[int, pd.DataFrame]]:
     """Messages of the smallest size class of each run, of the next, ...; all together where runs differ in how many."""
     classes = {place: np.unique(table["size_class"].to_numpy()) for place, table in tables.items()}
-    if len({len(found) for found in classes.values()}) != 1:
+    if len({len(sizes) for sizes in classes.values()}) != 1:
         return [tables]
     n = len(next(iter(classes.values())))
     if n == 1:
@@ -189,28 +192,28 @@ def _populations(tables: dict[int, pd.DataFrame]) -> list[dict[int, pd.DataFrame
 
 
 def _linked(
-    one: Observed, said: tuple[Explanation, ...], ranks: dict[int, int], groups: Index, collected: _Collected
+    one: Observed, explanations: tuple[Explanation, ...], ranks: dict[int, int], groups: Index, collected: _Collected
 ) -> dict[str, Any]:
     """Volumes of an operation with partners, per link of its rules."""
     parts, spreads = list[Part](), [0.0]
-    once = _once(said[0], one.peers, ranks, groups)
+    once = _once(explanations[0], one.peers, ranks, groups)
     for j, tables in enumerate(_populations(one.peers)):
-        found = {place: share_links(table, said[0], ranks[place], once) for place, table in tables.items()}
-        spreads += [spread for _, spread in found.values()]
-        steps = [rule if isinstance(rule, Step) else None for rule in said[0].rules]
-        parts += collected.parts(one, j, {place: shares for place, (shares, _) in found.items()}, steps)
-    return {"kind": "links", "explanations": said, "parts": tuple(parts), "once": once, "spread": max(spreads)}
+        linked = {place: share_links(table, explanations[0], ranks[place], once) for place, table in tables.items()}
+        spreads += [spread for _, spread in linked.values()]
+        steps = [rule if isinstance(rule, Step) else None for rule in explanations[0].rules]
+        parts += collected.parts(one, j, {place: shares for place, (shares, _) in linked.items()}, steps)
+    return {"kind": "links", "explanations": explanations, "parts": tuple(parts), "once": once, "spread": max(spreads)}
 
 
 def _once(chosen: Explanation, peers: dict[int, pd.DataFrame], ranks: dict[int, int], groups: Index) -> bool:
     """Whether two rules that meet in one link carry one message there: where only that makes counts follow a law."""
     if all((incidence(chosen, ranks[place], False)[1].sum(axis=1) <= 1).all() for place in peers):
         return False  # no two rules meet
-    apart, together = (
+    separate, together = (
         {place: share_links(table, chosen, ranks[place], once)[0] for place, table in peers.items()}
         for once in (False, True)
     )
-    return _lawless(together, ranks, groups) < _lawless(apart, ranks, groups)
+    return _lawless(together, ranks, groups) < _lawless(separate, ranks, groups)
 
 
 def _lawless(shares: dict[int, Shares], ranks: dict[int, int], groups: Index) -> int:
@@ -251,7 +254,7 @@ def _ranked(
         return each, max(spreads)
 
     kinds: list[tuple[str, tuple[Explanation, ...]]] = [("all", ()), ("root", ()), ("last", ())]
-    kinds += [("degree", said) for said in others]
+    kinds += [("degree", partners) for partners in others]
     kinds += [("grid", ())] if grid else []
     best, least = None, np.inf
     for kind, follows in kinds:
@@ -265,5 +268,5 @@ def _ranked(
     parts: list[Part] = []
     for j, each in enumerate(shares):
         parts += collected.parts(one, j, each, [None] * len(next(iter(each.values()))))
-    own = grid if kind == "grid" else ()
-    return {"kind": kind, "explanations": follows, "parts": tuple(parts), "spread": spread, "grid": own}
+    extents = grid if kind == "grid" else ()
+    return {"kind": kind, "explanations": follows, "parts": tuple(parts), "spread": spread, "grid": extents}

@@ -60,11 +60,11 @@ class Messages(Stored):
             for part in entry.parts:
                 names[part.count] = names[part.size] = entry.kernel
                 sizes[part.size] = True
-        said = extended(self.stated, lambda at: self.volumes.predict(at, level), points, names, sizes)
-        each = [{name: getattr(said, name)[:, k : k + 1] for name in ARRAYS} for k in range(len(points))]
-        return [self._table(point, replace(said, **one)) for point, one in zip(points, each, strict=True)]
+        volumes = extended(self.stated, lambda at: self.volumes.predict(at, level), points, names, sizes)
+        each = [{name: getattr(volumes, name)[:, k : k + 1] for name in ARRAYS} for k in range(len(points))]
+        return [self._table(point, replace(volumes, **one)) for point, one in zip(points, each, strict=True)]
 
-    def _table(self, point: Array, said: forecast.Forecast) -> MessageTable:
+    def _table(self, point: Array, volumes: forecast.Forecast) -> MessageTable:
         """The table at one configuration, (m,), of the volumes there."""
         ranks = int(point[self.parameters.index("ranks")])
         rows: list[Row] = []
@@ -72,9 +72,9 @@ class Messages(Stored):
             reason = self._doubt(entry, ranks) or self._unvaried(entry, point)
             for part in entry.parts:
                 for i in (part.count, part.size):
-                    if said.status[i, 0] != forecast.OK and not reason and not _none(said, part.count):
-                        reason = str(said.reason[i, 0])
-            rows += rows_of(entry, ranks, said, reason)
+                    if volumes.status[i, 0] != forecast.OK and not reason and not _none(volumes, part.count):
+                        reason = str(volumes.reason[i, 0])
+            rows += rows_of(entry, ranks, volumes, reason)
         configuration = dict(zip(self.parameters, map(float, point), strict=True))
         return MessageTable(configuration, ranks, tuple(rows), self.grid, self._periodic)
 
@@ -118,18 +118,18 @@ class Messages(Stored):
         As many go over every link, while the rules that explain the traces have unlike many links: at 2, 4 and 8 ranks
         the neighbours of a rank with diagonals are all others.
         """
-        found: dict[str, str] = {}
+        doubts: dict[str, str] = {}
         ranks = min(ranks, ENOUGH)
         for entry in self.entries:
-            if entry.kind != "links" or entry.kernel in found or len(entry.explanations) < 2:
+            if entry.kind != "links" or entry.kernel in doubts or len(entry.explanations) < 2:
                 continue
             if {"constant"} != {self.volumes.laws[part.count] for part in entry.parts} - {""}:
                 continue
             links = [one.codes(ranks).size for one in entry.explanations]
             links_per_rank = {entry.explanations[0].codes(p).size / p for p in self.measured if p > 1}
             if len(links_per_rank) > 1 and max(links) > UNLIKE * min(links):
-                found[entry.kernel] = self._doubt(entry, ranks)
-        return {kernel: why for kernel, why in found.items() if why}
+                doubts[entry.kernel] = self._doubt(entry, ranks)
+        return {kernel: why for kernel, why in doubts.items() if why}
 
     def _fits(self) -> bool:
         return (
@@ -139,6 +139,6 @@ class Messages(Stored):
         )
 
 
-def _none(said: forecast.Forecast, i: int) -> bool:
+def _none(volumes: forecast.Forecast, i: int) -> bool:
     """Whether a count is none at all: then nothing has to be known of its messages' size."""
-    return bool(said.value[i, 0] == 0 and said.upper[i, 0] == 0)
+    return bool(volumes.value[i, 0] == 0 and volumes.upper[i, 0] == 0)

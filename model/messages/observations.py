@@ -63,7 +63,7 @@ def traced(experiment: Experiment) -> tuple[list[Traced], Array]:
     A run whose messages have tags comes before others. Counts and bytes are decided by the program, so repetitions say
     the same; runs that were not traced whole, or whose numbers are not those of single ranks, are left out.
     """
-    found: list[Traced] = []
+    traces: list[Traced] = []
     points: dict[tuple[float, ...], int] = {}
     for run in sorted(experiment.runs, key=lambda run: not _tagged(experiment, run)):
         point = run.point(experiment.parameters)
@@ -81,8 +81,8 @@ def traced(experiment: Experiment) -> tuple[list[Traced], Array]:
             peers = _plain(peers)
             if _tagged(experiment, run):
                 peers = with_tags(peers, experiment.table(run, "events", sorted(TAGGED)))
-        found.append(Traced(len(found), ranks, _plain(rows), peers))
-    return found, np.array(list(points), dtype=np.float64).reshape(len(points), len(experiment.parameters))
+        traces.append(Traced(len(traces), ranks, _plain(rows), peers))
+    return traces, np.array(list(points), dtype=np.float64).reshape(len(points), len(experiment.parameters))
 
 
 def _tagged(experiment: Experiment, run: Run) -> bool:
@@ -107,19 +107,19 @@ def observed(runs: list[Traced]) -> Iterator[Observed]:
             sizes += [int(size) for size in part["comm_size"].unique() if size not in sizes]
         kinds = communicator_sizes(seen)
         for communicator in kinds:
-            held = [telling, partners.get(key, {})]
+            tables_of = [telling, partners.get(key, {})]
             if len(kinds) > 1:
                 sized = {place: communicator.at(p) for place, p in ranks.items()}
-                parts = [{place: t[t["comm_size"] == sized[place]] for place, t in each.items()} for each in held]
-                held = [{place: table for place, table in each.items() if len(table)} for each in parts]
-            mine, others = held
-            yield Observed(*key, communicator, mine, others)
+                parts = [{place: t[t["comm_size"] == sized[place]] for place, t in each.items()} for each in tables_of]
+                tables_of = [{place: table for place, table in each.items() if len(table)} for each in parts]
+            rows_of, peers_of = tables_of
+            yield Observed(*key, communicator, rows_of, peers_of)
 
 
 def _by_operation(tables: Mapping[int, pd.DataFrame]) -> dict[tuple[str, str], dict[int, pd.DataFrame]]:
     """The tables of configurations, split by kernel and operation."""
-    found: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
+    by_operation: dict[tuple[str, str], dict[int, pd.DataFrame]] = {}
     for place, table in tables.items():
         for (kernel, operation), part in table.groupby(["kernel", "operation"], observed=True):
-            found.setdefault((str(kernel), str(operation)), {})[place] = part
-    return found
+            by_operation.setdefault((str(kernel), str(operation)), {})[place] = part
+    return by_operation

@@ -11,8 +11,9 @@ from ranksight.comm.costs.pointtopoint import NEIGHBOURS, SENDS
 from ranksight.comm.replay.program import Call, Channel, Program
 from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.errors import InsufficientError
+from ranksight.model.messages.fit_order import COMPLETING
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.order import COMPLETING, Order, Place, Sent
+from ranksight.model.messages.order import Order, Place, Sent
 from ranksight.model.messages.table import MessageTable, Row
 
 BLOCKING = ("send", "ssend", "bsend", "rsend")
@@ -45,8 +46,8 @@ class _Links:
     def of(self, codes: Ints) -> tuple[Array, Array]:
         """Messages of each link, and bytes of one; 0 of those that are not there."""
         at = np.minimum(np.searchsorted(self.codes, codes), max(len(self.codes) - 1, 0))
-        there = self.codes[at] == codes if len(self.codes) else np.zeros(len(codes), dtype=bool)
-        return np.where(there, self.count[at], 0.0), np.where(there, self.size[at], 0.0)
+        present = self.codes[at] == codes if len(self.codes) else np.zeros(len(codes), dtype=bool)
+        return np.where(present, self.count[at], 0.0), np.where(present, self.size[at], 0.0)
 
 
 def schedule(messages: Messages, table: MessageTable, computing: Array) -> Schedule:
@@ -100,8 +101,8 @@ class _Builder:
         works = _works(self.computing / max(whole, 1.0), steps, self.order.jitter)
         for n, place in enumerate(self.order.places):
             if place.work > 0:
-                mine = np.where(self._has(n, place), place.work, 0.0)
-                calls.append(Call("compute", place.kernel, seconds=works * mine))
+                work = np.where(self._has(n, place), place.work, 0.0)
+                calls.append(Call("compute", place.kernel, seconds=works * work))
             calls += [call for part in self.calls[n] for call in part]
         return Schedule(Program(self.table.ranks, tuple(calls), tuple(self.channels), steps), whole / steps, False)
 
@@ -128,18 +129,18 @@ class _Builder:
         """Sources, targets and bytes of the messages of a rule in a step; None where there are none."""
         entry, ranks = self.messages.entries[one.entry], self.table.ranks
         links = entry.explanations[0].rules[one.rule].links(ranks)
-        kept = np.ones(len(links.source), dtype=bool) if one.round < 0 else links.round == one.round
+        used = np.ones(len(links.source), dtype=bool) if one.round < 0 else links.round == one.round
         kinds = self.order.places[one.send].of, self.order.places[one.receive].of
         sender, receiver = (self.order.members(kind, ranks) for kind in kinds)
-        kept &= sender[links.source] & receiver[links.target] & (links.source != links.target)
-        source, target = links.source[kept], links.target[kept]
+        used &= sender[links.source] & receiver[links.target] & (links.source != links.target)
+        source, target = links.source[used], links.target[used]
         count, size = _linked(self._rows(entry.kernel, entry.operation, entry.tags)).of(source * ranks + target)
-        there = count > 1e-9
-        if not there.any():
+        several = count > 1e-9
+        if not several.any():
             return None
         each = max(one.count, 1)
-        self.steps.append(float(np.median(count[there])) / each / self._shared(one))
-        return np.repeat(source[there], each), np.repeat(target[there], each), np.repeat(size[there], each)
+        self.steps.append(float(np.median(count[several])) / each / self._shared(one))
+        return np.repeat(source[several], each), np.repeat(target[several], each), np.repeat(size[several], each)
 
     def _shared(self, one: Sent) -> int:
         """Places of a step that send messages of the same rule between ranks of the same kinds."""
@@ -186,11 +187,11 @@ class _Builder:
         ]
         if not rows:
             return
-        here = sum(
+        before = sum(
             1 for other in self.order.places if (other.kernel, other.operation) == (place.kernel, place.operation)
         )
         call, count = _collective(rows, self.table.ranks)
-        self.steps.append(count / here)
+        self.steps.append(count / before)
         self.calls[n][0].append(call)
 
 
@@ -236,20 +237,20 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
     for kernel in kernels:
         of = [row for row in rows if row.kernel == kernel]
         for key in dict.fromkeys(row.operation for row in of):
-            mine, name = [row for row in of if row.operation == key], operation_name(key)
+            of_operation, name = [row for row in of if row.operation == key], operation_name(key)
             if name in SENDS or name in NEIGHBOURS:
-                links = _linked(mine)
+                links = _linked(of_operation)
                 if not len(links.codes):
                     continue
                 steps.append(float(np.median(links.count)))
                 source, target = links.codes // ranks, links.codes % ranks
-                apart = source != target
-                channels.append(Channel(source[apart], target[apart], links.size[apart]))
+                distinct = source != target
+                channels.append(Channel(source[distinct], target[distinct], links.size[distinct]))
                 calls += [
                     Call(what, kernel, key, len(channels) - 1) for what in ("post", "send", "receive", "complete")
                 ]
             elif name in OPERATIONS:
-                call, count = _collective(mine, ranks)
+                call, count = _collective(of_operation, ranks)
                 steps.append(count)
                 calls.append(call)
     if not calls:
@@ -271,6 +272,6 @@ def dealt_out(order: Order | None, ranks: int, mean: float) -> Array:
         return np.asarray(mean * order.uneven)
     spread = np.sort(order.uneven)
     places = (np.arange(ranks) + 0.5) / ranks * len(spread) - 0.5
-    found = np.interp(places, np.arange(len(spread)), spread)
-    found = np.random.default_rng(SEED).permutation(found)
-    return np.asarray(mean * found / found.mean())
+    shares = np.interp(places, np.arange(len(spread)), spread)
+    shares = np.random.default_rng(SEED).permutation(shares)
+    return np.asarray(mean * shares / shares.mean())

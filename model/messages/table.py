@@ -74,7 +74,7 @@ def typical_row(kernel: str, operation: str, ranks: int, count: float, volume: f
     return Row(kernel, operation, ranks, 0, calls, size, size, size, links, none, none, 0.0, "", "")
 
 
-def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:
+def rows_of(entry: Entry, ranks: int, volumes: Forecast, reason: str) -> list[Row]:
     """Rows of one entry, a size class each; rows without a message are left out."""
     limited(ranks, ranks)
     linked = entry.kind == "links"
@@ -86,25 +86,27 @@ def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:
         rounds = [1] * columns.shape[1]
     starts = np.cumsum([0, *rounds])
     # Of each size class: count, bytes, and ends of their interval, (4, links or ranks).
-    found: dict[int, Array] = {}
+    degrees: dict[int, Array] = {}
     for part in entry.parts:
-        count, size = (float(np.nan_to_num(said.value[i, 0])) for i in (part.count, part.size))
-        low, high = (float(np.nan_to_num(end[part.count, 0] * end[part.size, 0])) for end in (said.lower, said.upper))
+        count, size = (float(np.nan_to_num(volumes.value[i, 0])) for i in (part.count, part.size))
+        low, high = (
+            float(np.nan_to_num(end[part.count, 0] * end[part.size, 0])) for end in (volumes.lower, volumes.upper)
+        )
         if abs(count) < 1e-12 and high <= 0:
             continue
         for k in range(rounds[part.who]):
             times, larger = BASES[part.count_profile] ** k, BASES[part.size_profile] ** k
             each = times * np.array([count, count * size * larger, low * larger, high * larger])
             size_class = _size_class(size * larger)
-            found[size_class] = found.get(size_class, 0.0) + np.outer(each, columns[:, starts[part.who] + k])
+            degrees[size_class] = degrees.get(size_class, 0.0) + np.outer(each, columns[:, starts[part.who] + k])
     rows = []
-    for size_class, each in sorted(found.items()):
-        kept = each[0] > 1e-9
-        if not kept.any():
+    for size_class, each in sorted(degrees.items()):
+        sending = each[0] > 1e-9
+        if not sending.any():
             continue
         of_ranks, of_links = each, each[:, :0]
         if linked:
-            of_links, source = each[:, kept], codes[kept] // ranks
+            of_links, source = each[:, sending], codes[sending] // ranks
             of_ranks = np.array([np.bincount(source, weights=x, minlength=ranks) for x in of_links])
         count_of, volume, low_of, high_of = of_ranks.astype(np.float64)
         rows.append(
@@ -117,7 +119,7 @@ def rows_of(entry: Entry, ranks: int, said: Forecast, reason: str) -> list[Row]:
                 bytes=volume,
                 low=low_of,
                 high=high_of,
-                links=codes[kept] if linked else codes,
+                links=codes[sending] if linked else codes,
                 link_count=of_links[0],
                 link_bytes=of_links[1],
                 spread=entry.spread,

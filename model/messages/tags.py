@@ -35,15 +35,15 @@ def with_tags(peers: pd.DataFrame, events: pd.DataFrame | None) -> pd.DataFrame:
         return peers
     moved = events[(events["peer"] >= 0).fillna(False).to_numpy(dtype=bool) & events["tag"].notna().to_numpy()]
     size = moved["bytes"].to_numpy(dtype=np.int64)
-    found = moved.assign(
+    sums = moved.assign(
         size_class=np.where(size > 0, np.int64(1) << ceil_log2(size), 0),
         peer=moved["peer"].astype(np.int64),
         tag=moved["tag"].astype(np.int64),
     ).astype({"kernel": str, "operation": str})
-    found = found.groupby([*CALLED, "tag"])["bytes"].agg(count="size", bytes="sum").reset_index()
+    sums = sums.groupby([*CALLED, "tag"])["bytes"].agg(count="size", bytes="sum").reset_index()
     # A trace that was cut off has the tags of its beginning only.
-    wanted, held = (table.groupby(CALLED)[["count", "bytes"]].sum().astype(np.int64) for table in (peers, found))
-    return found if wanted.equals(held) else peers
+    wanted, listed = (table.groupby(CALLED)[["count", "bytes"]].sum().astype(np.int64) for table in (peers, sums))
+    return sums if wanted.equals(listed) else peers
 
 
 def tag_classes(peers: Mapping[int, pd.DataFrame], ranks: Mapping[int, int]) -> list[tuple[int, ...]]:
@@ -70,12 +70,12 @@ def tag_classes(peers: Mapping[int, pd.DataFrame], ranks: Mapping[int, int]) -> 
     partners: dict[int, list[bytes]] = {tag: [] for tag in sorted(tags[rising[-1]])}
     for place in rising:
         codes = (links[place]["rank"] * ranks[place] + links[place]["peer"]).groupby(links[place]["tag"])
-        held = {int(tag): np.sort(part.to_numpy(dtype=np.int64)).tobytes() for tag, part in codes}
+        links_of = {int(tag): np.sort(part.to_numpy(dtype=np.int64)).tobytes() for tag, part in codes}
         for tag, seen in partners.items():
-            seen.append(held.get(tag, b""))
+            seen.append(links_of.get(tag, b""))
     classes: dict[tuple[bytes, ...], list[int]] = {}
     for tag, seen in partners.items():
         classes.setdefault(tuple(seen), []).append(tag)
     if not 1 < len(classes) <= MOST_CLASSES:
         return together
-    return [tuple(found) for found in classes.values()]
+    return [tuple(members) for members in classes.values()]

@@ -54,7 +54,7 @@ def _times(
 ) -> dict[tuple[str, str], float]:
     """:func:`times_of_tables` of a table, given the seconds (ranks,) of those of its rows that are collectives."""
     members = len(table.rows[0].count) if table.rows else 0
-    together, found = (defaultdict[Any, Array](lambda: np.zeros(members)) for _ in range(2))
+    together, seconds = (defaultdict[Any, Array](lambda: np.zeros(members)) for _ in range(2))
     trains = defaultdict[tuple[str, str], list[tuple[Array, Array, Array]]](list)
     for row in table.rows:
         if operation_name(row.operation) in TOGETHER:
@@ -62,39 +62,39 @@ def _times(
     for at, row in enumerate(table.rows):
         name, key = operation_name(row.operation), (row.kernel, row.operation)
         if at in collectives:
-            found[key] = found[key] + collectives[at]
+            seconds[key] = seconds[key] + collectives[at]
         elif name in SENDS or name in NEIGHBOURS:
             parts = _messages(row, table.ranks, fabric, volume)
             if name in NEIGHBOURS or (name in NONBLOCKING and (together[row.kernel] > 0).any()):
                 trains[key] += parts
             else:
-                found[key] = found[key] + sum(transfer for _, _, transfer in parts)
+                seconds[key] = seconds[key] + sum(transfer for _, _, transfer in parts)
     for key, parts in trains.items():
         name = operation_name(key[1])
         calls = sum(row.count for row in table.rows if (row.kernel, row.operation) == key)
         rounds = calls if name in NEIGHBOURS else together[key[0]]
-        found[key] = _train(parts, np.asarray(rounds, dtype=float))
-    if not found:
+        seconds[key] = _train(parts, np.asarray(rounds, dtype=float))
+    if not seconds:
         return {}
-    slowest = int(np.argmax(sum(found.values())))
-    return {key: float(times[slowest]) for key, times in found.items()}
+    slowest = int(np.argmax(sum(seconds.values())))
+    return {key: float(times[slowest]) for key, times in seconds.items()}
 
 
 def _collectives(
     tables: Sequence[MessageTable], fabric: Fabric, choice: Choice, volumes: Sequence[str]
 ) -> list[dict[int, Array]]:
     """Of each table and volume in turn: by number of the row, seconds (ranks,) of the rows that are collectives."""
-    found: list[dict[int, Array]] = []
+    by_table: list[dict[int, Array]] = []
     asked: dict[str, list[tuple[dict[int, Array], int, Row, int, Array, Index]]] = {}
     for table in tables:
         names = [(at, row, operation_name(row.operation)) for at, row in enumerate(table.rows)]
         rows = [(at, row, name) for at, row, name in names if name in OPERATIONS]
         for volume in volumes:
-            found.append({})
+            by_table.append({})
             for at, row, name in rows:
                 sizes, back = np.unique(ratio(getattr(row, volume), row.count, 0.0), return_inverse=True)
                 size = row.comm_size or table.ranks
-                asked.setdefault(name, []).append((found[-1], at, row, size, sizes, back.reshape(-1)))
+                asked.setdefault(name, []).append((by_table[-1], at, row, size, sizes, back.reshape(-1)))
     for name, each in asked.items():
         lengths = [len(sizes) for *_, sizes, _ in each]
         ranks = np.repeat([size for _, _, _, size, _, _ in each], lengths)
@@ -102,18 +102,18 @@ def _collectives(
         seconds = np.split(cost(name, ranks, block(name, ranks, sizes), fabric, choice), np.cumsum(lengths)[:-1])
         for (target, at, row, _, _, back), one in zip(each, seconds, strict=True):
             target[at] = np.asarray(row.count * one[back])
-    return found
+    return by_table
 
 
 def calls_of(table: MessageTable) -> dict[tuple[str, str], tuple[int, float]]:
     """Ranks of the communicator and bytes of a call of each kernel's operation, as costs take them; where calls differ,
     of those that move most."""
-    found: dict[tuple[str, str], tuple[float, int, float]] = {}
+    calls: dict[tuple[str, str], tuple[float, int, float]] = {}
     for row in _scatters_joined(table).rows:
         count, volume, ranks = float(row.count.sum()), float(row.bytes.sum()), row.comm_size or table.ranks
-        if count > 0 and volume >= found.get(row.key, (-1.0,))[0]:
-            found[row.key] = volume, ranks, float(block(row.operation, ranks, volume / count))
-    return {key: (ranks, size) for key, (_, ranks, size) in found.items()}
+        if count > 0 and volume >= calls.get(row.key, (-1.0,))[0]:
+            calls[row.key] = volume, ranks, float(block(row.operation, ranks, volume / count))
+    return {key: (ranks, size) for key, (_, ranks, size) in calls.items()}
 
 
 def _scatters_joined(table: MessageTable) -> MessageTable:
@@ -145,9 +145,9 @@ def _train(parts: list[tuple[Array, Array, Array]], rounds: Array) -> Array:
     extra = np.max(np.stack(last) - np.stack(each), axis=0)
     spacing = sum(part[1] for part in parts)
     # Without a completion of all on a rank its messages are waited for one by one.
-    alone = sum(part[2] for part in parts)
+    undisturbed = sum(part[2] for part in parts)
     trains = np.minimum(rounds, count.sum(axis=0))
-    return np.asarray(np.where(rounds > 0, spacing + trains * extra, alone))
+    return np.asarray(np.where(rounds > 0, spacing + trains * extra, undisturbed))
 
 
 def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[Array, Array, Array]]:
@@ -161,16 +161,22 @@ def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[A
     source, target = row.links // ranks, row.links % ranks
     scale = ratio(getattr(row, volume), row.bytes, 1.0)
     size = ratio(row.link_bytes, row.link_count, 0.0) * scale[source]
-    here, there = fabric.node_of(source, ranks), fabric.node_of(target, ranks)
-    crossing = here != there
+    sender_node, receiver_node = fabric.node_of(source, ranks), fabric.node_of(target, ranks)
+    crossing = sender_node != receiver_node
     pairs = np.where(crossing, 1.0, min(fabric.inside, ranks))
     shared, hops = np.zeros((2, len(source)))
     if crossing.any() and fabric.topology is not None:
-        sent = source[crossing], here[crossing], there[crossing], size[crossing], row.link_count[crossing]
+        sent = (
+            source[crossing],
+            sender_node[crossing],
+            receiver_node[crossing],
+            size[crossing],
+            row.link_count[crossing],
+        )
         shared[crossing], hops[crossing] = _over_links(fabric, *sent)
     elif crossing.any():
         moved = (size * row.link_count)[crossing]
-        pairs[crossing] = sharing_pairs(source[crossing], here[crossing], there[crossing], moved)
+        pairs[crossing] = sharing_pairs(source[crossing], sender_node[crossing], receiver_node[crossing], moved)
     parts = []
     for way in (crossing, ~crossing):
         if not way.any():
@@ -189,7 +195,7 @@ def _messages(row: Row, ranks: int, fabric: Fabric, volume: str) -> list[tuple[A
 
 
 def _over_links(
-    fabric: Fabric, source: Ints, here: Ints, there: Ints, size: Array, count: Array
+    fabric: Fabric, source: Ints, sender_node: Ints, receiver_node: Ints, size: Array, count: Array
 ) -> tuple[Array, Array]:
     """Of messages between nodes, (e,): seconds of each on the links that it shares, and of the switches on its way.
 
@@ -197,12 +203,14 @@ def _over_links(
     """
     assert fabric.topology is not None
     shape, volume = fabric.topology, size * count * fabric.weight(size)
-    alone = ratio(fabric.weight(size), fabric.far.transfer.slope(size), np.inf)
-    seconds = shared_seconds(shape.routes(here, there), volume, alone)
+    undisturbed = ratio(fabric.weight(size), fabric.far.transfer.slope(size), np.inf)
+    seconds = shared_seconds(shape.routes(sender_node, receiver_node), volume, undisturbed)
     last = np.zeros(int(source.max()) + 1)
     np.maximum.at(last, source, seconds)
     part = ratio(volume, np.bincount(source, weights=volume)[source], 0.0)
-    return ratio(last[source] * part, count, 0.0), np.asarray(shape.hop_latency * shape.hops(here, there), dtype=float)
+    return ratio(last[source] * part, count, 0.0), np.asarray(
+        shape.hop_latency * shape.hops(sender_node, receiver_node), dtype=float
+    )
 
 
 def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:
@@ -213,10 +221,10 @@ def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:
     """
     ranks, sender = np.unique(source, return_inverse=True)
     sender = sender.reshape(-1)
-    mine = np.bincount(sender, weights=volume, minlength=len(ranks))
+    sent = np.bincount(sender, weights=volume, minlength=len(ranks))
     node = np.zeros(len(ranks), dtype=np.int64)
     node[sender] = near
-    out = gone_through(node, mine.astype(np.float64))
+    out = gone_through(node, sent.astype(np.float64))
     # On the way in: what each rank sends to one node, against what all others send there.
     nodes = int(far.max()) + 1
     ways, way = np.unique(source * nodes + far, return_inverse=True)
@@ -226,7 +234,7 @@ def sharing_pairs(source: Ints, near: Ints, far: Ints, volume: Array) -> Array:
     busiest = np.zeros(len(ranks))
     np.maximum.at(busiest, sender, into[way])
     through = np.maximum(out, busiest)
-    return np.asarray(np.maximum(ratio(through, mine, 1.0), 1.0)[sender])
+    return np.asarray(np.maximum(ratio(through, sent, 1.0), 1.0)[sender])
 
 
 def gone_through(group: Ints, volume: Array) -> Array:
@@ -239,6 +247,6 @@ def gone_through(group: Ints, volume: Array) -> Array:
     smaller = np.concatenate([[0.0], np.cumsum(sizes)])
     # Those before it in its group are smaller and done; it and those behind have had as much as itself.
     left = np.repeat(first + members, members) - np.arange(len(order))
-    found = np.empty(len(order))
-    found[order] = smaller[np.arange(len(order))] - smaller[begin] + left * sizes
-    return found
+    total = np.empty(len(order))
+    total[order] = smaller[np.arange(len(order))] - smaller[begin] + left * sizes
+    return total

@@ -59,30 +59,34 @@ class Volumes(Stored):
             answer = choose(answer, self.functions.predict(points, self.parameters, level), free, everywhere)
         if self.sums is not None:
             rows = np.array([int(number) for number in self.sums.kernels], dtype=np.intp)
-            said = self.sums.among(rows_of(answer, rows), points, level)
-            answer = choose(answer, said, rows, said.status != forecast.DOMAIN)
+            forecasts = self.sums.among(rows_of(answer, rows), points, level)
+            answer = choose(answer, forecasts, rows, forecasts.status != forecast.DOMAIN)
         if not len(lawful):
             return answer
         ranks = points[:, self.parameters.index("ranks")]
         scale = weights([self.laws[i] for i in lawful], ranks)
-        said = self.factors.predict(points, self.parameters, level)
-        said = replace(said, value=said.value * scale, lower=said.lower * scale, upper=said.upper * scale)
-        return choose(answer, self._doubted(said, scale, lawful, ranks), lawful, everywhere)
+        forecasts = self.factors.predict(points, self.parameters, level)
+        forecasts = replace(
+            forecasts, value=forecasts.value * scale, lower=forecasts.lower * scale, upper=forecasts.upper * scale
+        )
+        return choose(answer, self._doubted(forecasts, scale, lawful, ranks), lawful, everywhere)
 
-    def _doubted(self, said: Forecast, scale: Array, lawful: Index, ranks: Array) -> Forecast:
+    def _doubted(self, forecasts: Forecast, scale: Array, lawful: Index, ranks: Array) -> Forecast:
         """The forecast with intervals as wide as the difference of laws that the runs cannot distinguish."""
-        less, more = np.ones((2, *said.value.shape))
+        less, more = np.ones((2, *forecasts.value.shape))
         for row, i in enumerate(lawful.tolist()):
             others = self.rivals[i] if self.rivals else ()
             at_most = weight(self.laws[i], self.most) / weights(others, [self.most])
             ratio = weights(others, ranks) * at_most / scale[row]
             less[row], more[row] = ratio.min(axis=0, initial=1.0), ratio.max(axis=0, initial=1.0)
         factor = more / less
-        wide = (factor > forecast.WIDEST) & (said.status == forecast.OK)
-        reason = said.reason.astype(object)
+        wide = (factor > forecast.WIDEST) & (forecasts.status == forecast.OK)
+        reason = forecasts.reason.astype(object)
         reason[wide] = [f"laws that fit the runs equally well differ by a factor of {x:.3g}" for x in factor[wide]]
-        status = np.where(wide, forecast.WIDE, said.status)
-        return replace(said, lower=said.lower * less, upper=said.upper * more, status=status, reason=reason)
+        status = np.where(wide, forecast.WIDE, forecasts.status)
+        return replace(
+            forecasts, lower=forecasts.lower * less, upper=forecasts.upper * more, status=status, reason=reason
+        )
 
 
 def fit_volumes(

@@ -78,6 +78,11 @@ class Domains(Stored):
             ranks_per_node=self.ranks_per_node if ranks_per_node is None else ranks_per_node,
         )
 
+    @property
+    def filled(self) -> bool:
+        """Whether a rank is on every core, as where nobody says how many ranks a node takes."""
+        return self.ranks_per_node == self.cores * self.count
+
     def nodes(self, ranks: Array) -> Array:
         """Nodes that so many ranks use."""
         return np.asarray(np.ceil(np.maximum(ranks, 1) / self.ranks_per_node), dtype=np.float64)

@@ -14,7 +14,7 @@ from ranksight.reports.traffic import Pairs, Traffic
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ranksight.model.application.communication import Exchanged
+    from ranksight.model.application.exchanged import Exchanged
 
 MOST_LINES = 8
 

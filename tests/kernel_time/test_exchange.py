@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.laws.messages import fit_exchange
+from ranksight.model.series.domains import Domains
 from ranksight.model.series.reducing import Series
 
 RANKS = np.array([1.0, 2, 4, 8, 12, 24, 48])
@@ -47,3 +48,21 @@ def test_one_rank_sends_nothing() -> None:
     found = fit_exchange(series(LAWS["tree"]))
     assert found is not None
     assert found.applies(np.array([[1.0], [2.0]])).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("within", [(12.0, 24.0), (6.0, 12.0, 24.0)])
+def test_runs_inside_a_node_do_not_spoil_those_beyond(within: tuple[float, ...]) -> None:
+    """Latency and bandwidth of a node's memory say little of the adapter's."""
+
+    def seconds(ranks: np.ndarray) -> np.ndarray:
+        latency, gap = np.where(ranks > 24, 2e-6, 0.4e-6), np.where(ranks > 24, 1e-10, 2e-11)
+        return np.asarray(1e5 * (6 * (latency + gap * 8 * (96**3 / ranks) ** (2 / 3)) + np.log2(ranks) * latency))
+
+    ranks, asked = np.array([*within, 48.0, 96.0, 144.0, 192.0]), np.array([384.0, 1536.0])
+    values = np.stack([np.stack([2000 / ranks, 4e12 / ranks, seconds(ranks)])] * 2, axis=2)
+    measured = Series(("ranks",), ranks[:, None], values, ("solve", "solve", "mpi"), ("time", "instructions", "time"))
+    law = fit_exchange(measured, Domains(12, 2, 24))
+    assert law is not None
+    said = law.at(asked[:, None])
+    assert np.exp(said.centre[0]) == pytest.approx(seconds(asked), rel=0.1)
+    assert (said.down[0] < 0.3).all()

@@ -1,4 +1,4 @@
-"""BF_comm that is a logarithm, nears a level or steps at the node."""
+"""BF_comm that grows, nears a level, steps or has a knee; within a node and beyond it."""
 
 from __future__ import annotations
 
@@ -9,81 +9,114 @@ import pytest
 
 from ranksight.core import special
 from ranksight.core.errors import InputError
-from ranksight.model.application.blocking_forms import LEVELLING, LOGARITHM, STEP, BlockingForms
-from ranksight.model.application.comm_blocking import STATED, Blocking, Taken, fit_blocking
+from ranksight.model.application.blocking_forms import CONSTANT, GROWTH, KNEE, LEVELLING, NODES, STEP, at, grids
+from ranksight.model.application.comm_blocking import STATED, Blocking, Taken
+from ranksight.model.application.fit_blocking import fit_blocking
 
 RANKS = np.array([4.0, 8.0, 16.0, 32.0, 64.0])
 FAR = np.array([256.0, 1024.0])
 Form = Callable[[np.ndarray], np.ndarray]
 TRUTHS: dict[str, Form] = {
-    LOGARITHM: lambda p: 0.4 + 0.3 * np.log2(p),
-    LEVELLING: lambda p: 3 * p / (p + 20),
-    STEP: lambda p: np.where(p > 16, 2.2, 1.0),
+    "logarithm": lambda p: 0.4 + 0.3 * np.log2(p),
+    "levelling": lambda p: 3 * p / (p + 20),
+    "from nothing": lambda p: 1 - np.exp(-p / 30),
+    "falling": lambda p: 0.3 + 2 / np.sqrt(p),
+    "contention": lambda p: 0.5 + 0.1 * np.sqrt(p),
+    "step": lambda p: np.where(p > 16, 2.2, 1.0),
+    "full link": lambda p: np.maximum(1.0, (p / 12) ** 0.5),
 }
+"""Shapes, none of which is at a point of the grids."""
 
 
-def forms(values: np.ndarray, node: float = 16.0) -> BlockingForms:
-    each = np.tile(np.log(values), (3, 1))
-    return BlockingForms((LOGARITHM, LEVELLING, STEP), RANKS, each, np.zeros(each.shape), node)
+def blocking(factor: Form, node: float = 0.0, ranks: np.ndarray = RANKS, scatter: float = 0.0) -> Blocking:
+    noise = np.exp(scatter * np.random.default_rng(5).normal(size=len(ranks)))
+    took = Taken(("allreduce",), ranks[:, None], np.log(factor(ranks) * noise)[None], np.full((1, len(ranks)), 0.005))
+    cost = {("allreduce", STATED): np.ones(len(ranks))}
+    result = fit_blocking(("ranks",), took, cost, lambda kind: {STATED: 1.0}, node)
+    assert result is not None
+    return result
 
 
+def predicted(law: Blocking, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Middle of BF and standard deviation of its logarithm, of the mixture."""
+    mean, deviation, _ = law.at(ranks[:, None])
+    middle = law.weights @ mean
+    return np.exp(middle), np.sqrt(law.weights @ (deviation**2 + (mean - middle) ** 2))
+
+
+@pytest.mark.parametrize("node", [0.0, 16.0])
 @pytest.mark.parametrize("name", TRUTHS)
-def test_the_right_form_has_the_evidence_and_goes_on(name: str) -> None:
-    found = forms(TRUTHS[name](RANKS))
-    right = found.forms.index(name)
-    assert int(found.evidence.argmax()) == right
-    mean, deviation = found.at(FAR)
-    np.testing.assert_allclose(np.exp(mean[right]), TRUTHS[name](FAR), rtol=0.06)
-    assert (np.abs(mean[right] - np.log(TRUTHS[name](FAR))) < 2 * deviation[right]).all()
-
-
-def test_runs_inside_a_node_leave_its_step_open() -> None:
-    mean, deviation = forms(np.full(5, 2.0), node=64.0).at(np.array([64.0, 128.0]))
-    assert np.exp(mean[2]) == pytest.approx([2.0, 2.0], rel=0.01)
-    assert deviation[2, 0] < 0.1
-    assert deviation[2, 1] == pytest.approx(1.0, rel=0.05)
-
-
-def blocking(factor: Form, node: float = 16.0) -> Blocking:
-    took = Taken(("allreduce",), RANKS[:, None], np.log(factor(RANKS))[None], np.full((1, 5), 0.005))
-    cost = {("allreduce", STATED): np.ones(5)}
-    found = fit_blocking(("ranks",), took, cost, lambda kind: {STATED: 1.0}, node)
-    assert found is not None
-    return found
-
-
-@pytest.mark.parametrize("name", TRUTHS)
-def test_hypotheses_are_weighed_by_the_data(name: str) -> None:
-    found = blocking(TRUTHS[name])
-    assert found.weights.sum() == pytest.approx(1.0)
-    mean, deviation, exact = found.at(np.concatenate([RANKS, FAR])[:, None])
-    assert exact[:, :5].all()
-    np.testing.assert_allclose(np.exp(mean[:, :5]), np.broadcast_to(TRUTHS[name](RANKS), (len(mean), 5)))
-    middle = np.exp(found.weights @ mean[:, 5:])
-    np.testing.assert_allclose(middle, TRUTHS[name](FAR), rtol=0.25)
-    reach = float(special.ndtri(0.95)) * np.sqrt(
-        found.weights @ (deviation**2 + (mean - np.log(middle)[0]) ** 2)[:, 5:]
-    )
-    assert (np.abs(np.log(middle / TRUTHS[name](FAR))) < reach).all()
+def test_shapes_go_on_beyond_the_runs(name: str, node: float) -> None:
+    law, truth = blocking(TRUTHS[name], node), TRUTHS[name]
+    assert law.weights.sum() == pytest.approx(1.0)
+    mean, _, exact = law.at(RANKS[:, None])
+    assert exact.all()
+    np.testing.assert_allclose(np.exp(mean), np.broadcast_to(truth(RANKS), mean.shape))
+    middle, deviation = predicted(law, FAR)
+    np.testing.assert_allclose(middle, truth(FAR), rtol=0.2)
+    assert (np.abs(np.log(middle / truth(FAR))) < float(special.ndtri(0.95)) * deviation).all()
 
 
 def test_a_power_stays_a_power() -> None:
-    found = blocking(lambda p: 1.5 * (p / 32) ** 0.25)
-    mean, *_ = found.at(FAR[:, None])
-    assert np.exp(found.weights @ mean) == pytest.approx(1.5 * (FAR / 32) ** 0.25, rel=0.1)
+    middle, _ = predicted(blocking(lambda p: 1.5 * (p / 32) ** 0.25), FAR)
+    assert middle == pytest.approx(1.5 * (FAR / 32) ** 0.25, rel=0.05)
 
 
-def test_no_node_no_step() -> None:
-    found = blocking(TRUTHS[STEP], node=0.0)
-    assert found.forms is None or STEP not in found.forms.forms
+def test_scatter_widens_and_is_no_shape() -> None:
+    middle, deviation = predicted(blocking(np.ones_like, scatter=0.05), FAR)
+    assert middle == pytest.approx([1.0, 1.0], rel=0.25)
+    assert (deviation > 0.05).all()
+    assert (np.abs(np.log(middle)) < 2 * deviation).all()
 
 
-def test_the_file_keeps_the_forms() -> None:
-    found = blocking(TRUTHS[LEVELLING])
-    read = Blocking.from_dict(found.to_dict())
-    for one, other in zip(found.at(FAR[:, None]), read.at(FAR[:, None]), strict=True):
+def test_bf_grows_no_faster_than_the_ranks() -> None:
+    middle, _ = predicted(blocking(lambda p: (p / 4) ** 1.6), np.array([64.0, 128.0, 6400.0]))
+    assert (middle[1:] / middle[0] <= [2.02, 101.0]).all()
+    assert middle[1] / middle[0] > 1.9
+
+
+def test_runs_inside_a_node_leave_its_step_open() -> None:
+    _, within = predicted(blocking(lambda p: np.full_like(p, 2.0), node=64.0), np.array([48.0]))
+    _, beyond = predicted(blocking(lambda p: np.full_like(p, 2.0), node=64.0), np.array([65.0]))
+    assert within[0] < 0.1
+    assert beyond[0] > 0.3
+
+
+def test_runs_inside_a_node_do_not_spoil_those_beyond() -> None:
+    """A law of its own within the node leaves what is beyond it as if these runs were not there."""
+    ranks = np.array([6.0, 12.0, 48.0, 96.0, 192.0])
+
+    def two(p: np.ndarray) -> np.ndarray:
+        return np.where(p > 24, 2.0 + 0.2 * np.log2(p), 0.3 * p**0.4)
+
+    middle, deviation = predicted(blocking(two, 24.0, ranks), FAR)
+    np.testing.assert_allclose(middle, two(FAR), rtol=0.1)
+    assert (np.abs(np.log(middle / two(FAR))) < 2 * deviation).all()
+
+
+def test_shapes_are_one_at_the_fewest_ranks_and_never_negative() -> None:
+    ranks = np.array([4.0, 9.0, 16.0, 25.0, 1e6])
+    nodes = np.ceil(ranks / 8)
+    for name, (parameters, weight) in grids(ranks[:4], nodes=True).items():
+        values = at(name, parameters, ranks, nodes, 4.0)
+        assert np.isfinite(values).all(), name
+        assert weight.sum() == pytest.approx(1.0)
+        if name in (CONSTANT, GROWTH, NODES, STEP, KNEE):
+            assert values[:, 0] == pytest.approx(np.zeros(len(values))), name
+
+
+def test_a_step_needs_two_runs_on_each_side() -> None:
+    assert STEP not in grids(np.array([4.0, 8.0, 16.0]), nodes=False)
+    assert grids(RANKS, nodes=False)[STEP][0][:, 1].min() > 8
+    assert LEVELLING in grids(np.array([4.0]), nodes=False)
+    assert KNEE not in grids(np.array([4.0]), nodes=False)
+
+
+def test_the_file_keeps_all() -> None:
+    law = blocking(TRUTHS["levelling"], 16.0)
+    read = Blocking.from_dict(law.to_dict())
+    for one, other in zip(law.at(FAR[:, None]), read.at(FAR[:, None]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
-    damaged = found.to_dict()
-    damaged["forms"]["forms"][0] = "spiral"
-    with pytest.raises(InputError):
-        Blocking.from_dict(damaged)
+    for damage in ({"shapes": ["spiral"] * len(law.shapes)}, {"departures": [10**6] * len(law.shapes)}):
+        with pytest.raises(InputError):
+            Blocking.from_dict(law.to_dict() | damage)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.model.application.communication import MEANINGS
+from ranksight.model.application.exchanged import MEANINGS
 from ranksight.model.structure.stated import BETWEEN
 from ranksight.reports.diagnosis import changed
 from ranksight.reports.html.context import Context

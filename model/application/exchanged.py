@@ -1,0 +1,110 @@
+"""Times of operations in a program, and BF_comm of all together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ranksight.core import special
+from ranksight.core.arrays import Array, Mask, log_ratio, ratio
+from ranksight.core.units import whole
+from ranksight.model.uncertainty import forecast
+from ranksight.model.uncertainty.forecast import Forecast
+from ranksight.model.uncertainty.mixture import quantiles
+
+EXCHANGED = ("configuration", "communication", "network", "factor", "lower", "upper", "method", "meaning")
+"""Columns of BF_comm over configurations: seconds in the program, seconds on the network, BF_comm with its interval."""
+MEANINGS = {
+    "overlap": "below 1, part of the communication overlaps with computation",
+    "waiting": "above 1, ranks wait for each other in MPI",
+    "": "about 1, communication takes what its messages take on the network",
+}
+"""What is said of a BF_comm."""
+NORMAL = 1e6
+"""Degrees of freedom at which Student's law is the normal one."""
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """Times of operations in a program."""
+
+    times: Forecast  # seconds of each operation, (o, k)
+    factor: Forecast  # BF_comm of all together, one row
+    measured: Mask  # (k,): where BF_comm was measured
+    crossings: tuple[tuple[str, ...], ...] = ()
+    """At each configuration, thresholds of the MPI library between the runs and it, in words."""
+    assumed: bool = False  # whether no communication time was measured at all: BF_comm is 1 then, with a wide interval
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Where BF_comm comes from at each configuration: ``measured``, ``fitted`` or ``assumed``."""
+        return tuple("assumed" if self.assumed else "measured" if yes else "fitted" for yes in self.measured.tolist())
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What BF_comm means at each configuration.
+
+        ``overlap`` where its interval is below 1: part of the communication is hidden behind computation or other
+        messages; ``waiting`` where it is above 1: ranks wait for each other; else empty.
+        """
+        low, high = self.factor.lower[0].tolist(), self.factor.upper[0].tolist()
+        return tuple("overlap" if b < 1 else "waiting" if a > 1 else "" for a, b in zip(low, high, strict=True))
+
+    def table(self, parameters: Sequence[str], points: Array) -> list[dict[str, Any]]:
+        """A row of :data:`EXCHANGED` for each of `points` (k, m) that has communication."""
+        seconds, factor = self.times.value.sum(axis=0), self.factor
+        columns = (seconds, ratio(seconds, factor.value[0], 0.0), factor.value[0], factor.lower[0], factor.upper[0])
+        where = [dict(zip(parameters, map(whole, point), strict=True)) for point in points.tolist()]
+        rows = zip(where, *(column.tolist() for column in columns), self.methods, self.meanings, strict=True)
+        return [dict(zip(EXCHANGED, row, strict=True)) for row in rows if row[2] > 0]
+
+
+def mixture_of(weights: Array, centres: Array, spread: Array, exact: Mask, reach: float) -> tuple[Array, Array, Array]:
+    """Medians (r, k) of mixtures of c normal laws, and how far the ends of their intervals are below and above.
+
+    `weights`, `centres`, `spread` (c, r, k). `exact` (r, k): where all centres are the same. `reach`: standard
+    deviations to the ends.
+    """
+    none = ~np.isfinite(centres).all(axis=0)
+    plain = np.where(none, 0.0, centres)
+    middle = (weights * plain).sum(axis=0)
+    down = up = reach * np.sqrt((weights * spread**2).sum(axis=0))
+    if len(centres) > 1:
+        tail = float(special.ndtr(-reach))
+        low, half, high = quantiles((tail, 0.5, 1 - tail), weights, plain, spread, np.full(plain.shape, NORMAL))
+        middle, down, up = (np.where(exact, *pair) for pair in ((middle, half), (down, half - low), (up, high - half)))
+    return np.where(none, -np.inf, middle), down, up
+
+
+def exchanged_of(
+    network_times: Forecast, middle: Array, scaled: Array, down: Array, up: Array, exact: Mask
+) -> Exchanged:
+    """Put together what :meth:`Communication.exchanged` gives, from (o, k) each.
+
+    `network_times`: times on the network; `scaled`: their logarithms. `middle`, `down`, `up`: logarithms of the times
+    in the program, and how far the ends of the intervals of BF_comm are below and above. `exact`: where the time in the
+    program was measured: nothing else is uncertain there.
+    """
+    value = np.exp(middle)
+    fall, rise = (
+        log_ratio(network_times.value, network_times.lower),
+        log_ratio(network_times.upper, network_times.value),
+    )
+    fall, rise = (np.where(exact, 0.0, np.where(np.isnan(end), 0.0, end)) for end in (fall, rise))
+    lower, upper = value * np.exp(-np.hypot(fall, down)), value * np.exp(np.hypot(rise, up))
+    theirs = forecast.form_of(((fall + rise) ** 2, network_times.form), ((down + up) ** 2, np.where(exact, 0.0, 1.0)))
+    times = replace(network_times, value=value, lower=lower, upper=upper, form=theirs)
+    measured = np.asarray(np.where(value > 0, exact, True).all(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle, low, high = (
+            (end.sum(axis=0) / np.exp(scaled).sum(axis=0))[None]
+            for end in (value, value * np.exp(-down), value * np.exp(up))
+        )
+    status = np.where(np.isfinite(middle), forecast.OK, forecast.NO_DATA).astype(np.intp)
+    reason = np.full(status.shape, "", dtype=object)
+    known = measured[None].astype(np.float64)
+    factor = Forecast(middle, low, high, status, reason, 1 - known, network_times.level)
+    return Exchanged(times, factor, measured)
