@@ -24,6 +24,8 @@ from ranksight.core.arrays import Array
 MANY = 100_000
 """Probabilities at once from which on scipy's quantiles are faster, their import included."""
 STANDARD = NormalDist()
+LEAST = -35.0
+"""Deviations below which the distribution function is no number any more, though its logarithm is."""
 
 
 @overload
@@ -54,6 +56,14 @@ def _quantile(probability: float) -> float:
     if 0 < probability < 1:
         return STANDARD.inv_cdf(probability)
     return {0.0: -math.inf, 1.0: math.inf}.get(probability, math.nan)
+
+
+def log_ndtr(z: Array) -> Array:
+    """Logarithm of the standard normal distribution function."""
+    if z.size >= MANY or "scipy.special" in sys.modules or (z.size and float(z.min()) < LEAST):
+        return np.asarray(__getattr__("log_ndtr")(z))
+    tails = np.fromiter(map(math.erfc, (-z / math.sqrt(2)).ravel().tolist()), np.float64, z.size)
+    return np.asarray(np.log(tails.reshape(z.shape) / 2))
 
 
 def logsumexp(values: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Any:

@@ -26,7 +26,7 @@ from ranksight.core.arrays import Array, Index, Mask
 from ranksight.model import priors
 from ranksight.model.process.compare import SMOOTHING, USUAL, Hypotheses, Odd, under_all
 from ranksight.model.process.means import FALLING, RISING
-from ranksight.model.process.prevalence import Prevalence
+from ranksight.model.process.prevalence import SCATTERED, Prevalence
 from ranksight.model.process.solve import Data, columns, evidence, inverse, refined, smoothed
 from ranksight.model.search.terms import ONE, Factor, values
 
@@ -34,6 +34,8 @@ TERMS = 4
 """Terms of a sum at most."""
 GROWN = 6
 """Sums that are grown by one more term."""
+SWAPPED = 2
+"""Sums of each number of terms in which every term is exchanged for another."""
 TRIED = 4 * GROWN
 """Sums of each number of terms that are compared with coefficients held at or above zero."""
 MEANS = 16
@@ -171,7 +173,8 @@ def products(points: Array, data: Data) -> Products:
             one = np.where(measured, np.exp(logs.mean(axis=1, keepdims=True) - logs), 0.0)
             unit = np.where(np.isfinite(at[:, rows]), at[:, rows], 0.0)
             factor = (unit / np.maximum(unit.max(axis=1, keepdims=True), 1e-300))[None] * one[:, None]
-            score += np.where(measured.sum(axis=1)[:, None] >= 3, _misfit(one, factor, measured.astype(np.float64)), 0.0)
+            misfit = _misfit(one, factor, np.asarray(measured, dtype=np.float64))
+            score += np.where(measured.sum(axis=1)[:, None] >= 3, misfit, 0.0)
         offered = _offered(m)
         score[:, offered] = np.inf
         best = np.argsort(score, axis=1, kind="stable")[:, : CHOSEN[m]]
@@ -203,13 +206,16 @@ def compared_over_several(points: Array, data: Data, prevalence: Prevalence) -> 
     def add(data: Data, odds: float, odd: Odd = USUAL) -> Index:
         members, prior = grown(data, at, several, prevalence)
         prior = prior[..., None] + prevalence.under(several.of_free_power(members)) + odds
+        if odd is not USUAL:
+            # A run is slowed where runs scatter: elsewhere a curve of another form would be taken for it.
+            prior = np.where(prevalence.scales[:, -1] < SCATTERED, -np.inf, prior)
         mean = sum(part.shape[1] for part in every) + np.arange(members.shape[1])
         mean = np.broadcast_to(mean, members.shape[:2])
         every.append(members)
         parts.append(under_all(data, at, members, prior, prevalence, mean, odd))
         return members
 
-    kind, place, odds = prevalence.odd(data.u)
+    kind, _, odds = prevalence.odd(data.u)
     usual = add(data, odds[0])
     if len(kind) > 1:
         slow = kind == 1
@@ -249,12 +255,23 @@ def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> t
     scores: list[Array] = []
     members = np.full((len(share), 1, 0), -1, dtype=np.intp)
     most = int((~data.absent).sum(axis=1).max(initial=1))
-    for size in range(1, min(TERMS, most) + 1):
+
+    def extended(members: Index) -> tuple[Index, Array]:
+        """The best sums that sums (s, b, q) grow to, with their scores."""
         raised = _raised(members, share, turned, right, diagonal, nothing)
         # The prior of one more term, without what depends on all of them.
         tried = _best(raised + several.likely[:, None], members)
         score = special.logsumexp(evidence(data, at, tried, coarse.scales) + coarse.covariances, axis=2)
-        score = np.where(_repeated(tried), -np.inf, score + several.prior(tried))
+        return tried, score + several.prior(tried)
+
+    for size in range(1, min(TERMS, most) + 1):
+        tried, score = extended(members)
+        if size > 1:
+            # Two terms that are right together may each look wrong beside those found first.
+            best = np.argsort(-score, axis=1)[:, :SWAPPED]
+            again, other = extended(_without_one(np.take_along_axis(tried, best[..., None], axis=1)))
+            tried, score = np.concatenate([tried, again], axis=1), np.concatenate([score, other], axis=1)
+        score = np.where(_repeated(tried), -np.inf, score)
         best = np.argsort(-score, axis=1)[:, :GROWN]
         members = np.take_along_axis(tried, best[..., None], axis=1)
         levels.append(np.pad(tried, ((0, 0), (0, 0), (0, TERMS - size)), constant_values=-1))
@@ -264,6 +281,13 @@ def grown(data: Data, at: Array, several: Products, prevalence: Prevalence) -> t
     chosen = np.take_along_axis(every, best[..., None], axis=1)
     possible = np.isfinite(np.take_along_axis(score, best, axis=1))
     return chosen, np.where(possible, several.prior(chosen), -np.inf)
+
+
+def _without_one(members: Index) -> Index:
+    """Sums (s, b q, q - 1) that sums (s, b, q) are without each of their terms."""
+    size = members.shape[2]
+    rest = [np.delete(members, at, axis=2) for at in range(size)]
+    return np.concatenate(rest, axis=1)
 
 
 def _raised(members: Index, share: Array, turned: Array, right: Array, diagonal: Array, nothing: Array) -> Array:

@@ -180,7 +180,6 @@ def test_why_a_plan_ends_and_what_each_run_adds() -> None:
     why = {tuple(run.configuration.values()): run.why for run in choice.runs}
     adds = {text.removeprefix("explores, ") for text in why.values()}
     assert adds <= {"farther in ranks", "new ranks", "ranks and size together"}
-    assert "ranks and size together" in adds
     # Every run narrows the interval by a tenth of what the runs before it leave, or says that it explores.
     widths = [float(choice.goal.width().mean()), *(float(np.log(run.factor).mean()) for run in choice.runs)]
     for run, before, after in zip(choice.runs, widths, widths[1:], strict=False):

@@ -84,8 +84,8 @@ def test_intervals_hold() -> None:
 
 def test_added_terms_raise_the_evidence_as_solved_together() -> None:
     """Where coefficients are far above zero, a sum that was grown has the evidence that it has when solved whole."""
-    logs = np.log(LAWS["tree"](*GRID.T))[None] + 0.01 * np.random.default_rng(2).normal(size=(1, len(GRID)))
-    data = smoothed(Data(np.log(GRID / GRID.min(axis=0)), logs, np.full(logs.shape, 1e-4), logs), SMOOTHING)
+    logs = np.log(LAWS["tree"](*GRID.T))[None] + 0.003 * np.random.default_rng(2).normal(size=(1, len(GRID)))
+    data = smoothed(Data(np.log(GRID / GRID.min(axis=0)), logs, np.full(logs.shape, 1e-5), logs), SMOOTHING)
     terms = products(GRID, data)
     at = values(terms.terms, GRID)
     members, prior = grown(data, at, terms, learned())
