@@ -253,7 +253,7 @@ def execute(step: Step, output: Path, timeout: float | None) -> float:
     environment = {**os.environ, **step.environment}
     _, source = supervising.redirected(step.command)
     if source and not ((step.folder or Path()) / source).is_file():
-        raise ToolError(f"reads {source}, and it is no file", "name the file after '<' as seen from the program")
+        raise ToolError(f"reads {source}, which is not a file", "name the file after '<' as seen from the program")
     try:
         status, seconds = supervising.run(
             step.command, output, environment, output.parent / RECORD, timeout, step.folder, step.enough

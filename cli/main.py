@@ -40,7 +40,7 @@ VERBS: dict[str, str] = {
     "compare": "show what changed between two experiments or models, why, and at which scale it matters",
     "platforms": "list the machines described, show one, or compare two",
     "history": "follow kernels over many experiments, such as commits, and mark what changed",
-    "demo": "predict bundled measurements at 32 times their ranks, beside what was measured there",
+    "demo": "predict bundled measurements at up to 16 times their ranks, next to what was measured there",
 }
 """Verbs and what they do; the module of a verb is ``ranksight.cli.<verb>`` (``import`` is ``import_``)."""
 

@@ -25,7 +25,7 @@ MANY = 100_000
 """Probabilities at once from which on scipy's quantiles are faster, their import included."""
 STANDARD = NormalDist()
 LEAST = -35.0
-"""Deviations below which the distribution function is no number any more, though its logarithm is."""
+"""Deviations below which the distribution function is zero in double precision, and its logarithm is finite."""
 
 
 @overload

@@ -35,9 +35,10 @@ FACTORS: Mapping[str, float] = {
     "logarithm": 1 / 3,
 }
 """How often a factor stands along one of several coordinates of a term, to a constant: none; the power of a size that
-makes a power of the ranks one of each rank's share of the work, such as n^3 beside 1 / p; whole powers and one
+makes a power of the ranks one of each rank's share of the work, such as n^3 with 1 / p; whole powers and one
 logarithm; halves and thirds, the sides and faces of what a size counts; other powers; less by the last where a power
-has a logarithm beside it, or the logarithm a power of its own. Judgement: most terms depend on few parameters."""
+and a logarithm stand together, or the logarithm has a power of its own. Judgement: most terms depend on few
+parameters."""
 DIVIDED_ASIDE = -3.0
 """Logarithm of the odds, 1, of a term that falls along one coordinate and does not depend on another, along which
 another term grows: what is divided is work, and work grows with the size. Judgement."""

@@ -76,7 +76,7 @@ def screen(faulty: Proof, mended: Proof | None, target: Mapping[str, float], mac
 
 
 def _compared(proof: Proof) -> list[Block]:
-    """Predicted beside measured."""
+    """Predicted next to measured."""
     table, names = proof.table, proof.model.parameters
     rows: list[list[str | Cell]] = []
     for row in table.to_dict("records"):

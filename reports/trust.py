@@ -10,7 +10,7 @@ import numpy as np
 from ranksight.core.experiment import WHOLE
 from ranksight.core.units import counted
 from ranksight.model.uncertainty import forecast
-from ranksight.reports.measured import Measured
+from ranksight.reports.measured import COMPUTED, SUMMED, WHOLLY, Measured
 from ranksight.reports.sweep import Sweep, place, sufficient
 
 Grade = Literal["good", "fair", "poor"]
@@ -67,11 +67,15 @@ def _distance(sweep: Sweep) -> Fact:
     return Fact(grade, "Distance", "; ".join(words) + f"; {len(sweep.model.training)} configurations were measured.")
 
 
+COMPARED = {WHOLLY: "time", COMPUTED: "computation", SUMMED: "the sum of the kernels' times"}
+"""What is held against what was measured, by what the measured time is."""
+
+
 def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
     """Predictions held against times that the model was not fitted to."""
     if found is None or not sweep.timed:
         return []
-    measured, _ = found.total(sweep.model)
+    measured, what = found.total(sweep.model)
     fresh = np.isfinite(measured) & ~found.trained & (measured > 0)
     if not fresh.any():
         return [Fact("fair", "Check", "No run was held back: nothing here was predicted before it was measured.")]
@@ -95,7 +99,7 @@ def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
             grade,
             "Check",
             f"Compared with {len(errors)} configuration{'s' if len(errors) > 1 else ''} that the model was not fitted "
-            f"to: time off by {middle:.1%} in the median, {errors.max():.1%} at most, {inside.sum()} of {len(errors)} "
+            f"to: {COMPARED[what]} off by {middle:.1%} in the median, {errors.max():.1%} at most, {inside.sum()} of {len(errors)} "
             "inside the interval.",
         )
     ]

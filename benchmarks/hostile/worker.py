@@ -46,7 +46,7 @@ reading one does."""
 RUN = 2000
 """Bytes that a row of a table counts as, since it may be a run of its own."""
 WEIGHTS = {
-    "expectations": 0.2, "experiment": 0.08, "line": 0.2, "model": 0.3, "platform": 0.5, "project": 0.2,
+    "expectations": 0.2, "experiment": 0.08, "line": 0.2, "model": 0.6, "platform": 0.5, "project": 0.2,
     "reader-extrap": 0.3, "reader-otf2": 0.5,
     "reader-perf-report": 0.5, "reader-perf-script": 0.4, "table": 0.4,
 }  # fmt: skip

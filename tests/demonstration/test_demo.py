@@ -44,7 +44,9 @@ def test_wall_times_are_held_against_what_was_predicted(folder: Path) -> None:
     target = {"ranks": 128.0, "size": 16.0}
     shown = "\n".join(lines(*screen(proof, None, target, "made up")))
     assert "Limit: search grows with the ranks" in shown
-    assert "make the work of search independent of the ranks (2e+06 * ranks instructions per rank)" in " ".join(shown.split())
+    assert "make the work of search independent of the ranks (2e+06 * ranks instructions per rank)" in " ".join(
+        shown.split()
+    )
     assert "6 of 6 measured times are inside" in shown
     wrong = dataclasses.replace(proof, table=proof.table.assign(inside=False))
     assert "0 of 6 measured times are inside" in "\n".join(lines(*screen(wrong, proof, target, "made up")))

@@ -55,6 +55,8 @@ def test_a_temporary_experiment_ends_with_its_object_and_a_named_one_stays(tmp_p
 def test_faults_are_those_of_the_verb(tmp_path: Path) -> None:
     (tmp_path / "merged.md").write_text(TABLE.replace("| 11 s |", "||"))
     with pytest.raises(InputError, match="merged cells"):
-        rs.import_(tmp_path / "merged.md", format="markdown", parameters=["Ranks"], metrics={"time": "Wall"}, kernel="Part")
+        rs.import_(
+            tmp_path / "merged.md", format="markdown", parameters=["Ranks"], metrics={"time": "Wall"}, kernel="Part"
+        )
     with pytest.raises(UsageError, match="colour"):
         rs.import_(tmp_path / "merged.md", colour="red")

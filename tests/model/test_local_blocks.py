@@ -17,8 +17,8 @@ from ranksight.core.experiment import Experiment, Run
 from ranksight.model.fitting.fit_series import fit_series
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.along import sides_along, unruled
-from ranksight.model.structure.blocks import Blocks, find_blocks
 from ranksight.model.structure.functions import Functions
+from ranksight.model.structure.local_blocks import Blocks, find_blocks
 from ranksight.model.structure.ranklaws import fit_rank_laws
 from ranksight.model.structure.ranksums import Called
 

@@ -181,7 +181,9 @@ def test_why_a_plan_ends_and_what_each_run_adds() -> None:
     adds = {text.removeprefix("explores, ") for text in why.values()}
     assert adds <= {"farther in ranks", "new ranks", "ranks and size together"}
     # Every run narrows the interval by a tenth of what the runs before it leave, or says that it explores.
-    widths = [float(choice.goal.width().mean()), *(float(np.log(run.factor).mean()) for run in choice.runs)]
+    now = choice.goal.now
+    first = float(np.log(now.upper[0] / now.lower[0]).mean() / 2)
+    widths = [first, *(float(np.log(run.factor).mean()) for run in choice.runs)]
     for run, before, after in zip(choice.runs, widths, widths[1:], strict=False):
         assert run.why.startswith("explores, ") or after <= 0.95 * before
     assert plan(model, [64, 64], rules=rules, most=1, budget=1e9).ended == RUNS

@@ -63,7 +63,10 @@ def test_latex_compiles(verb: str, file: str, tmp_path: Path, capsys: pytest.Cap
         columns, body = table
         lines = [line for line in body.split("\n") if line.endswith(r"\\")]
         assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(columns) - 1}
-    if shutil.which("pdflatex") is None or subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True).returncode:
+    if (
+        shutil.which("pdflatex") is None
+        or subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True).returncode
+    ):
         pytest.skip("no pdflatex with booktabs is found")
     (tmp_path / "page.tex").write_text(PREAMBLE + said + "\\end{document}\n")
     done = subprocess.run(["pdflatex", "-halt-on-error", "page.tex"], cwd=tmp_path, capture_output=True, timeout=120)
