@@ -99,8 +99,8 @@ def _checked(sweep: Sweep, found: Measured | None) -> list[Fact]:
             grade,
             "Check",
             f"Compared with {len(errors)} configuration{'s' if len(errors) > 1 else ''} that the model was not fitted "
-            f"to: {COMPARED[what]} off by {middle:.1%} in the median, {errors.max():.1%} at most, {inside.sum()} of {len(errors)} "
-            "inside the interval.",
+            f"to: {COMPARED[what]} off by {middle:.1%} in the median, {errors.max():.1%} at most, "
+            f"{inside.sum()} of {len(errors)} inside the interval.",
         )
     ]
 
