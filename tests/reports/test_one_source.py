@@ -209,7 +209,8 @@ def test_the_proof_of_the_demonstration_is_what_predict_answers(tmp_path: Path) 
     for row in prove(model, checked).table.to_dict("records"):
         asked = {name: row[name] for name in model.parameters}
         (whole,) = (each for each in model.predict(metrics=["time"], **asked).answers if each.kernel is None)
-        assert (row["predicted"], row["lower"], row["upper"]) == (whole.value, whole.lower, whole.upper)
+        proven = row["predicted"], row["lower"], row["upper"]
+        assert proven == pytest.approx((whole.value, whole.lower, whole.upper), rel=1e-9)
     context = Context(model, sweep(model, to=256, at={"size": 24}), (trained, checked))
     (text,) = (fact.text for fact in trust(context.sweep, context.measured) if fact.title == "Check")
     assert "computation off by" in text
