@@ -37,27 +37,27 @@ def observe(
     `series`: means over ranks that the functions were fitted to. `platform`: the machine measured. `machine`: the same
     at the clock of the runs.
     """
-    found: dict[str, Any] = {}
+    observed: dict[str, Any] = {}
     if platform is not None:
         ceilings = Ceilings.of(platform) if machine is None else Ceilings.of(platform).at(machine.frequency)
-        found["ceilings"] = ceilings.to_dict()
+        observed["ceilings"] = ceilings.to_dict()
         if minimum_wait := _minimum_wait(series, ceilings):
-            found["minimum_wait"] = minimum_wait
+            observed["minimum_wait"] = minimum_wait
         if (counted := Counted.of(series)).rows:
-            found["counted"] = counted.to_dict()
+            observed["counted"] = counted.to_dict()
     if balance := observe_balance(experiment):
-        found["balance"] = balance
+        observed["balance"] = balance
     if teams := observe_teams(experiment):
-        found["teams"] = teams
+        observed["teams"] = teams
     if any(experiment.columns(run, "messages") for run in experiment.runs):
         from ranksight.analysis.diagnosis.exchanges import observe_exchanges
         from ranksight.analysis.diagnosis.waits import observe_waits
 
         if waits := observe_waits(experiment):
-            found["waits"] = waits
+            observed["waits"] = waits
         if exchanges := observe_exchanges(experiment):
-            found["exchanges"] = exchanges
-    return found
+            observed["exchanges"] = exchanges
+    return observed
 
 
 @OBSERVERS.register("phases")
@@ -79,7 +79,7 @@ def _minimum_wait(series: Series, ceilings: Ceilings) -> dict[str, float]:
     """Least cycles an instruction that what L2, L3 and memory serve may take, of each kernel counted."""
     rows = series.rows
     values = reduce(series.values, "median", axis=2)
-    found: dict[str, float] = {}
+    waits: dict[str, float] = {}
     for kernel in dict.fromkeys(series.kernels):
         counts = [(at, rows[kernel, name]) for at, name in enumerate(LEVELS) if at and (kernel, name) in rows]
         if not counts or (kernel, "instructions") not in rows:
@@ -90,8 +90,8 @@ def _minimum_wait(series: Series, ceilings: Ceilings) -> dict[str, float]:
         waiting = np.sum([(_values(values, row) + stores[at - 1]) * longest[at - 1] for at, row in counts], axis=0)
         known = counted > 0
         if known.any():
-            found[kernel] = float((waiting[known] / counted[known]).min())
-    return found
+            waits[kernel] = float((waiting[known] / counted[known]).min())
+    return waits
 
 
 def _values(values: Array, row: int | None) -> Array:

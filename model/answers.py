@@ -82,18 +82,18 @@ class Answers(Sequence[Answer]):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index]
         k, row = divmod(at, len(self.kernels))
-        said = self.said
+        forecast = self.said
         return Answer(
             dict(zip(self.parameters, self.points[k].tolist(), strict=True)),
             self.kernels[row],
             self.metrics[row],
-            float(said.value[row, k]),
-            float(said.lower[row, k]),
-            float(said.upper[row, k]),
-            said.level,
-            int(said.status[row, k]),
-            str(said.reason[row, k]),
-            float(said.form[row, k]),
+            float(forecast.value[row, k]),
+            float(forecast.lower[row, k]),
+            float(forecast.upper[row, k]),
+            forecast.level,
+            int(forecast.status[row, k]),
+            str(forecast.reason[row, k]),
+            float(forecast.form[row, k]),
             self.evidence[row, k],
         )
 
@@ -107,17 +107,17 @@ class Answers(Sequence[Answer]):
         """A column (n,) for each parameter, then ``kernel``, ``metric``, ``value``, ``lower``, ``upper``, ``level``,
         ``status``, ``reason``, ``method``, ``evidence``."""
         count, rows = len(self.points), len(self.kernels)
-        said = self.said
+        forecast = self.said
         return {
             **{name: np.repeat(self.points[:, at], rows) for at, name in enumerate(self.parameters)},
             "kernel": np.tile(self.kernels, count),
             "metric": np.tile(self.metrics, count),
-            "value": _flat(said.value),
-            "lower": _flat(said.lower),
-            "upper": _flat(said.upper),
-            "level": np.full(count * rows, said.level),
+            "value": _flat(forecast.value),
+            "lower": _flat(forecast.lower),
+            "upper": _flat(forecast.upper),
+            "level": np.full(count * rows, forecast.level),
             "status": np.where(self.ok, "ok", "insufficient").astype(object),
-            "reason": _flat(said.reason.astype(object)),
+            "reason": _flat(forecast.reason.astype(object)),
             "method": _flat(codes_of(self.evidence)),
             "evidence": _flat(self.evidence),
         }

@@ -241,10 +241,10 @@ def assemble(
     settings.setdefault("grid", dimensions_of(experiment))
     metered = experiment
     experiment = parted(experiment) if counting is None else Timed(experiment, counting)
-    kept = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
+    named_kernels = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
     changing = turnover(experiment)
     holding = any(run.inclusive("time") for run in experiment.runs)  # sums of timers that hold each other mean nothing
-    selection = Selection() if all_kernels or holding else select(experiment, chosen, kept)
+    selection = Selection() if all_kernels or holding else select(experiment, chosen, named_kernels)
     experiment = selection.view(experiment)
     how = means_of_samples(experiment, over_ranks)
     sampled, uneven = _series(experiment, chosen, how, platform, settings.get("iterations"))
@@ -316,14 +316,14 @@ def _series(
     remedy = "ranks are whole numbers from 1: import it again, or name that parameter otherwise"
     whole_ranks(series.parameters, series.points, "a run had {} ranks", remedy)
     check(iterations, series.parameters, series.points)
-    found = with_unsampled(settle(experiment, series))
-    found = replace(found, series=with_stalls(found.series, None if platform is None else float(platform.line)))
-    series, uneven = without_uneven(found.series)
-    found = replace(found, series=series)
-    taken, machine = "sampled" if found.samples else "measured", "an unknown platform"
+    settled = with_unsampled(settle(experiment, series))
+    settled = replace(settled, series=with_stalls(settled.series, None if platform is None else float(platform.line)))
+    series, uneven = without_uneven(settled.series)
+    settled = replace(settled, series=series)
+    how_timed, machine = "sampled" if settled.samples else "measured", "an unknown platform"
     where = machine if platform is None else f"platform {platform.name}"
-    log("%d series of %d configurations; times are %s, on %s", len(series), len(series.points), taken, where)
-    return found, uneven
+    log("%d series of %d configurations; times are %s, on %s", len(series), len(series.points), how_timed, where)
+    return settled, uneven
 
 
 def _completed(
@@ -376,10 +376,10 @@ def _communication(model: Model, experiment: Experiment, domains: Domains | None
     the communication already.
     """
     sent, network = model.equation.communication, model.equation.network
-    found = [] if sent is None else list(measured(experiment))
-    if sent is None or not found:
+    timed_runs = [] if sent is None else list(measured(experiment))
+    if sent is None or not timed_runs:
         return None, ""
-    points = configurations(found)
+    points = configurations(timed_runs)
     keys = [tuple(point) for point in points.tolist()]
     parts = model.breakdown(points).parts
     waiting = dict(zip(keys, np.nan_to_num(parts["imbalance"]).tolist(), strict=True))
@@ -388,23 +388,23 @@ def _communication(model: Model, experiment: Experiment, domains: Domains | None
     if network is None:
         sent = replace(sent, forms=fit_forms(calls(experiment)))
         timed = [kernel for kernel, name in model.functions.rows if name == "time"]
-        if sent.forms is None or not apart(found, computed, timed):
+        if sent.forms is None or not apart(timed_runs, computed, timed):
             return None, ""
     cost = sent.by_kind(points, network)
     each = [seconds for (_, way), seconds in cost.items() if way == STATED]
-    alone = dict(zip(keys, np.sum(each, axis=0).tolist(), strict=True))
-    remark = "" if network is None else contradiction(model.parameters, found, computed, alone)
+    stated = dict(zip(keys, np.sum(each, axis=0).tolist(), strict=True))
+    remark = "" if network is None else contradiction(model.parameters, timed_runs, computed, stated)
     ways = (lambda _: {STATED: 1.0}) if network is None else network.ways
     node = _boundary(network, domains)
-    took = taken(found, waiting, cost)
+    took = taken(timed_runs, waiting, cost)
     blocking = fit_blocking(model.parameters, took, cost, ways, node)
     learned = replace(sent, blocking=blocking)
     if network is not None and blocking is not None:
 
         def priced(part: Taken) -> Communication:
             """The law of prices by some of the runs."""
-            there = sent.by_kind(part.points, network)
-            return replace(sent, blocking=fit_blocking(model.parameters, part, there, ways, node))
+            prices = sent.by_kind(part.points, network)
+            return replace(sent, blocking=fit_blocking(model.parameters, part, prices, ways, node))
 
         uneven = np.array([waiting[tuple(point)] for point in took.points.tolist()])
         mean = np.array([computed[tuple(point)] for point in took.points.tolist()]) - uneven
@@ -447,16 +447,16 @@ def _scale(model: Model, sampled: Sampled) -> tuple[float, float]:
         return 1.0, 0.0
     exact = np.nanmedian(series.values[total[0]], axis=1)
     broken = model.breakdown(series.points)
-    said = broken.computing
-    known = np.isfinite(exact) & np.isfinite(said) & (exact > 0) & (said > 0)
+    predicted = broken.computing
+    known = np.isfinite(exact) & np.isfinite(predicted) & (exact > 0) & (predicted > 0)
     count = int(known.sum())
     if not count:
         return 1.0, 0.0
-    ratio = float(np.clip(exact[known].sum() / said[known].sum(), 0.5, 2.0))
+    ratio = float(np.clip(exact[known].sum() / predicted[known].sum(), 0.5, 2.0))
     if count < 2:
         return ratio, 0.0
-    apart = np.log(exact[known] / (ratio * said[known]))
-    return ratio, float(np.sqrt((apart**2).sum() / (count - 1)) * special.stdtrit(count - 1, 0.95) / TAIL)
+    deviations = np.log(exact[known] / (ratio * predicted[known]))
+    return ratio, float(np.sqrt((deviations**2).sum() / (count - 1)) * special.stdtrit(count - 1, 0.95) / TAIL)
 
 
 def _stated(experiment: Experiment, series: Series, volumes: Sequence[str]) -> Stated | None:
@@ -487,8 +487,8 @@ def _staircase(
 def _reductions(series: Series, over_ranks: Reduction | Mapping[str, Reduction] | None) -> dict[str, Reduction]:
     """How each metric was reduced over ranks."""
     if over_ranks is None or isinstance(over_ranks, Mapping):
-        given = over_ranks or {}
-        return {name: given.get(name, metric(name).over_ranks) for name in dict.fromkeys(series.metrics)}
+        by_metric = over_ranks or {}
+        return {name: by_metric.get(name, metric(name).over_ranks) for name in dict.fromkeys(series.metrics)}
     return dict.fromkeys(series.metrics, over_ranks)
 
 
@@ -496,7 +496,7 @@ def model_of(series: Series, application: str, over_repetitions: str = "auto", *
     """Make a model of series; for the settings see :func:`ranksight.model.fitting.fit_series.fit_series`."""
     fitted = fit_varied(series, over_repetitions=over_repetitions, **settings)
     located = reduce(series.values, "median" if over_repetitions == "auto" else over_repetitions, axis=2)
-    said = fitted.at_training(series.points)
+    fitted_values = fitted.at_training(series.points)
     names, kernels = (np.array(each, dtype=object) for each in (series.metrics, series.kernels))
     shares = np.zeros(len(series))
     common: dict[str, float] = {}
@@ -514,5 +514,5 @@ def model_of(series: Series, application: str, over_repetitions: str = "auto", *
         known = np.where(total > 0, cores(series.points, series.parameters), 0.0)
         shares[rows] = each[:, known == known.max()].mean(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            common[name] = whole.correlation(located[rows] / said[rows] - 1, said[rows])
+            common[name] = whole.correlation(located[rows] / fitted_values[rows] - 1, fitted_values[rows])
     return Model(application, series.parameters, fitted, series.points, shares, common, dict(series.provenance))

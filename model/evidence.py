@@ -41,12 +41,12 @@ def evidence_of_series(fitted: Fitted, provenance: Mapping[str, str], refined: R
         f"function of {counted(count, 'configuration')}{_of_samples(few)}, {name} {provenance.get(name, 'measured')}"
         for name, count, few in zip(fitted.metrics, fitted.count.tolist(), fitted.samples.tolist(), strict=True)
     ]
-    found = np.empty(refined.said.value.shape, dtype=object)
-    found[:] = np.array(texts_of_series, dtype=object).reshape(-1, 1)
+    evidence = np.empty(refined.said.value.shape, dtype=object)
+    evidence[:] = np.array(texts_of_series, dtype=object).reshape(-1, 1)
     for index, where, texts, by_function in refined.methods:
-        texts = np.where(by_function, np.where(texts == "", "", texts + ": ") + found[index], texts)
-        found[index] = np.where(where, texts, found[index])
-    return found
+        texts = np.where(by_function, np.where(texts == "", "", texts + ": ") + evidence[index], texts)
+        evidence[index] = np.where(where, texts, evidence[index])
+    return evidence
 
 
 def _of_samples(number: float) -> str:
@@ -62,11 +62,11 @@ def evidence_of_sum(texts: NDArray[np.object_], kernels: Sequence[str], outside:
         return np.asarray(texts[list(kernels).index(WHOLE)], dtype=object)
     texts = texts[parts]
     more = " and the time outside them" if outside else ""
-    found = np.empty(texts.shape[1], dtype=object)
+    evidence = np.empty(texts.shape[1], dtype=object)
     # Consecutive configurations mostly have the same method.
     new = np.ones(texts.shape[1], dtype=bool)
     new[1:] = (texts[:, 1:] != texts[:, :-1]).any(axis=0)
     for k in np.flatnonzero(new):
         different = list(dict.fromkeys(texts[:, k].tolist()))[:MOST]
-        found[k] = f"sum of {counted(len(texts), 'kernel')}{more}: {'; '.join(different)}"
-    return np.asarray(found[np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))])
+        evidence[k] = f"sum of {counted(len(texts), 'kernel')}{more}: {'; '.join(different)}"
+    return np.asarray(evidence[np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))])

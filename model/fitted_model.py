@@ -218,13 +218,13 @@ class Model:
     @cached_property
     def coordinates(self) -> Coordinates | None:
         """How the parameters are computed from those of the runs; None where they are those."""
-        given = self.extras.get("coordinates")
-        if given is None:
+        content = self.extras.get("coordinates")
+        if content is None:
             return None
-        found = Coordinates.from_dict(given)
-        if found.parameters != self.parameters:
+        coordinates = Coordinates.from_dict(content)
+        if coordinates.parameters != self.parameters:
             raise InputError("'coordinates' does not fit the functions", "fit the model again")
-        return found
+        return coordinates
 
     def view(self, experiment: Experiment) -> Experiment:
         """An experiment of the same command over the parameters of the model; see :meth:`Coordinates.view`.
@@ -233,11 +233,11 @@ class Model:
         are one in the model are one there.
         """
         experiment = experiment if self.coordinates is None else self.coordinates.view(experiment)
-        given = self.extras.get("clock")
-        if given is not None:
+        content = self.extras.get("clock")
+        if content is not None:
             from ranksight.model.resource.cycle_times import Clock, Timed, untimed
 
-            experiment = Timed(experiment, Clock.from_dict(given)) if untimed(experiment) else experiment
+            experiment = Timed(experiment, Clock.from_dict(content)) if untimed(experiment) else experiment
         return self.selection.view(experiment)
 
     @cached_property
@@ -309,7 +309,7 @@ class Model:
             join([block[2] for block in blocks]),
             np.concatenate([block[3] for block in blocks]),
         )
-        held = {} if broken is None else broken.parts
+        parts = {} if broken is None else broken.parts
         exchanged = None if broken is None else broken.exchanged
         sent = [] if exchanged is None or self.equation.network is None else exchanged.table(self.parameters, points)
         terms = None
@@ -318,13 +318,13 @@ class Model:
             others = None if broken is None else broken.others
             terms = EquationTerms(self.parameters, points, refined.terms, others, only)
         wall = {} if broken is None else dict(zip(broken.kernels, broken.by_kernel, strict=True))
-        return Prediction(self.application, self.parameters, answers, self.notes(points), held, sent, terms, wall)
+        return Prediction(self.application, self.parameters, answers, self.notes(points), parts, sent, terms, wall)
 
     @cached_property
     def energy(self) -> Energy | None:
         """The laws of power, where the runs metered energy."""
-        given = self.extras.get("energy")
-        return None if given is None else Energy.from_dict(given)
+        content = self.extras.get("energy")
+        return None if content is None else Energy.from_dict(content)
 
     @property
     def metered(self) -> tuple[str, ...]:
@@ -362,9 +362,9 @@ class Model:
             while len(self._answers) >= REMEMBERED:
                 del self._answers[next(iter(self._answers))]
             self._answers[asked] = self._predicted(points, level)
-        found = self._answers[asked]
-        arrays = {name: getattr(found.said, name).copy() for name in ARRAYS}  # the caller may write to them
-        return replace(found, said=replace(found.said, **arrays))
+        refined = self._answers[asked]
+        arrays = {name: getattr(refined.said, name).copy() for name in ARRAYS}  # the caller may write to them
+        return replace(refined, said=replace(refined.said, **arrays))
 
     @cached_property
     def _answers(self) -> dict[tuple[bytes, tuple[int, ...], float], Refined]:
@@ -372,38 +372,38 @@ class Model:
 
     def _predicted(self, points: Array, level: float) -> Refined:
         refined = self._by_equations(points, level)
-        said, rows, broken = refined.said, self.functions.rows, self.contradictions
-        status, reason = said.status.copy(), said.reason.astype(object)
+        forecast, rows, broken = refined.said, self.functions.rows, self.contradictions
+        status, reason = forecast.status.copy(), forecast.reason.astype(object)
         for (kernel, name), row in rows.items():
             if kernel in broken and name in TIMED:
                 status[row], reason[row] = NO_DATA, str(broken[kernel])
         timed = np.array([row for (_, name), row in rows.items() if name == "time"], dtype=np.intp)
         # No program takes no time at all.
-        nothing = np.ix_(timed, (said.value[timed] == 0).all(axis=0) & bool(len(timed)))
+        nothing = np.ix_(timed, (forecast.value[timed] == 0).all(axis=0) & bool(len(timed)))
         status[nothing] = NO_DATA
         reason[nothing] = "every time is zero: the clock was too coarse, or another metric is the time"
         if (machine := self.equation.machine) is not None:
             machine.refuse(status, reason, rows)
-        said, sent = replace(said, status=status, reason=reason), self.equation.communication
+        forecast, sent = replace(forecast, status=status, reason=reason), self.equation.communication
         if sent is not None and sent.messages is not None and "ranks" in self.parameters:
-            said = with_doubts(said, points, self.functions, sent.messages, self.training)
-        return replace(refined, said=said)
+            forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
+        return replace(refined, said=forecast)
 
     @property
     def contradictions(self) -> Mapping[str, str]:
         """Kernels whose counters contradict each other, and how."""
-        given = self.extras.get("contradictions", {})
-        if not isinstance(given, dict):
+        content = self.extras.get("contradictions", {})
+        if not isinstance(content, dict):
             raise InputError("'contradictions' is damaged", "fit the model again")
-        return given
+        return content
 
     def _by_equations(self, points: Array, level: float) -> Refined:
         staircase = self.staircase
         if staircase is None:
             return self.equation.refine(self.functions.predict(points, level), self.functions, points)
         share = staircase.share(self.functions, points, level)
-        said = staircase.predict(self.functions.predict(points, level), self.functions, share, level)
-        return self.equation.refine(said, self.functions, points, share)
+        forecast = staircase.predict(self.functions.predict(points, level), self.functions, share, level)
+        return self.equation.refine(forecast, self.functions, points, share)
 
     def breakdown(self, points: Array, level: float = 0.9) -> Breakdown:
         """The application's time at `points` (k, m) and what it is made of."""
@@ -478,13 +478,13 @@ class Model:
         tuple of MessageTable
             One for each combination; see :meth:`~ranksight.model.messages.table.MessageTable.by_class`.
         """
-        held = None if self.equation.communication is None else self.equation.communication.messages
-        if held is None:
+        messages = None if self.equation.communication is None else self.equation.communication.messages
+        if messages is None:
             raise InputError(
                 "the model holds no messages",
                 "trace two numbers of ranks or more with 'ranksight measure --collector pmpi' and fit again",
             )
-        return tuple(held.predict(point, level) for point in self.combinations(values))
+        return tuple(messages.predict(point, level) for point in self.combinations(values))
 
     @cached_property
     def functions(self) -> Functions:
@@ -494,8 +494,8 @@ class Model:
     @cached_property
     def staircase(self) -> Staircase | None:
         """The whole units that the work comes in, where they were stated."""
-        given = self.extras.get("units")
-        return None if given is None else Staircase.from_dict(given).of(self.fitted)
+        content = self.extras.get("units")
+        return None if content is None else Staircase.from_dict(content).of(self.fitted)
 
     def with_units(self, text: str | None) -> Model:
         """The same model with work in whole units, such as ``elements=6*size^2``
@@ -512,24 +512,24 @@ class Model:
     @cached_property
     def equation(self) -> Application:
         """The parts of the application's time; InputError where it names kernels that have no function of time."""
-        given = self.extras.get("application")
-        found = Application() if given is None else Application.from_dict(given)
-        named = {kernel for law in found.shared for kernel in law.kernels}
-        if found.counted is not None:
-            named.update(itertools.compress(found.counted.kernels, np.isfinite(found.counted.offset)))
+        content = self.extras.get("application")
+        equation = Application() if content is None else Application.from_dict(content)
+        named = {kernel for law in equation.shared for kernel in law.kernels}
+        if equation.counted is not None:
+            named.update(itertools.compress(equation.counted.kernels, np.isfinite(equation.counted.offset)))
         series = self.fitted.keys
         timed = {kernel for kernel, name in series if name == "time"}
         if unknown := sorted(named - timed):
             raise InputError(f"'application' names the kernel {unknown[0]!r}, which has no time", "fit the model again")
-        return found
+        return equation
 
     def programs(self, points: Array, metrics: Sequence[str], level: float = 0.9) -> dict[str, Forecast]:
         """The whole program's values at `points` (k, m), one row for each metric that has any."""
         self._check(points)
         refined, names = self._refined(points, level), np.array(self.fitted.metrics, dtype=object)
         broken = self.breakdown(points, level) if "time" in metrics else None
-        found = {name: self._total(name, np.flatnonzero(names == name), refined, broken) for name in metrics}
-        return {name: total for name, total in found.items() if total is not None}
+        totals = {name: self._total(name, np.flatnonzero(names == name), refined, broken) for name in metrics}
+        return {name: total for name, total in totals.items() if total is not None}
 
     def _total(self, name: str, rows: Index, refined: Refined, broken: Breakdown | None) -> Forecast | None:
         """The whole program's value at all points, one row; None where the metric has none."""
@@ -543,7 +543,7 @@ class Model:
         rho = self.correlation.get(name, whole.NOISE)
         return whole.judged(whole.add(refined.said, rows, self.shares[rows], rho))
 
-    def whole_time(self, said: Forecast, broken: Breakdown) -> Forecast:
+    def whole_time(self, forecast: Forecast, broken: Breakdown) -> Forecast:
         """The whole program's time of what :meth:`ask` gave, one row.
 
         The sum of all parts where T_others is known or the program was not measured as a whole; else what was fitted
@@ -552,7 +552,7 @@ class Model:
         row = self.functions.rows.get((WHOLE, "time"))
         if row is None or self.equation.others is not None:
             return broken.total
-        return rows_of(said, np.array([row]))
+        return rows_of(forecast, np.array([row]))
 
     # ---- the file ---------------------------------------------------------------------------------------------------
 

@@ -321,17 +321,17 @@ def parts(content: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises InputError when an entry is missing, damaged or does not fit the others.
     """
-    given = content.get("fitted")
-    if not isinstance(given, dict):
+    content_of = content.get("fitted")
+    if not isinstance(content_of, dict):
         raise InputError("'fitted' is missing", "the file is damaged or not ours")
-    fitted = Fitted.from_dict(given)
+    fitted = Fitted.from_dict(content_of)
     if content.get("parameters") != list(fitted.parameters):
         raise InputError("'parameters' do not match the functions", "the file is damaged or not ours")
     try:
         training = np.array(content.get("training"), dtype=np.float64).reshape(-1, len(fitted.parameters))
         shares = np.array(content.get("shares"), dtype=np.float64).reshape(len(fitted))
-        given = dict(content.get("correlation", {})).items()
-        correlation = {str(name): float(noise) for name, (noise, _) in given}
+        content_of = dict(content.get("correlation", {})).items()
+        correlation = {str(name): float(noise) for name, (noise, _) in content_of}
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"training points, shares or correlations are damaged: {error}", "fit the model again"

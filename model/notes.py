@@ -28,15 +28,15 @@ SMALL = 0.01
 
 def notes(model: Model, points: Array) -> tuple[str, ...]:
     """All that is to be said of a model's answers at `points` (k, m), each once."""
-    kept = model.extras.get("notes", [])
-    if not isinstance(kept, list):
+    stored = model.extras.get("notes", [])
+    if not isinstance(stored, list):
         raise InputError("'notes' is damaged", "fit the model again")
-    found = [
+    texts = [
         str(model.extras.get("left_out", "")),
         "" if model.coordinates is None else model.coordinates.remark(),
         iterated(model.fitted, points),
         *([] if model.functions.stated is None else model.functions.stated.remark(points)),
-        *map(str, kept),
+        *map(str, stored),
         model.equation.laws.remark(),
         *notes_of(model.contradictions),
         _outgrown(model, points),
@@ -52,8 +52,8 @@ def notes(model: Model, points: Array) -> tuple[str, ...]:
         "" if model.equation.imbalances is None else model.equation.imbalances.remark(),
     ]
     if model.staircase is not None:
-        found += [model.staircase.units.remark(point, model.parameters) for point in points]
-    return tuple(dict.fromkeys(filter(None, found)))
+        texts += [model.staircase.units.remark(point, model.parameters) for point in points]
+    return tuple(dict.fromkeys(filter(None, texts)))
 
 
 def partners(model: Model, points: Array) -> str:
@@ -85,8 +85,8 @@ def _outgrown(model: Model, points: Array) -> str:
     kernels = [k for k, name in rows if name == "loads_mem" and (k, "loads") in rows]
     if not kernels:
         return ""
-    said = model.fitted.at_training(model.training)
-    missed, every = (np.array([said[rows[k, name]] for k in kernels]) for name in ("loads_mem", "loads"))
+    fitted_values = model.fitted.at_training(model.training)
+    missed, every = (np.array([fitted_values[rows[k, name]] for k in kernels]) for name in ("loads_mem", "loads"))
     known = np.isfinite(missed) & np.isfinite(every) & (every > SMALL * np.nansum(every, axis=0))
     share = ratio(np.maximum(missed, 0.0), every, where=known)
     if not known.any() or not np.nanmax(share) > HELD:

@@ -41,16 +41,19 @@ def selected(content: Mapping[str, Any], kernels: Collection[str]) -> Mapping[st
     ):
         return content
     rows = _rows(content, frozenset(kernels))
-    found = {**content, "fitted": columns_of(fitted, rows), "shares": content["shares"][rows]}
-    held, parts = frozenset(found["fitted"]["kernels"]), dict(application)
+    some = {**content, "fitted": columns_of(fitted, rows), "shares": content["shares"][rows]}
+    kernels_left, parts = frozenset(some["fitted"]["kernels"]), dict(application)
     if counted is not None:
-        parts["laws"] = {"counted": _of_counted(counted, _held(counted, held))}
+        parts["laws"] = {"counted": _of_counted(counted, _held(counted, kernels_left))}
     if "runs" in parts:
-        runs, own = parts["runs"], _held(parts["runs"], held)
-        parts["runs"] = {**runs, **{name: _taken(runs[name], own) for name in ("kernels", "logs", "errors", "scatter")}}
+        runs, runs_left = parts["runs"], _held(parts["runs"], kernels_left)
+        parts["runs"] = {
+            **runs,
+            **{name: _taken(runs[name], runs_left) for name in ("kernels", "logs", "errors", "scatter")},
+        }
     if parts:
-        found["extras"] = {**extras, "application": parts}
-    return found
+        some["extras"] = {**extras, "application": parts}
+    return some
 
 
 def _held(part: Mapping[str, Any], kernels: frozenset[str]) -> Index:
@@ -68,8 +71,8 @@ def _rows(content: Mapping[str, Any], kernels: frozenset[str]) -> Index:
 
 def _apart(counted: Mapping[str, Any]) -> bool:
     """Whether rates of kernels depend on each other by a prevalence alone that the file holds."""
-    alone = counted["execution"] is None and counted["stall"] is None and not counted["compositions"]
-    return alone and all("common" in rate for rate in counted["total"]["rates"])
+    single = counted["execution"] is None and counted["stall"] is None and not counted["compositions"]
+    return single and all("common" in rate for rate in counted["total"]["rates"])
 
 
 def _of_counted(counted: Mapping[str, Any], rows: Index) -> dict[str, Any]:

@@ -93,9 +93,11 @@ class Belief:
         drift = fitted.drift[rows].max(axis=2)
         fixed = low == high
         drift = np.where(fixed, np.maximum(drift, priors.DRIFT), drift)
-        away = log_ratio(points[None], low[:, None])
-        away = np.where(fixed[:, None] & np.isfinite(away), away, 0.0) * size[..., None]
-        slopes = np.broadcast_to(np.moveaxis(away, 2, 1)[:, None], (*centre.shape[:2], points.shape[1], len(points)))
+        distance = log_ratio(points[None], low[:, None])
+        distance = np.where(fixed[:, None] & np.isfinite(distance), distance, 0.0) * size[..., None]
+        slopes = np.broadcast_to(
+            np.moveaxis(distance, 2, 1)[:, None], (*centre.shape[:2], points.shape[1], len(points))
+        )
         return cls(
             weight,
             centre,

@@ -94,9 +94,9 @@ def cost_of(model: Model, experiment: Experiment | None = None) -> Cost:
 
     def plain(points: Array) -> tuple[Array, Array]:
         each = model.functions.predict(points, LEVEL)
-        both = np.nansum if total else np.nanmax
+        combine = np.nansum if total else np.nanmax
         grown = _unvaried(model, points)
-        median, upper = (both(part[every], axis=0) * grown for part in (each.value, each.upper))
+        median, upper = (combine(part[every], axis=0) * grown for part in (each.value, each.upper))
         return np.asarray(median), np.asarray(upper)
 
     def seconds(points: Array) -> tuple[Array, Array]:
@@ -141,29 +141,29 @@ def _of_runs(experiment: Experiment, ranks: int | None) -> Cost | None:
         # Ranks that shared a core took as much longer: a run is counted as on a core a rank, with as many core-hours.
         cells.setdefault((names.index(run.collector), place), []).append(float(run.wall_time or 0.0) / run.sharing)
     middle = np.full((len(names), len(places)), np.nan)
-    for where, found in cells.items():
-        middle[where] = np.median(found)
+    for where, runs_there in cells.items():
+        middle[where] = np.median(runs_there)
     enough = np.isfinite(middle).sum(axis=1) >= FEWEST
     if not enough.any():
         return None
     shared = middle[:, np.isfinite(middle).all(axis=0)]
     judged = shared if shared.size else middle
     slowness = np.where(enough, np.nanmean(np.log(judged), axis=1), np.inf)
-    own = int(np.argmin(slowness))
-    width = max(len(found) for (row, _), found in cells.items() if row == own)
+    fastest = int(np.argmin(slowness))
+    width = max(len(runs_there) for (row, _), runs_there in cells.items() if row == fastest)
     values = np.full((1, len(places), width), np.nan)
-    for (row, place), found in cells.items():
-        if row == own:
-            values[0, place, : len(found)] = found
+    for (row, place), runs_there in cells.items():
+        if row == fastest:
+            values[0, place, : len(runs_there)] = runs_there
     points = np.array(list(places), dtype=np.float64)
-    fitted = fit_series(Series(experiment.parameters, points, values, (names[own],), ("wall_time",)))
-    factor = float(np.median(shared.sum(axis=0) / shared[own])) if shared.size else 1.0
-    basis = f"wall time of the program's own runs ({names[own]})"
-    if any(run.crowded for run in runs if run.collector == names[own]):
+    fitted = fit_series(Series(experiment.parameters, points, values, (names[fastest],), ("wall_time",)))
+    factor = float(np.median(shared.sum(axis=0) / shared[fastest])) if shared.size else 1.0
+    basis = f"wall time of the program's own runs ({names[fastest]})"
+    if any(run.crowded for run in runs if run.collector == names[fastest]):
         basis += ", as if no ranks had shared a core"
 
     def seconds(points: Array) -> tuple[Array, Array]:
-        said = fitted.predict(points, LEVEL)
-        return said.value[0], said.upper[0]
+        predicted = fitted.predict(points, LEVEL)
+        return predicted.value[0], predicted.upper[0]
 
     return Cost(seconds, basis, ranks, tuple(names) if len(names) > 1 else (), factor)

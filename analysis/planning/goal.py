@@ -73,8 +73,8 @@ class Goal:
         down, up = down * ratio, up * ratio
         rise = whole.together(share * np.expm1(up), form, self.rho)
         fall = whole.together(-share * np.expm1(-down), form, self.rho)
-        both = (np.log1p(rise) - np.log1p(-np.minimum(fall, MOST_LOST))) / 2
-        return np.asarray(np.hypot(both, self.rest))
+        half = (np.log1p(rise) - np.log1p(-np.minimum(fall, MOST_LOST))) / 2
+        return np.asarray(np.hypot(half, self.rest))
 
 
 def goal(
@@ -173,7 +173,7 @@ def _with_imbalance(model: Model, targets: Array, level: float, shares: Found, v
         }
 
 
-def _by_equation(model: Model, said: Forecast, targets: Array, level: float, shares: Found, value: Array) -> Found:
+def _by_equation(model: Model, forecast: Forecast, targets: Array, level: float, shares: Found, value: Array) -> Found:
     """The kernels' times that follow the resource equation, replaced by the counters they are made of."""
     broken = model.breakdown(targets, level)
     if broken.terms is None:
@@ -191,15 +191,16 @@ def _by_equation(model: Model, said: Forecast, targets: Array, level: float, sha
             if counted is None:
                 continue
             with np.errstate(all="ignore"):
-                share, ends = np.nan_to_num(np.abs(seconds) / value), _ends(said, counted)
+                share, ends = np.nan_to_num(np.abs(seconds) / value), _ends(forecast, counted)
             explained += (share * ends.mean(axis=0)) ** 2
             shares[counted] = share, ends
         # Counters leave the memory blocking factor open; more times determine it.
         share, ends = shares[row]
-        own = (share * ends.mean(axis=0)) ** 2
+        unexplained = (share * ends.mean(axis=0)) ** 2
         shares[row] = (
             share,
-            ends * np.sqrt(np.maximum(1 - np.divide(explained, own, out=explained, where=own > 0), 0.0)),
+            ends
+            * np.sqrt(np.maximum(1 - np.divide(explained, unexplained, out=explained, where=unexplained > 0), 0.0)),
         )
     return shares
 

@@ -79,8 +79,8 @@ class Prospect:
         spread, form = (np.moveaxis(np.concatenate([part[at] for part in each]), 1, 0) for at in (0, 1))
         with np.errstate(all="ignore"):
             ratio = np.minimum(np.where(self._first > 0, spread / self._first, 1.0), 1.0)
-        found = self._asked[candidates.tobytes()] = ratio, self.goal.width(ratio, self._shares_of_form(form))
-        return found
+        outlook = self._asked[candidates.tobytes()] = ratio, self.goal.width(ratio, self._shares_of_form(form))
+        return outlook
 
     def _shares_of_form(self, form: Array) -> Array:
         """The share of form (k, g, t) that the engine will report, whose odds change as those of the worlds, `form`, do
@@ -150,22 +150,22 @@ class Worlds:
 
     def _jobs(self) -> Array:
         """Variance (s, k) of a new value beyond the scatter: it comes from another job."""
-        own = self.belief
-        return np.asarray((own.jobs[:, None] * own.size[:, : self.candidates]) ** 2)
+        belief = self.belief
+        return np.asarray((belief.jobs[:, None] * belief.size[:, : self.candidates]) ** 2)
 
     def spread(self) -> tuple[Array, Array]:
         """Standard deviation (s, t) at the targets now, the geometric mean over the worlds, and the share of form in
         its square."""
-        own, far = self.belief, slice(self.candidates, None)
-        feature = own.feature[..., far]
-        middle = own.centre[:, None, :, far] + np.einsum("swcd,scdt->swct", self.mean, feature)
+        belief, far = self.belief, slice(self.candidates, None)
+        feature = belief.feature[..., far]
+        middle = belief.centre[:, None, :, far] + np.einsum("swcd,scdt->swct", self.mean, feature)
         within = np.einsum("scdt,scde,scet->sct", feature, self.covariance, feature)
-        out = own.beyond(self.low[:, None], self.high[:, None], own.points[far])
-        drift = ((own.drift[:, None, None] * out[:, None]) ** 2).sum(axis=3)
+        out = belief.beyond(self.low[:, None], self.high[:, None], belief.points[far])
+        drift = ((belief.drift[:, None, None] * out[:, None]) ** 2).sum(axis=3)
         share = _shares(self.log_weight[..., None])
-        size, noise = own.size[:, far], own.noise[..., far]
+        size, noise = belief.size[:, far], belief.noise[..., far]
         scatter, form = _variance(share, middle, within[:, None], noise, size)
-        return _split(scatter, form + drift + own.jobs[:, None, None] ** 2)
+        return _split(scatter, form + drift + belief.jobs[:, None, None] ** 2)
 
     def outlook(self, which: Index) -> tuple[Array, Array]:
         """Expected standard deviation (s, len(which), t) at the targets if one of the candidates were run next, and
@@ -178,38 +178,38 @@ class Worlds:
         return np.concatenate([each[0] for each in parts], axis=1), np.concatenate([each[1] for each in parts], axis=1)
 
     def _outlook(self, at: Index) -> tuple[Array, Array]:
-        own = self.belief
-        goal = own.feature[..., self.candidates :]
+        belief = self.belief
+        goal = belief.feature[..., self.candidates :]
         through, variance, surprise, share = self._judged(at)
         cross = np.einsum("scdt,scdk->sctk", goal, through)
-        low = np.minimum(self.low[:, None], own.points[None, at])
-        high = np.maximum(self.high[:, None], own.points[None, at])
-        found, part = np.empty((2, len(own.weight), len(at), self.targets))
+        low = np.minimum(self.low[:, None], belief.points[None, at])
+        high = np.maximum(self.high[:, None], belief.points[None, at])
+        widths, part = np.empty((2, len(belief.weight), len(at), self.targets))
         for t in range(self.targets):
             place = self.candidates + t
             gain = cross[:, :, t] / variance
-            now = own.centre[:, :, place][:, None] + np.einsum("swcd,scd->swc", self.mean, goal[..., t])
+            now = belief.centre[:, :, place][:, None] + np.einsum("swcd,scd->swc", self.mean, goal[..., t])
             middle = now[..., None] + gain[:, None] * surprise
             before = np.einsum("scd,scde,sce->sc", goal[..., t], self.covariance, goal[..., t])
             within = before[..., None] - gain * cross[:, :, t]
-            out = own.beyond(low, high, own.points[place][None])
-            drift = ((own.drift[:, None, None] * out[:, None]) ** 2).sum(axis=3)
-            noise, size = own.noise[:, :, place, None], own.size[:, place, None]
+            out = belief.beyond(low, high, belief.points[place][None])
+            drift = ((belief.drift[:, None, None] * out[:, None]) ** 2).sum(axis=3)
+            noise, size = belief.noise[:, :, place, None], belief.size[:, place, None]
             scatter, form = _variance(share, middle, within[:, None], noise, size)
-            found[:, :, t], part[:, :, t] = _split(scatter, form + drift + own.jobs[:, None, None] ** 2)
-        return found, part
+            widths[:, :, t], part[:, :, t] = _split(scatter, form + drift + belief.jobs[:, None, None] ** 2)
+        return widths, part
 
     def _judged(self, at: Index) -> tuple[Array, Array, Array, Array]:
         """What candidates show under every hypothesis: the covariance (s, c, d, k) of the coefficients with the value,
         the variance (s, c, k) of the value measured, its surprise (s, w, c, k), and weights (s, w, c, k) afterwards."""
-        own = self.belief
-        near = own.feature[..., at]
+        belief = self.belief
+        near = belief.feature[..., at]
         through = np.einsum("scde,scek->scdk", self.covariance, near)
-        variance = np.einsum("scdk,scdk->sck", near, through) + own.noise[..., at] + self._jobs()[:, None, at]
-        said = own.centre[:, None][..., at] + np.einsum("swcd,scdk->swck", self.mean, near)
-        alive = own.alive[:, None][..., at]
-        surprise = np.where(alive, self.outcome[:, :, None][..., at] - said, 0.0)
-        nu = np.clip(own.freedom, 1.0, 1e6)[:, None, :, None]
+        variance = np.einsum("scdk,scdk->sck", near, through) + belief.noise[..., at] + self._jobs()[:, None, at]
+        drawn = belief.centre[:, None][..., at] + np.einsum("swcd,scdk->swck", self.mean, near)
+        alive = belief.alive[:, None][..., at]
+        surprise = np.where(alive, self.outcome[:, :, None][..., at] - drawn, 0.0)
+        nu = np.clip(belief.freedom, 1.0, 1e6)[:, None, :, None]
         scale = np.sqrt(np.maximum(variance, 1e-300))[:, None]
         density = special.gammaln((nu + 1) / 2) - special.gammaln(nu / 2) - np.log(nu) / 2 - np.log(scale)
         density = density - (nu + 1) / 2 * np.log1p((surprise / scale) ** 2 / nu)
@@ -218,15 +218,15 @@ class Worlds:
 
     def choose(self, candidate: int) -> None:
         """Run a candidate: in every world its outcome becomes known."""
-        own = self.belief
+        belief = self.belief
         at = np.array([candidate])
         through, variance, surprise, share = self._judged(at)
         self.log_weight = log(share[..., 0])
         gain = (through / variance[:, :, None])[..., 0]
         self.mean = self.mean + gain[:, None] * surprise
         self.covariance = self.covariance - np.einsum("scd,sce->scde", gain, through[..., 0])
-        self.low = np.minimum(self.low, own.points[candidate])
-        self.high = np.maximum(self.high, own.points[candidate])
+        self.low = np.minimum(self.low, belief.points[candidate])
+        self.high = np.maximum(self.high, belief.points[candidate])
 
 
 def _variance(share: Array, middle: Array, within: Array, noise: Array, size: Array) -> tuple[Array, Array]:
@@ -234,9 +234,9 @@ def _variance(share: Array, middle: Array, within: Array, noise: Array, size: Ar
     `within` (s, 1, c, k), `noise` (s, c, k), `size` (s, k)."""
     scale = size[:, None, None]
     average = (share * middle).sum(axis=2, keepdims=True)
-    apart = np.clip((middle - average) / scale, -LARGEST, LARGEST)
+    standard = np.clip((middle - average) / scale, -LARGEST, LARGEST)
     each = np.log1p(np.maximum(within, 0.0) / scale**2) + noise[:, None] / scale**2
-    return np.asarray((share * each).sum(axis=2)), np.asarray((share * apart**2).sum(axis=2))
+    return np.asarray((share * each).sum(axis=2)), np.asarray((share * standard**2).sum(axis=2))
 
 
 def _split(scatter: Array, form: Array) -> tuple[Array, Array]:

@@ -110,14 +110,14 @@ def fit_balance(
     at_most = float(np.median(last[max(last)])) if metric == WORK and last else 1.0
     if "ranks" not in experiment.parameters or len(ratios) < FEWEST:
         return None, at_most
-    held = _held(experiment)
+    measured = _held(experiment)
     # Means over the ranks that have a kernel hold what a few ranks do alone already.
-    cells = [np.maximum(np.array(several) * held.get(point, 1.0), 1.0) for point, several in ratios.items()]
+    cells = [np.maximum(np.array(several) * measured.get(point, 1.0), 1.0) for point, several in ratios.items()]
     values = np.array([np.median(cell) for cell in cells])
     series = Series(experiment.parameters, np.array(list(ratios)), values[None, :, None], KEY[:1], KEY[1:])
     seen = float(values.min()), float(values.max())
     each = np.stack([np.median(several, axis=0) for several in done.values()], axis=2)
-    each[1:] *= np.array([held.get(point, 1.0) for point in done])
+    each[1:] *= np.array([measured.get(point, 1.0) for point in done])
     classes = fit_classes(experiment.parameters, series.points, each, ((KEY[0], metric),), **settings)
     # The same end of the ranks is not the busiest twice by chance.
     late = set().union(*(busiest[count] for count in sorted(busiest)[-2:]))

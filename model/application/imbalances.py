@@ -273,7 +273,7 @@ def _uneven_ones(
     measured: Mapping[tuple[str, str], Mapping[tuple[float, ...], Array]],
     weights: Mapping[tuple[float, ...], Mapping[str, float]],
     having: Collection[str],
-    held: bool,
+    slowest: bool,
 ) -> list[tuple[str, str]]:
     """Kernels, each with its metric, that are uneven, or that not all ranks have; the most uneven one at least.
 
@@ -290,19 +290,21 @@ def _uneven_ones(
             ratios[key] = max(ratio, ratios.get(key, 1.0))
             times = weights.get(point, {})
             share = times.get(key[0], 0.0) / (sum(times.values()) or 1.0)
-            if (held and share * (1 - 1 / ratio) > SLIGHT) or (counted and ratio >= UNEVEN_COUNTS and share >= HEAVY):
+            if (slowest and share * (1 - 1 / ratio) > SLIGHT) or (
+                counted and ratio >= UNEVEN_COUNTS and share >= HEAVY
+            ):
                 followed.add(key)
     least = min(UNEVEN, max(ratios.values()))
     return [key for key, ratio in ratios.items() if ratio >= least or key in followed or key[0] in having]
 
 
-def _together(works_of: Array, weights: Array, held: bool) -> float:
+def _together(works_of: Array, weights: Array, slowest: bool) -> float:
     """The part of the kernels' imbalances that falls on one rank in a run; NaN where there is none.
 
     `works_of` (5, K): :data:`ranksight.model.application.rankclasses.WORKS`. `weights` (K,): the kernels' times.
     """
     most = np.fmax.reduce(works_of[1:], axis=0)
-    scale = np.divide(weights, most if held else works_of[0], out=np.zeros_like(most), where=works_of[0] > 0)
+    scale = np.divide(weights, most if slowest else works_of[0], out=np.zeros_like(most), where=works_of[0] > 0)
     total = float((np.maximum(most - works_of[0], 0.0) * scale).sum())
     if not total > 0:
         return float("nan")

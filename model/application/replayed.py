@@ -60,28 +60,28 @@ def replayed_seconds(messages: Messages, network: Network, points: Array, comput
 def weigh_replay(
     communication: Communication,
     network: Network,
-    taken: Taken,
+    took: Taken,
     fit: Callable[[Taken], Communication],
     computing: Array,
     uneven: Array,
 ) -> Replay | None:
     """Weigh replay against BF_comm times prices; None where either cannot predict a run from those with fewer ranks.
 
-    `taken`: what communication took at n configurations. `fit`: the law of prices from some of them. `computing` and
+    `took`: what communication took at n configurations. `fit`: the law of prices from some of them. `computing` and
     `uneven` (n,): mean seconds that ranks compute there, and those that the slowest computes longer.
     """
     if communication.messages is None or communication.messages.order is None:
         return None
     column = communication.functions.fitted.parameters.index("ranks")
-    ranks, measured = taken.points[:, column], np.nansum(np.exp(taken.logs), axis=0) + uneven
-    _, predicted = replayed_seconds(communication.messages, network, taken.points, computing)
+    ranks, measured = took.points[:, column], np.nansum(np.exp(took.logs), axis=0) + uneven
+    _, predicted = replayed_seconds(communication.messages, network, took.points, computing)
     errors: list[tuple[float, float]] = []
     for at in np.flatnonzero((measured > 0) & (predicted > 0)):
         fewer = ranks < ranks[at]
         if len(np.unique(ranks[fewer])) < FEWEST:
             continue
-        part = replace(taken, points=taken.points[fewer], logs=taken.logs[:, fewer], errors=taken.errors[:, fewer])
-        prices = float(fit(part).exchanged(taken.points[at][None], network).times.value.sum() + uneven[at])
+        part = replace(took, points=took.points[fewer], logs=took.logs[:, fewer], errors=took.errors[:, fewer])
+        prices = float(fit(part).exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
         if prices > 0:
             errors.append((float(np.log(prices / measured[at])), float(np.log(predicted[at] / measured[at]))))
     if not errors:

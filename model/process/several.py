@@ -231,8 +231,8 @@ def _slowest(data: Data, at: Array, members: Index, usual: Hypotheses) -> Index:
     5.12)."""
     best = usual.take(usual.score.argmax(axis=1)[:, None])
     terms = np.take_along_axis(members, best.mean[..., None], axis=1)[:, 0]
-    held = np.take_along_axis(at, np.maximum(terms, 0)[..., None], axis=1)
-    share, _ = columns(np.where(terms[..., None] < 0, 0.0, held), data)
+    columns_of = np.take_along_axis(at, np.maximum(terms, 0)[..., None], axis=1)
+    share, _ = columns(np.where(terms[..., None] < 0, 0.0, columns_of), data)
     solution = refined(data, share, best.scales[:, 0])
     inverted = inverse(data, best.scales)[0][:, 0]
     rest = solution.data.target - np.einsum("sq,sqn->sn", solution.coefficients, solution.columns)

@@ -151,8 +151,8 @@ def series_from_experiment(
     configurations, cells = _cells(experiment.parameters, runs)
     filled = _Values(len(configurations), 1 + max(repetition for _, repetition in cells))
     provenance: dict[str, str] = {}
-    for place, here in cells.items():
-        for run in here:
+    for place, runs_of in cells.items():
+        for run in runs_of:
             for name, text in run.provenance.items():
                 if name in how:
                     provenance.setdefault(name, text)

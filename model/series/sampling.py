@@ -53,15 +53,15 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
         slots[place] = sorted({*slots.get(place, ()), run.repetition})
     rows = series.rows
     shape = series.values.shape
-    total, square, one, given = (np.zeros(shape) for _ in range(4))
+    total, square, one, number = (np.zeros(shape) for _ in range(4))
     sampled, having = np.zeros(shape, dtype=bool), np.zeros(shape[:2])
     names = np.array(series.metrics, dtype=object)
-    found = False
+    any_sampled = False
     for run in complete:
         table = sampling_of(experiment, run)
         if table is None or table.empty:
             continue
-        found, place = True, _place(run, series, places)
+        any_sampled, place = True, _place(run, series, places)
         slot = slots[place].index(run.repetition)
         keys = zip(table["kernel"].astype(str), table["metric"].astype(str), strict=True)
         index = np.array([rows.get(key, -1) for key in keys], dtype=np.intp)
@@ -71,12 +71,12 @@ def with_sampling(experiment: Experiment, series: Series, averaged: Mapping[str,
         np.add.at(square[:, place, slot], index, samples * worth**2)
         np.maximum.at(one[:, place, slot], index, worth)
         sampled[np.isin(names, table["metric"].astype(str).unique()), place, slot] = True
-        np.maximum.at(given[:, place, slot], index[ranks == ALL_RANKS], 1.0)
+        np.maximum.at(number[:, place, slot], index[ranks == ALL_RANKS], 1.0)
         having[:, place] = np.maximum(having[:, place], float(run.configuration.get("ranks", len(np.unique(ranks)))))
-    if not found:
+    if not any_sampled:
         return series
     counted = counted_ranks(experiment, series)
-    having = np.where((counted > 0) & ~given.any(axis=2), counted, np.where(given.any(axis=2), 1.0, having))
+    having = np.where((counted > 0) & ~number.any(axis=2), counted, np.where(number.any(axis=2), 1.0, having))
     rows_sampled = np.asarray((one > 0).any(axis=(1, 2)))[:, None]
     # Another collector may have measured the same in full.
     sampled &= rows_sampled[:, :, None]
@@ -133,8 +133,8 @@ def counted_ranks(experiment: Experiment, series: Series) -> Array:
         place = _place(run, series, places)
         each = table[table["instructions"].notna()].groupby("kernel", observed=True)["rank"].nunique()
         for name, ranks in each.items():
-            mine = rows.get(str(name), [])
-            counts[mine, place] = np.maximum(counts[mine, place], float(ranks))
+            of_metric = rows.get(str(name), [])
+            counts[of_metric, place] = np.maximum(counts[of_metric, place], float(ranks))
     return counts
 
 

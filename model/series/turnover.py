@@ -45,17 +45,17 @@ def turnover(experiment: Experiment) -> str:
 
 def _by_ranks(experiment: Experiment, name: str) -> list[tuple[list[str], Array, Array]]:
     """At each combination of the other parameters K kernels, n numbers of ranks above one, and shares (K, n)."""
-    found: dict[tuple[float, ...], dict[float, dict[str, float]]] = {}
+    by_place: dict[tuple[float, ...], dict[float, dict[str, float]]] = {}
     for run in experiment.runs:
         ranks = float(run.configuration["ranks"])
         place = tuple(float(run.configuration[other]) for other in experiment.parameters if other != "ranks")
-        at_place = found.setdefault(place, {})
+        at_place = by_place.setdefault(place, {})
         if ranks < 2 or ranks in at_place or run.state != "complete" or run.sampled(name) or run.inclusive(name):
             continue
         if name in experiment.columns(run, "counters") and (by_name := _totals(experiment.arrays(run), name)):
             at_place[ranks] = by_name
     several = []
-    for each in found.values():
+    for each in by_place.values():
         if len(each) < 2:
             continue
         kernels = list(dict.fromkeys(kernel for by_name in each.values() for kernel in by_name))

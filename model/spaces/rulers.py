@@ -92,8 +92,8 @@ def ruler(expected: Order, depth: int = DEPTH) -> tuple[Order, ...]:
     return tuple(sorted(order for order in growths if order <= limit))
 
 
-def _lower(own: Fraction) -> tuple[Fraction, ...]:
-    around = () if own in (ZERO, UNIT) else (own - 1, own, own + 1)
+def _lower(power: Fraction) -> tuple[Fraction, ...]:
+    around = () if power in (ZERO, UNIT) else (power - 1, power, power + 1)
     return tuple(sorted({ZERO, UNIT, *(exponent for exponent in around if exponent >= 0)}))
 
 

@@ -96,10 +96,10 @@ class Coefficients:
     def from_dict(cls, content: Mapping[str, Any]) -> Coefficients:
         """Rebuild from :meth:`to_dict`; damaged content raises InputError."""
         with reading("a coefficient"):
-            kind, given = content["kind"], content["content"]
+            kind, stored = content["kind"], content["content"]
             if kind != "values":
-                return cls((Levels if kind == "levels" else Fitted).from_dict(given))
-            values = np.array(given, dtype=np.float64)
+                return cls((Levels if kind == "levels" else Fitted).from_dict(stored))
+            values = np.array(stored, dtype=np.float64)
             if values.ndim != 1 or not np.isfinite(values).all():
                 raise ValueError("a coefficient is not a finite number")
             return cls(values)

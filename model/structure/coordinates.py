@@ -74,8 +74,8 @@ class Coordinates(Stored):
 
         Where the work per rank is stated, threads are kept as well: both say how many cores are at work.
         """
-        kept = set(DIVIDERS) if WORK_PER_RANK in self.formulas else {RANKS}
-        replaced = {name for formula in self._read.values() for name in formula.names} - kept
+        dividers = set(DIVIDERS) if WORK_PER_RANK in self.formulas else {RANKS}
+        replaced = {name for formula in self._read.values() for name in formula.names} - dividers
         return (*(name for name in self.given if name not in replaced), *self.formulas)
 
     def points(self, points: Array) -> Array:
@@ -110,11 +110,11 @@ class Coordinates(Stored):
         places: dict[tuple[float, ...], dict[tuple[tuple[float, ...], int], int]] = {}
         runs = []
         for run in experiment.runs:
-            own = run.point(self.given)
-            point = tuple(self.points(np.array([own]))[0].tolist())
+            point_of_run = run.point(self.given)
+            point = tuple(self.points(np.array([point_of_run]))[0].tolist())
             # Passes of one run by several collectors stay together.
-            held = places.setdefault(point, {})
-            repetition = held.setdefault((own, run.repetition), len(held))
+            runs_there = places.setdefault(point, {})
+            repetition = runs_there.setdefault((point_of_run, run.repetition), len(runs_there))
             runs.append(
                 replace(run, configuration=dict(zip(self.parameters, point, strict=True)), repetition=repetition)
             )
@@ -129,13 +129,13 @@ class Coordinates(Stored):
 
 
 def _named(derived: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for given in derived:
         name, equals, text = given.partition("=")
         name = name.strip()
         if not equals or not text.strip():
             raise InputError(f"{given!r} names no formula", "write NAME=FORMULA, such as 'x=size^3/ranks'")
-        if name in found:
+        if name in names:
             raise InputError(f"{name} is derived twice", "give one formula for each name")
-        found[name] = text.strip()
-    return found
+        names[name] = text.strip()
+    return names

@@ -80,28 +80,28 @@ class Functions(Stored):
         """What the measurements say."""
         answer = self.fitted.predict(points, level)
         if self.levels is not None:
-            given = self.levels.predict(points, level)
+            by_levels = self.levels.predict(points, level)
             low, high = self.levels.levels
             at = points[:, self.levels.parameters.index(self.levels.parameter)]
             # Beyond its two values the search has chosen among hypotheses that it could not distinguish.
-            beyond = ((at < low) | (at > high))[None, :] & (given.status != forecast.NO_DATA)
-            better = beyond | ((answer.status != forecast.OK) & (given.status == forecast.OK))
+            beyond = ((at < low) | (at > high))[None, :] & (by_levels.status != forecast.NO_DATA)
+            better = beyond | ((answer.status != forecast.OK) & (by_levels.status == forecast.OK))
             # Two levels say nothing of a parameter that took one value.
             ends = self.fitted.trained[:, None, :, :]
             better &= ~((ends[..., 0] == ends[..., 1]) & (points[None] != ends[..., 0])).any(axis=2)
             better &= ~np.asarray(self.fitted.apart.any(axis=1))[:, None]
-            answer = choose(answer, given, np.arange(len(self.fitted)), better)
+            answer = choose(answer, by_levels, np.arange(len(self.fitted)), better)
         # Where a law of neighbours would have some rank count less than nothing, or a sum over ranks is not defined,
         # functions know better.
         if self.neighbours is not None:
-            given, index = self.neighbours.predict(points, level), self._index(self.neighbours.keys)
-            answer = choose(answer, given, index, given.status != forecast.NOT_POSITIVE)
+            by_levels, index = self.neighbours.predict(points, level), self._index(self.neighbours.keys)
+            answer = choose(answer, by_levels, index, by_levels.status != forecast.NOT_POSITIVE)
         if self.laws is not None:
             index = self._index(self.laws.keys)
             known = set() if self.neighbours is None else self.neighbours.exact
             near = np.array([key in known for key in self.laws.keys], dtype=bool)
-            given = self.laws.among(rows_of(answer, index), points, level, near)
-            answer = choose(answer, given, index, given.status != forecast.DOMAIN)
+            by_levels = self.laws.among(rows_of(answer, index), points, level, near)
+            answer = choose(answer, by_levels, index, by_levels.status != forecast.DOMAIN)
         if self.blocks is not None:
             index = self._index(self.blocks.keys)
             equal, measured = self.blocks.predict(points, level)
@@ -110,8 +110,8 @@ class Functions(Stored):
             answer = choose(answer, equal, index, measured & (wider | (answer.status[index] != forecast.OK)))
         if self.late is not None:
             rows = np.array([self.rows[key] for key in self.late.keys])
-            given = self.late.predict(points, level)
-            answer = choose(answer, given, rows, np.ones(given.value.shape, dtype=bool))
+            by_levels = self.late.predict(points, level)
+            answer = choose(answer, by_levels, rows, np.ones(by_levels.value.shape, dtype=bool))
         answer = self._limited(self._varied(self._scattered(answer, points), points), points)
         if self.unserved is None:
             return answer
@@ -150,10 +150,10 @@ class Functions(Stored):
         low, high = (self.fitted.trained[:, :, end] for end in (0, 1))
         status, reason = answer.status.copy(), answer.reason.astype(object)
         for axis, name in enumerate(self.fitted.parameters):
-            away = (low[:, axis, None] == high[:, axis, None]) & (points[None, :, axis] != low[:, axis, None])
-            away &= (status == forecast.OK) & ~self.fitted.apart[:, axis, None]
-            status[away] = forecast.UNVARIED
-            reason[away] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
+            unvaried = (low[:, axis, None] == high[:, axis, None]) & (points[None, :, axis] != low[:, axis, None])
+            unvaried &= (status == forecast.OK) & ~self.fitted.apart[:, axis, None]
+            status[unvaried] = forecast.UNVARIED
+            reason[unvaried] = forecast.REASONS[forecast.UNVARIED].format(parameter=name)
         return replace(answer, status=status, reason=reason)
 
     def _limited(self, answer: Forecast, points: Array) -> Forecast:
@@ -214,16 +214,16 @@ class Functions(Stored):
 
     def _fits(self) -> bool:
         """Whether the structures are of the series fitted; InputError names the one that is not."""
-        own, rows = (self.fitted.parameters, self.fitted.keys), set(self.rows)
+        described, rows = (self.fitted.parameters, self.fitted.keys), set(self.rows)
         levels, stated = self.levels, self.stated
         fits = {
-            "levels": levels is None or (levels.parameters, levels.keys) == own,
-            "stated": stated is None or stated.parameters == own[0],
+            "levels": levels is None or (levels.parameters, levels.keys) == described,
+            "stated": stated is None or stated.parameters == described[0],
             "minor": all(key in rows and (key[0], WHOLES.get(key[1], "")) in rows for key in self.minor),
             "unserved": self.unserved is None or set(self.unserved.keys) <= rows,
             "irregular": {*self.irregular, *self.unruled} <= rows
             and self.traced >= 1
-            and ("ranks" in own[0] or not (self.irregular or self.unruled)),
+            and ("ranks" in described[0] or not (self.irregular or self.unruled)),
         }
         for name, law in (
             ("neighbours", self.neighbours),
@@ -231,7 +231,7 @@ class Functions(Stored):
             ("late", self.late),
             ("blocks", self.blocks),
         ):
-            fits[name] = law is None or (law.parameters == own[0] and set(law.keys) <= rows)
+            fits[name] = law is None or (law.parameters == described[0] and set(law.keys) <= rows)
         for name, well in fits.items():
             if not well:
                 raise InputError(f"{name!r} does not fit the functions", "fit the model again")
@@ -282,22 +282,22 @@ def find_minor(series: Series) -> tuple[tuple[str, str], ...]:
     return tuple(key for key, yes in zip(pairs, small.tolist(), strict=True) if yes)
 
 
-def choose(base: Forecast, given: Forecast, index: Index, where: Mask) -> Forecast:
-    """`base` with its rows `index` taken from `given` (one row for each) at the configurations `where` holds."""
+def choose(base: Forecast, other: Forecast, index: Index, where: Mask) -> Forecast:
+    """`base` with its rows `index` taken from `other` (one row for each) at the configurations `where` holds."""
     arrays: dict[str, Any] = {}
     for name in ARRAYS:
         array = np.array(getattr(base, name), dtype=object if name == "reason" else None)
-        array[index] = np.where(where, getattr(given, name), array[index])
+        array[index] = np.where(where, getattr(other, name), array[index])
         arrays[name] = array
     return Forecast(level=base.level, **arrays)
 
 
-def rows_of(given: Forecast, index: Index) -> Forecast:
+def rows_of(forecast: Forecast, index: Index) -> Forecast:
     """Some rows of a forecast."""
-    return replace(given, **{name: getattr(given, name)[index] for name in ARRAYS})
+    return replace(forecast, **{name: getattr(forecast, name)[index] for name in ARRAYS})
 
 
-def join(given: Sequence[Forecast]) -> Forecast:
+def join(forecasts: Sequence[Forecast]) -> Forecast:
     """Forecasts of the same configurations, one below the other."""
-    arrays: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in given]) for name in ARRAYS}
-    return Forecast(level=given[0].level, **arrays)
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(each, name) for each in forecasts]) for name in ARRAYS}
+    return Forecast(level=forecasts[0].level, **arrays)

@@ -71,8 +71,8 @@ def find_margins(values: Array, ranks: Ints, kinds: Collection[Halo]) -> tuple[F
     for at in np.argsort(-likely, kind="stable").tolist():
         if likely[at] >= likely[first] - LIKELY:
             parts = np.where(used[:, None], fits[at].scale[:, None] * powers[fits[at].margin, : len(ways[at])], np.nan)
-            kept = [i for i in range(parts.shape[1]) if (parts[used, i] > 0).any()]
-            halos.append((tuple(ways[at][i] for i in kept), parts[:, kept]))
+            shown = [i for i in range(parts.shape[1]) if (parts[used, i] > 0).any()]
+            halos.append((tuple(ways[at][i] for i in shown), parts[:, shown]))
     return halos, scatter
 
 

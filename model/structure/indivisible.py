@@ -59,10 +59,10 @@ def indivisible(experiment: Experiment) -> str:
         if table is None or "instructions" not in table.values:
             continue
         rest = run.point(name for name in experiment.parameters if name != "ranks")
-        own = np.array([name != WHOLE for name in table.kernels], dtype=bool)
-        parts = table.select(own[table.code] & ~np.isnan(table.values["instructions"]))
+        of_kernels = np.array([name != WHOLE for name in table.kernels], dtype=bool)
+        parts = table.select(of_kernels[table.code] & ~np.isnan(table.values["instructions"]))
         executed = parts.values["instructions"]
-        rows, total = (np.bincount(parts.code, weights, len(own)) for weights in (None, executed))
+        rows, total = (np.bincount(parts.code, weights, len(of_kernels)) for weights in (None, executed))
         for at in np.flatnonzero((rows == ranks) & (total > LARGE * total.sum())):
             if np.isfinite(units := units_on(executed[parts.code == at])):
                 units_by_kernel[parts.kernels[at], rest][ranks] = units

@@ -75,8 +75,8 @@ class Levels(Stored, Keyed):
         at = np.where(asked > 0, asked, self.levels[0])
         parts, (middle, lower, upper) = self._at_levels(points, level)
         counted = np.array([name in COUNTS for name in self.metrics], dtype=bool)
-        given = bridge(self.levels, middle, at, counted, self.steepest[:, None])
-        value, low, high = self._by_terms(points, middle, given)
+        bridged = bridge(self.levels, middle, at, counted, self.steepest[:, None])
+        value, low, high = self._by_terms(points, middle, bridged)
         low, high = self._scattered(value, (low, high), (middle, lower, upper), at)
         jobs = np.exp(float(special.ndtri((1 + level) / 2)) * between_jobs(self.metrics))[:, None]
         low, high = np.fmin(low, value / jobs), np.fmax(high, value * jobs)
@@ -93,8 +93,8 @@ class Levels(Stored, Keyed):
         nowhere, missing = np.broadcast_to(asked <= 0, value.shape), ~np.isfinite(value)
         served = np.array([name in SERVED for name in self.metrics], dtype=bool)
         beyond = served[:, None] & (at > self.levels[1])[None, :]
-        held = self._held(value, middle[..., 1])
-        value = np.where(beyond & np.isfinite(held), held, value)
+        steady = self._held(value, middle[..., 1])
+        value = np.where(beyond & np.isfinite(steady), steady, value)
         low, high = np.where(beyond, np.minimum(low, value), low), np.where(beyond, np.maximum(high, value), high)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             wide = ~(np.where(high == low, 1.0, high / low) <= forecast.WIDEST)
@@ -154,52 +154,54 @@ class Levels(Stored, Keyed):
             exact &= (fitted.weight[:, 0] > 0) & (fitted.variance[:, 0] < EXACT**2)
         return exact
 
-    def _by_terms(self, points: Array, middle: Array, given: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def _by_terms(
+        self, points: Array, middle: Array, bridged: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array, Array]:
         """The values and intervals with those of exact sums of the same terms extrapolated term by term.
 
         Of hypotheses that the values do not distinguish, the most probable that both levels have is taken. The values
         are in proportion to those (s, k, 2) at the nearer level, which all but the best hypothesis move.
         """
         if self.fitted is None:
-            return given
+            return bridged
         table = np.concatenate([fitted.terms for fitted in self.fitted])
         terms, number = np.unique(table, axis=0, return_inverse=True)
         number = np.append(number.ravel(), -1)
         width = max(fitted.members.shape[2] for fitted in self.fitted)
-        both, coefficients, odds = [], [], []
+        sides, coefficients, odds = [], [], []
         for fitted, start in zip(self.fitted, (0, len(self.fitted[0].terms)), strict=True):
             wider = ((0, 0), (0, 0), (0, width - fitted.members.shape[2]))
             members = np.pad(fitted.members[:, :FEW], wider, constant_values=-1)
-            mine = np.where(members >= 0, number[np.where(members >= 0, members + start, -1)], len(terms))
-            order = np.argsort(mine, axis=2, kind="stable")
-            both.append(np.take_along_axis(mine, order, axis=2))
-            held = np.pad(fitted.coefficient[:, :FEW], wider)
-            coefficients.append(np.take_along_axis(held, order, axis=2))
+            numbered = np.where(members >= 0, number[np.where(members >= 0, members + start, -1)], len(terms))
+            order = np.argsort(numbered, axis=2, kind="stable")
+            sides.append(np.take_along_axis(numbered, order, axis=2))
+            padded = np.pad(fitted.coefficient[:, :FEW], wider)
+            coefficients.append(np.take_along_axis(padded, order, axis=2))
             odds.append(np.where(fitted.variance[:, :FEW] < EXACT**2, fitted.weight[:, :FEW], 0.0))
-        shared = (both[0][:, :, None] == both[1][:, None]).all(axis=3)
+        shared = (sides[0][:, :, None] == sides[1][:, None]).all(axis=3)
         shared &= (coefficients[0][:, :, None] * coefficients[1][:, None] >= 0).all(axis=3)
         chance = (odds[0][:, :, None] * odds[1][:, None] * shared).reshape(len(shared), -1)
         rows = np.flatnonzero((chance.max(axis=1) > 0) & self._exact)
         if not rows.size:
-            return given
+            return bridged
         low, high = np.unravel_index(chance[rows].argmax(axis=1), shared.shape[1:])
         first, second = coefficients[0][rows, low], coefficients[1][rows, high]
-        found = both[0][rows, low]
-        used = found < len(terms)
+        lower_side = sides[0][rows, low]
+        used = lower_side < len(terms)
         columns = [self.parameters.index(name) for name in self.others]
-        basis = values(terms, points[:, columns])[np.where(used, found, 0)]
+        basis = values(terms, points[:, columns])[np.where(used, lower_side, 0)]
         at = points[:, self.parameters.index(self.parameter)]
         ends = np.stack([first, second], axis=2).reshape(-1, 1, 2)
         parts = bridge(self.levels, np.broadcast_to(ends, (len(ends), len(at), 2)), at, np.ones(len(ends), dtype=bool))
         upper = at**2 >= self.levels[0] * self.levels[1]
-        held = np.where(upper[None, None], second[..., None], first[..., None]) * basis
+        padded = np.where(upper[None, None], second[..., None], first[..., None]) * basis
         nearer = np.where(upper[None], middle[rows, :, 1], middle[rows, :, 0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            moved = nearer / np.where(used[..., None], held, 0.0).sum(axis=1)
+            moved = nearer / np.where(used[..., None], padded, 0.0).sum(axis=1)
         each = [np.where(used[..., None], part.reshape(basis.shape) * basis, 0.0) for part in parts]
         carried = each[0], np.minimum(each[1], each[2]), np.maximum(each[1], each[2])
         result = []
-        for old, new in zip(given, carried, strict=True):
+        for old, new in zip(bridged, carried, strict=True):
             total = np.where(np.isfinite(moved), new.sum(axis=1) * np.nan_to_num(moved), np.nan)
             whole = old.copy()
             whole[rows] = np.where(np.isfinite(total) & (total >= 0), total, old[rows])
@@ -264,12 +266,12 @@ def two_valued(series: Series, iterations: str | None = None) -> str | None:
 
     Along iterations everything is a line, which two values determine.
     """
-    found = [
+    pairs = [
         name
         for at, name in enumerate(series.parameters)
         if name != iterations and len(levels := np.unique(series.points[:, at])) == 2 and levels[0] > 0
     ]
-    return found[0] if len(found) == 1 else None
+    return pairs[0] if len(pairs) == 1 else None
 
 
 def fit_levels(series: Series, **settings: Any) -> Levels | None:
@@ -315,7 +317,7 @@ def _steepest(series: Series, at: int, levels: tuple[float, float]) -> Array:
     ends = np.full((len(series), group.max(initial=-1) + 1, 2), np.nan)
     values = reduce(series.values, "median", axis=2)
     for end, level in enumerate(levels):
-        here = series.points[:, at] == level
-        ends[:, group.ravel()[here], end] = values[:, here]
+        at_level = series.points[:, at] == level
+        ends[:, group.ravel()[at_level], end] = values[:, at_level]
     steepness = slopes(levels, ends)
     return np.asarray(np.where(np.isfinite(steepness), steepness, 0.0).max(axis=1, initial=0.0))

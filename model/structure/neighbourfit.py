@@ -39,8 +39,8 @@ def grids_of(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int,
     ids = tuple(run.id for run in experiment.runs)
     if experiment not in _FOUND or _FOUND[experiment][0] != ids:
         _FOUND[experiment] = ids, _search(experiment)
-    found: tuple[dict[Cartesian, float], tuple[int, ...]] = _FOUND[experiment][1]
-    return found
+    grids: tuple[dict[Cartesian, float], tuple[int, ...]] = _FOUND[experiment][1]
+    return grids
 
 
 _FOUND: WeakKeyDictionary[Experiment, tuple[tuple[str, ...], Any]] = WeakKeyDictionary()
@@ -53,19 +53,19 @@ def _search(experiment: Experiment) -> tuple[dict[Cartesian, float], tuple[int, 
         ranks = int(run.configuration["ranks"])
         if ranks in talks or (table := experiment.table(run, "peers")) is None:
             continue
-        here = talks[ranks] = {}
+        of_ranks = talks[ranks] = {}
         table = table.assign(**{name: 0 for name in ("bytes", "count") if name not in table})
         for columns in (["operation"], ["kernel", "operation"]):
             if set(columns) <= set(table.columns):
                 sums = table.groupby([*columns, "rank", "peer"], observed=True)[["bytes", "count"]].sum()
                 sizes = (sums["bytes"] / sums["count"].clip(lower=1)).tolist()
                 for (*name, rank, peer), size in zip(sums.index.tolist(), sizes, strict=True):
-                    here.setdefault(tuple(map(str, name)), {})[rank, peer] = size
+                    of_ranks.setdefault(tuple(map(str, name)), {})[rank, peer] = size
     # An operation that a run lacks was not used there: one rank has nobody to send to.
     names = sorted(set().union(*talks.values()))
     # Of those that go between the same ranks the one that sends most has the faces of the domain.
-    names.sort(key=lambda name: sum(sum(said.get(name, {}).values()) for said in talks.values()))
-    every = [[said.get(name, {}) for said in talks.values()] for name in names]
+    names.sort(key=lambda name: sum(sum(talk.get(name, {}).values()) for talk in talks.values()))
+    every = [[talk.get(name, {}) for talk in talks.values()] for name in names]
     distinct = {tuple(map(frozenset, each)): each for each in every}
     each = [cartesian_grids(list(zip(talks, pairs, strict=True))) for pairs in distinct.values()]
     fitting = Counter(grid for grids in each for grid in grids)
@@ -148,23 +148,23 @@ def fit_neighbours(
     if not len(rows):
         return None
     solved = np.stack(
-        [np.where(faced[:, g, None, None], both[1].solved, both[0].solved) for g, both in enumerate(laws)], axis=1
+        [np.where(faced[:, g, None, None], pair[1].solved, pair[0].solved) for g, pair in enumerate(laws)], axis=1
     )
     solved = np.where(fits[..., None, None], solved, 0.0)[np.ix_(rows, columns)]
     points = np.array(list(groups), dtype=np.float64).reshape(len(groups), len(others))
     owners = [shared[i] for i in rows for _ in range(len(columns) * TERMS)]
     coefficients, index = Coefficients.distinct(others, points, solved.reshape(-1, len(groups)), owners, **settings)
-    kept = {grid: weight for g, (grid, weight) in enumerate(grids.items()) if g in columns}
+    likely = {grid: weight for g, (grid, weight) in enumerate(grids.items()) if g in columns}
     return Neighbours(
         parameters=experiment.parameters,
-        grids=tuple(kept),
+        grids=tuple(likely),
         measured=measured,
         kernels=tuple(shared[i][0] for i in rows),
         metrics=tuple(shared[i][1] for i in rows),
         over_ranks=tuple(metric(shared[i][1]).over_ranks for i in rows),
         coefficients=coefficients,
         index=index.reshape(len(rows), len(columns), TERMS),
-        weight=(fits * np.where(same, 1.0, priors.NEIGHBOURS["unequal"]))[np.ix_(rows, columns)] * _priors(kept),
+        weight=(fits * np.where(same, 1.0, priors.NEIGHBOURS["unequal"]))[np.ix_(rows, columns)] * _priors(likely),
         residual=residual[np.ix_(rows, columns)],
         faces=faced[np.ix_(rows, columns)],
     )
@@ -218,7 +218,7 @@ def _gather(
         if table is None or (table["rank"] == ALL_RANKS).any():
             continue
         place = run.point(others)
-        here = parts.setdefault(place, {}).setdefault(ranks, {})
+        of_place = parts.setdefault(place, {}).setdefault(ranks, {})
         listed = table["kernel"].astype("category").cat
         kernels, code = listed.categories.astype(str).tolist(), listed.codes.to_numpy()
         rank = table["rank"].to_numpy()
@@ -233,7 +233,7 @@ def _gather(
                 partial |= {(kernels[at], name) for at in np.flatnonzero(known.any(axis=1) & ~known.all(axis=1))}
             for at in np.flatnonzero(known.any(axis=1)).tolist():
                 if (kernels[at], name) in wanted:
-                    here.setdefault((kernels[at], name), np.where(known[at], wide[at], 0.0))
+                    of_place.setdefault((kernels[at], name), np.where(known[at], wide[at], 0.0))
     groups: dict[tuple[float, ...], Group] = {}
     for place, runs in sorted(parts.items()):
         names = sorted(set().union(*runs.values()) - partial)

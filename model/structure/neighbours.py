@@ -143,10 +143,10 @@ class Neighbours(Stored, Keyed):
                     if not len(rows):
                         continue
                     basis, times = _classes(grid, int(count), faced)
-                    mine = [end[rows, g, :, k] for end in ends]
-                    least = -CLOSE * np.abs(mine[0] @ np.abs(basis).max(axis=0))
-                    broken[rows, g, k] = (mine[0] @ basis.T).min(axis=1) < least
-                    for target, coefficients in zip((value, lower, upper), mine, strict=False):
+                    columns = [end[rows, g, :, k] for end in ends]
+                    least = -CLOSE * np.abs(columns[0] @ np.abs(basis).max(axis=0))
+                    broken[rows, g, k] = (columns[0] @ basis.T).min(axis=1) < least
+                    for target, coefficients in zip((value, lower, upper), columns, strict=False):
                         target[rows, g, k] = _reduced(np.maximum(coefficients @ basis.T, 0.0), times, over[rows])
         if len(ends) == 1:
             lower = upper = value
@@ -182,8 +182,8 @@ class Neighbours(Stored, Keyed):
         points = points[np.isfinite(asked) & (asked >= 1) & (asked == np.floor(asked))]
         if len(self.grids) < 2 or not len(points):
             return ""
-        said = self._labels(points)
-        open_rows = np.flatnonzero([any(len({*row[:, k]} - {-1}) > 1 for k in range(row.shape[1])) for row in said])
+        labels = self._labels(points)
+        open_rows = np.flatnonzero([any(len({*row[:, k]} - {-1}) > 1 for k in range(row.shape[1])) for row in labels])
         if not len(open_rows):
             return ""
         weight = self.weight[open_rows].sum(axis=0)
@@ -198,7 +198,7 @@ class Neighbours(Stored, Keyed):
             )
         names = list(dict.fromkeys(self.kernels[i] for i in open_rows))
         metrics = " and ".join(list(dict.fromkeys(self.metrics[i] for i in open_rows))[:2])
-        run = self._deciding(points[:1], said[open_rows], open_rows)
+        run = self._deciding(points[:1], labels[open_rows], open_rows)
         decided = f"; trace {run} ranks to decide" if run else ""
         return f"{what}: {metrics} of {some_of(names, 2)} are uncertain{decided}"
 
@@ -231,8 +231,8 @@ class Neighbours(Stored, Keyed):
         share = np.ones(len(tried))
         for row, labels, weight in zip(asked, shown, self.weight[rows], strict=True):
             differ = np.outer(weight, weight) * (row[:, None] != row[None]).any(axis=2)
-            apart = np.einsum("gh,ghk->k", differ, labels[:, None] != labels[None]) / differ.sum()
-            share = np.minimum(share, apart)
+            differing = np.einsum("gh,ghk->k", differ, labels[:, None] != labels[None]) / differ.sum()
+            share = np.minimum(share, differing)
         return int(tried[int(np.argmax(share >= MOST * share.max()))]) if share.any() else None
 
     def formula(self, i: int) -> str:

@@ -63,8 +63,8 @@ class RankLaws(Stored, Keyed):
         """Forecast the s series at `points` (k, m); away from whole ranks above one, where no law is, status DOMAIN."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         ranks = points[:, self.parameters.index("ranks")]
-        there = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks < 2.0**40)
-        terms = term_values(np.where(there, ranks, 1).astype(np.int64))
+        whole = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks < 2.0**40)
+        terms = term_values(np.where(whole, ranks, 1).astype(np.int64))
         names = {name: at for at, name in enumerate(RANK_TERMS)}
         parts = self.coefficients.predict(points, self.parameters, level)
         shape = (len(self.kernels), len(points))
@@ -76,8 +76,8 @@ class RankLaws(Stored, Keyed):
             ends = np.zeros((3, len(each), len(points)))
             for rival, one in enumerate(each):
                 at, which = [names[name] for name, _ in one], [index for _, index in one]
-                for end, found in zip(ends, (parts.value, parts.lower, parts.upper), strict=True):
-                    end[rival] = (found[which] * terms[at]).sum(axis=0)
+                for end, part in zip(ends, (parts.value, parts.lower, parts.upper), strict=True):
+                    end[rival] = (part[which] * terms[at]).sum(axis=0)
             odds = np.broadcast_to(np.array(self.odds[row])[:, None], ends.shape[1:])
             value[row] = ends[0, 0]
             lower[row] = np.fmin(weighted_quantile(ends[1:2], odds[None], tail)[0], ends[1, 0])
@@ -91,7 +91,7 @@ class RankLaws(Stored, Keyed):
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
         status, reason = forecast.judged_by_width(factor, status, reason)
-        status[:, ~there] = forecast.DOMAIN
+        status[:, ~whole] = forecast.DOMAIN
         form = np.ones(shape)
         return Forecast(value, lower, upper, status, reason, form, level)
 
@@ -169,39 +169,41 @@ def fit_rank_laws(
     # One rank that sends nothing says nothing.
     values[:, :, ranks == 1] = np.where(values[:, :, ranks == 1] > 0, values[:, :, ranks == 1], np.nan)
     wanted = [keys[row] for row in rows]
-    cost, kept, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
+    cost, shown, proven = find_costs(values, ranks, np.array([name == "messages" for _, name in wanted]))
     cost = on_same_sides(cost, wanted, called or Called())
     sizes = places[:, 0] if places.shape[1] == 1 and (places > 0).all() else None
-    found, odds = map(
+    laws, odds = map(
         list,
-        zip(*(different(*each, ranks, sizes) for each in zip(cost, proven, values, kept, strict=True)), strict=True),
+        zip(*(different(*each, ranks, sizes) for each in zip(cost, proven, values, shown, strict=True)), strict=True),
     )
     chance = np.array([by_chance(*each, ranks) for each in zip(cost, proven, values, strict=True)])
     scatter = [0.0] * len(rows)
     several = ranks > 1
     values, ranks = values[:, :, several], ranks[several]
-    near = {**(halos or {}), **_near(found, [keys[row] for row in rows])}
+    near = {**(halos or {}), **_near(laws, [keys[row] for row in rows])}
     for row, (kernel, name) in enumerate(keys[row] for row in rows):
-        if name == "bytes_sent" and kernel in near and not _everywhere(found[row], values[row], ranks):
-            margins, apart = find_margins(values[row], ranks, near[kernel])
+        if name == "bytes_sent" and kernel in near and not _everywhere(laws[row], values[row], ranks):
+            margins, beside = find_margins(values[row], ranks, near[kernel])
             # A sum that left ranks out gives way to a halo that meets all of them.
-            if margins and (not found[row] or apart <= CLOSE):
-                found[row], scatter[row], odds[row] = margins, apart, np.ones(len(margins))
-    lawful = [row for row, each in enumerate(found) if each]
+            if margins and (not laws[row] or beside <= CLOSE):
+                laws[row], scatter[row], odds[row] = margins, beside, np.ones(len(margins))
+    lawful = [row for row, each in enumerate(laws) if each]
     if not lawful:
         return None
-    flat = np.concatenate([each.T for row in lawful for _, each in found[row]])
-    owners = [keys[rows[row]] for row in lawful for one, _ in found[row] for _ in one]
+    flat = np.concatenate([each.T for row in lawful for _, each in laws[row]])
+    owners = [keys[rows[row]] for row in lawful for one, _ in laws[row] for _ in one]
     coefficients, index = Coefficients.distinct(others, places, flat, owners, **settings)
     numbers, texts = iter(index.tolist()), list(RANK_TERMS)
-    said = tuple(tuple(tuple((texts[term], next(numbers)) for term in one) for one, _ in found[row]) for row in lawful)
-    mine = [keys[rows[row]] for row in lawful]
-    kernels, metrics = zip(*mine, strict=True)
+    formulas = tuple(
+        tuple(tuple((texts[term], next(numbers)) for term in one) for one, _ in laws[row]) for row in lawful
+    )
+    lawful_keys = [keys[rows[row]] for row in lawful]
+    kernels, metrics = zip(*lawful_keys, strict=True)
     return RankLaws(
         series.parameters,
         kernels,
         metrics,
-        said,
+        formulas,
         coefficients,
         scatter=tuple(scatter[row] for row in lawful),
         odds=tuple(tuple(odds[row].tolist()) for row in lawful),
@@ -209,20 +211,20 @@ def fit_rank_laws(
     )
 
 
-def _everywhere(found: Found, values: Array, ranks: Ints) -> bool:
+def _everywhere(laws: Found, values: Array, ranks: Ints) -> bool:
     """Whether the first sum that fits (g, n) values meets them at all numbers of ranks."""
-    if not found:
+    if not laws:
         return False
-    terms, coefficients = found[0]
+    terms, coefficients = laws[0]
     missed = np.abs(coefficients @ term_values(ranks)[list(terms)] - values)
     return bool((np.nan_to_num(missed) <= EXACT * np.nanmax(np.abs(values))).all())
 
 
-def _near(found: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Halo]]:
+def _near(laws: list[Found], keys: list[tuple[str, str]]) -> dict[str, list[Halo]]:
     """Kernels whose messages go to each neighbour on a grid by a sum found, and the kinds of these grids."""
     texts = list(RANK_TERMS)
     near: dict[str, list[Halo]] = {}
-    for each, (kernel, name) in zip(found, keys, strict=True):
+    for each, (kernel, name) in zip(laws, keys, strict=True):
         single = [texts[one[0]] for one, _ in each if len(one) == 1] if name == "messages" else []
         if kinds := [SENT_TO[text] for text in single if text in SENT_TO]:
             near[kernel] = kinds

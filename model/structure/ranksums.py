@@ -61,7 +61,7 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
     """
     every = sums()
     cost = np.full((*values.shape[:2], len(every)), np.inf)
-    kept = np.ones((*cost.shape, values.shape[2]), dtype=bool)
+    shown = np.ones((*cost.shape, values.shape[2]), dtype=bool)
     proven = np.ones((len(values), len(every)), dtype=bool)
     known = np.isfinite(values)
     decided = _decided(values, ranks)
@@ -81,14 +81,14 @@ def find_costs(values: Array, ranks: Ints, calls: Mask) -> tuple[Array, Mask, Ma
                 cost[s[:, None], g[:, None], at] = costs
                 full = np.zeros((*ways.shape, len(pattern)), dtype=bool)
                 full[..., pattern] = solver.kept[ways]
-                kept[s[:, None], g[:, None], at] = full
+                shown[s[:, None], g[:, None], at] = full
                 np.logical_and.at(proven, (s[:, None], at), solver.proves[np.arange(len(at)), ways])
                 simple[s, g] = np.fmin(simple[s, g], costs.min(axis=1))
     met = np.where(decided[..., None], cost, 0.0).sum(axis=1) / np.maximum(decided.sum(axis=1), 1)[:, None]
     met[~decided.any(axis=1)] = np.inf
     # Who sends to each of many ranks is rare, and a tree is usual.
     met += -priors.RARE_TERM * np.outer(calls, [any(_fast()[list(one)]) for one in every])
-    return met, kept, proven
+    return met, shown, proven
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ ENDS, RINGS = ("1 - 1/{0}", "({0} - 1) / ranks"), ("[{0} > 1]", RING_FACE)
 def _of_sides(texts: tuple[str, ...]) -> tuple[Mask, Mask]:
     """Sums (h,) all of whose terms are these of a single side, and those that have any of them."""
     names = {text.format(name) for text in texts for name in "xyz"}
-    mine = np.array([term.dimensions > 1 and term.text in names for term in RANK_TERMS.values()])
-    members = [mine[list(one)] for one in sums()]
+    of_sides = np.array([term.dimensions > 1 and term.text in names for term in RANK_TERMS.values()])
+    members = [of_sides[list(one)] for one in sums()]
     return np.array([bool(each.all()) for each in members]), np.array([bool(each.any()) for each in members])
 
 
@@ -165,12 +165,12 @@ def _one_kind() -> Mask:
 
 
 def different(
-    cost: Array, proven: Mask, values: Array, kept: Mask, ranks: Ints, sizes: Array | None = None
+    cost: Array, proven: Mask, values: Array, counted: Mask, ranks: Ints, sizes: Array | None = None
 ) -> tuple[Found, Array]:
     """The sums nearly as simple as the simplest, one of those that are the same at :data:`SHOWN`, and their odds.
 
-    `cost` and `proven` (h,), `values` (g, n), `kept` (g, h, n). `sizes` (g,): edge of the domain, where one parameter
-    says it.
+    `cost` and `proven` (h,), `values` (g, n), `counted` (g, h, n). `sizes` (g,): edge of the domain, where one
+    parameter says it.
     """
     decided = _decided(values, ranks)
     every, least = sums(), cost.min()
@@ -183,9 +183,9 @@ def different(
     odds: dict[bytes, float] = {}
     for h in near.tolist():
         one = every[h]
-        coefficients = _coefficients(one, values, kept[:, h], decided, ranks)
-        there = coefficients[decided] @ shown[list(one)]
-        same = rounded(there / np.nanmax(np.abs(values[decided]), axis=1, keepdims=True), 5).tobytes()
+        coefficients = _coefficients(one, values, counted[:, h], decided, ranks)
+        predicted = coefficients[decided] @ shown[list(one)]
+        same = rounded(predicted / np.nanmax(np.abs(values[decided]), axis=1, keepdims=True), 5).tobytes()
         if same in distinct or len(distinct) < RIVALS:
             distinct.setdefault(same, (one, coefficients))
             more = OF_BLOCKS if sizes is not None and _of_blocks(one, coefficients, sizes) else 1.0
@@ -235,13 +235,13 @@ def _decided(values: Array, ranks: Ints) -> Mask:
     return np.asarray((np.isfinite(values) & (ranks > 1)).sum(axis=-1) >= FEWEST)
 
 
-def _coefficients(one: tuple[int, ...], values: Array, kept: Mask, decided: Mask, ranks: Ints) -> Array:
+def _coefficients(one: tuple[int, ...], values: Array, counted: Mask, decided: Mask, ranks: Ints) -> Array:
     """Coefficients (g, q) of a sum for values (g, n) at those ranks that it keeps; NaN where they are not decided."""
     basis = term_values(ranks)[list(one)].T
     coefficients = np.full((len(values), len(one)), np.nan)
     for g in np.flatnonzero(decided):
-        here = kept[g] & np.isfinite(values[g])
-        coefficients[g] = np.linalg.lstsq(basis[here], values[g, here], rcond=None)[0]
+        known = counted[g] & np.isfinite(values[g])
+        coefficients[g] = np.linalg.lstsq(basis[known], values[g, known], rcond=None)[0]
     return coefficients
 
 

@@ -135,7 +135,7 @@ def _grid(d: int) -> list[RankTerm]:
         RankTerm(d, _ALL_AROUND[d, False], lambda s: prod(3 - 2 / side for side in s) - 1.0),
         RankTerm(d, _ALL_AROUND[d, True], lambda s: float(3**d - prod(1 if side > 1 else 3 for side in s))),
     ]
-    alone: list[tuple[str, Callable[[int, int], float], int]] = [
+    single: list[tuple[str, Callable[[int, int], float], int]] = [
         ("1/{0}", lambda s, p: 1 / s, 2),
         ("1 - 1/{0}", lambda s, p: 1 - 1 / s, 3 if d == 2 else 2),
         ("({0} - 1) / ranks", lambda s, p: (s - 1) / p, 3 if d == 2 else 2),
@@ -148,7 +148,7 @@ def _grid(d: int) -> list[RankTerm]:
         (RING_FACE, lambda s, p: (s > 1) * s / p, 2),
     ]
     for at, name in enumerate(names):
-        for text, of, most in alone:
+        for text, of, most in single:
 
             def one(s: Sides, at: int = at, of: Callable[[int, int], float] = of) -> float:
                 return of(s[at], prod(s))
@@ -175,8 +175,8 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
         for way in itertools.product((-1, 0, 1), repeat=d):
             ahead = [side for step, side in zip(way, s, strict=True) if step]
             if any(side > 1 for side in ahead):
-                there = prod(1 - 1 / side for side in ahead)
-                shares[len(ahead) - 1] += there / prod(side for step, side in zip(way, s, strict=True) if not step)
+                inner = prod(1 - 1 / side for side in ahead)
+                shares[len(ahead) - 1] += inner / prod(side for step, side in zip(way, s, strict=True) if not step)
         return shares
 
     def shares(s: Sides) -> Array:
@@ -184,7 +184,7 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
             return around(s)
         rising = s[::-1]  # the shortest side first
         ways = rising if order == "rising" else s
-        found = np.zeros(d)
+        shares = np.zeros(d)
         for at, side in enumerate(ways):
             if side == 1:
                 continue
@@ -193,8 +193,8 @@ def _halo(d: int, periodic: bool, order: str) -> list[RankTerm]:
             for other, length in enumerate(ways):
                 if other != at:
                     face = np.convolve(face, [1 / length, 1.0 if not order or other < at else 0.0])
-            found += (1.0 if periodic else 1 - 1 / side) * face
-        return found
+            shares += (1.0 if periodic else 1 - 1 / side) * face
+        return shares
 
     how = f" {order}" if order == CORNERS else f" by {order} sides" if order else ""
     kind = f"{'periodic ' if periodic else ''}halo{how}"
@@ -267,6 +267,6 @@ def sums() -> tuple[tuple[int, ...], ...]:
     members: dict[tuple[int, ...], None] = {}
     for size in (1, 2, 3):
         for d in (1, 2, 3):
-            mine = [i for i, term in enumerate(terms) if term.dimensions in (1, d) and term.most >= size]
-            members.update(dict.fromkeys(itertools.combinations(mine, size)))
+            offered = [i for i, term in enumerate(terms) if term.dimensions in (1, d) and term.most >= size]
+            members.update(dict.fromkeys(itertools.combinations(offered, size)))
     return tuple(members)

@@ -39,24 +39,24 @@ class Stated(Stored):
     trained: Array  # (m, 2): smallest and largest value measured of each parameter
 
     @classmethod
-    def read(cls, given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated | None:
+    def read(cls, texts_given: Sequence[str], parameters: tuple[str, ...], points: Array) -> Stated | None:
         """Read ``KERNEL=FORMULA``; None where none is given.
 
         Raises InputError when a formula cannot be read, names ranks or what is not a parameter, or is not positive
         where measured.
         """
         texts: dict[str, str] = {}
-        for each in given:
+        for each in texts_given:
             kernel, equals, text = each.rpartition("=")
             if not equals or not kernel.strip() or not text.strip():
                 raise InputError(f"{each!r} states no volume", "write KERNEL=FORMULA, such as 'halo=size^2'")
             texts[kernel.strip()] = text.strip()
         if not texts:
             return None
-        found = cls(parameters, texts, np.stack([points.min(axis=0), points.max(axis=0)], axis=1))
+        stated = cls(parameters, texts, np.stack([points.min(axis=0), points.max(axis=0)], axis=1))
         for kernel in texts:
-            found.growth(kernel, points)
-        return found
+            stated.growth(kernel, points)
+        return stated
 
     def __post_init__(self) -> None:
         for kernel, formula in self._formulas.items():
@@ -76,10 +76,10 @@ class Stated(Stored):
 
     def reference(self, kernel: str, points: Array) -> Array:
         """x' of points (k, m)."""
-        found = np.array(points, dtype=np.float64)
+        moved = np.array(points, dtype=np.float64)
         columns = self._columns(kernel)
-        found[:, columns] = np.clip(found[:, columns], self.trained[columns, 0], self.trained[columns, 1])
-        return found
+        moved[:, columns] = np.clip(moved[:, columns], self.trained[columns, 0], self.trained[columns, 1])
+        return moved
 
     def growth(self, kernel: str, points: Array) -> Array:
         """g(x) / g(x') of points (k, m); InputError where the formula is not positive."""
@@ -104,20 +104,20 @@ class Stated(Stored):
 
     def _compare(self, kernel: str, points: Array, row: Array) -> None:
         """Hold a formula against volumes (n,) at points that differ in its parameters alone."""
-        said = self._at(kernel, points)
+        stated = self._at(kernel, points)
         _, group = np.unique(np.delete(points, self._columns(kernel), axis=1), axis=0, return_inverse=True)
         for g in np.unique(group):
-            here = np.flatnonzero((group.ravel() == g) & (row > 0))
-            if len(here) < 2:
+            rows = np.flatnonzero((group.ravel() == g) & (row > 0))
+            if len(rows) < 2:
                 continue
-            ratio = np.log(row[here] / said[here])
+            ratio = np.log(row[rows] / stated[rows])
             if np.ptp(ratio) > np.log1p(TOLERANCE):
-                one, other = sorted(here[[ratio.argmin(), ratio.argmax()]], key=said.__getitem__)
+                one, other = sorted(rows[[ratio.argmin(), ratio.argmax()]], key=stated.__getitem__)
                 where = [", ".join(f"{n} = {x:g}" for n, x in zip(self.parameters, points[at], strict=True))
                          for at in (one, other)]  # fmt: skip
                 raise InputError(
                     f"{kernel} sends {row[other] / row[one]:.3g} times as much at {where[1]} as at {where[0]}, stated "
-                    f"is {said[other] / said[one]:.3g} times",
+                    f"is {stated[other] / stated[one]:.3g} times",
                     "correct the formula of --volume, or leave it out: the volume is learned from what was measured",
                 )
 

@@ -43,8 +43,8 @@ def structured(
     each = {name: value for name, value in settings.items() if name not in ("jobs", "dask")}
     keys = series.keys
     # What follows the work per rank, as stated, does not follow the process grid.
-    apart = np.asarray(fitted.apart.any(axis=1)).tolist()
-    names = {key for key, yes in zip(keys, apart, strict=True) if not yes}
+    unmoved = np.asarray(fitted.apart.any(axis=1)).tolist()
+    names = {key for key, yes in zip(keys, unmoved, strict=True) if not yes}
     called = collective(experiment)
     near = {key for key in names if key[1] not in SENT or key[0] not in called}
     law = fit_neighbours(experiment, near, tables, everywhere, **each)

@@ -69,11 +69,11 @@ class Unserved(Stored, Keyed):
         wholes = [(kernel, whole_of(name)) for kernel, name in self.keys]
         at = np.array([rows.get(key, -1) for key in wholes], dtype=np.intp)
         with np.errstate(invalid="ignore"):
-            kept = (at >= 0)[:, None] & (answer.value[at] <= (1 + LARGER) * self.most[:, None])
+            closed = (at >= 0)[:, None] & (answer.value[at] <= (1 + LARGER) * self.most[:, None])
             if self.memory is not None and (WHOLE, self.memory[0]) in rows:
                 row = rows[WHOLE, self.memory[0]]
-                kept |= (answer.status[row] == forecast.OK) & (answer.value[row] <= (1 + LARGER) * self.memory[1])
-        where = beyond.any(axis=2) & ~kept
+                closed |= (answer.status[row] == forecast.OK) & (answer.value[row] <= (1 + LARGER) * self.memory[1])
+        where = beyond.any(axis=2) & ~closed
         if not where.any():
             return answer
         source = np.array([rows.get(key, -1) for key in zip(self.kernels, self.sources, strict=True)], dtype=np.intp)
@@ -117,9 +117,9 @@ def find_unserved(series: Series) -> Unserved | None:
         return none if row is None else values[row]
 
     def nothing(kernel: str, name: str) -> bool:
-        mine, every = of(kernel, name), of(kernel, whole_of(name))
+        of_kernel, every = of(kernel, name), of(kernel, whole_of(name))
         with np.errstate(invalid="ignore"):
-            return bool((np.isnan(mine) | (mine <= np.where(every > 0, NOTHING * every, 0.0))).all())
+            return bool((np.isnan(of_kernel) | (of_kernel <= np.where(every > 0, NOTHING * every, 0.0))).all())
 
     keys, sources, most = [], [], []
     for (kernel, name), row in levels:

@@ -100,8 +100,8 @@ class WholeUnits(Stored):
             if series.worth is not None:
                 worth[:, place, start : start + repeats] = series.worth[:, at]
             used[place] += 1
-        kept = None if series.worth is None else worth
-        return replace(series, points=points, values=values, hidden=None, worth=kept)
+        worths = None if series.worth is None else worth
+        return replace(series, points=points, values=values, hidden=None, worth=worths)
 
     def remark(self, point: Array, parameters: Sequence[str]) -> str:
         """What is to be said of one configuration (m,): nothing where ranks divide the units nearly evenly."""
@@ -110,8 +110,8 @@ class WholeUnits(Stored):
         if uneven < UNEVEN:
             return ""
         ranks, units, most = (
-            float(found[0])
-            for found in (_ranks(at, parameters), self.count(at, parameters), self.busiest(at, parameters))
+            float(number[0])
+            for number in (_ranks(at, parameters), self.count(at, parameters), self.busiest(at, parameters))
         )
         return (
             f"{units:g} {self.name} do not divide by {ranks:g} ranks: the busiest has {most:g}, "
@@ -143,14 +143,14 @@ class Staircase(Stored):
     """Functions of their series over the ranks that would all be as full; None where the series were learned without
     the units."""
 
-    def predict(self, said: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
+    def predict(self, forecast: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
         """The forecast of all series, those of the busiest rank at its share."""
         names = functions.fitted.metrics
         index = np.array([row for row, name in enumerate(names) if name in self.busiest], dtype=np.intp)
         if not len(index):
-            return said
-        given = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points, level)
-        return choose(said, given, index, np.ones(given.value.shape, dtype=bool))
+            return forecast
+        busiest = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points, level)
+        return choose(forecast, busiest, index, np.ones(busiest.value.shape, dtype=bool))
 
     def share(self, functions: Functions, points: Array, level: float) -> Share:
         """What equations are asked with."""
@@ -162,7 +162,7 @@ class Staircase(Stored):
         """The same, checked against the functions that it is kept with; InputError where it does not fit them."""
         self.units.check(functions.parameters)
         wanted = [key for key in functions.keys if key[1] in self.busiest]
-        own = self.fitted
-        if own is not None and (own.parameters, list(own.keys)) != (functions.parameters, wanted):
+        fitted = self.fitted
+        if fitted is not None and (fitted.parameters, list(fitted.keys)) != (functions.parameters, wanted):
             raise InputError("'units' does not fit the functions", "fit the model again")
         return self

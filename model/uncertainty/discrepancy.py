@@ -77,9 +77,9 @@ def misfit(problem: Problem, screened: Screened, noise: Array, known: Array) -> 
         score = evidence(screened, problem.count, noise * level**2, prior) + (prior * np.log(level))[:, None]
         if level == 1:
             score = np.where(small, score, -np.inf)
-        here = score.argmax(axis=1)
-        better = (score[rows, here] > top) & (guessed | (level == 1))
-        best, top = np.where(better, here, best), np.where(better, score[rows, here], top)
+        place = score.argmax(axis=1)
+        better = (score[rows, place] > top) & (guessed | (level == 1))
+        best, top = np.where(better, place, best), np.where(better, score[rows, place], top)
     freedom = (problem.count - sizes[best]).astype(np.float64)
     use = np.isfinite(top) & (freedom > 0)
     ratio = np.where(use, screened.residual[rows, best] / np.where(freedom > 0, freedom, 1.0) / noise, 1.0)

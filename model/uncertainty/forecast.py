@@ -140,11 +140,11 @@ class Carried:
         """The departures (c, s, k) of hypotheses (c, s, q), in logarithms."""
         mean = np.einsum("csq,csqn->csn", coefficients, _at_members(self.at, members))
         use = np.isfinite(self.logs) & (mean > 0)
-        apart = np.where(use, self.logs - np.log(np.where(use, mean, 1.0)), 0.0)[:, self.rows]
-        solved = np.linalg.solve(self.among, np.moveaxis(apart, 0, 2))
-        found = np.zeros((*members.shape[:2], self.across.shape[2]))
-        found[:, self.rows] = np.moveaxis(np.swapaxes(solved, 1, 2) @ self.across, 1, 0)
-        return found
+        deviations = np.where(use, self.logs - np.log(np.where(use, mean, 1.0)), 0.0)[:, self.rows]
+        solved = np.linalg.solve(self.among, np.moveaxis(deviations, 0, 2))
+        carried = np.zeros((*members.shape[:2], self.across.shape[2]))
+        carried[:, self.rows] = np.moveaxis(np.swapaxes(solved, 1, 2) @ self.across, 1, 0)
+        return carried
 
 
 def _at_members(at: Array, members: Index) -> Array:
@@ -257,8 +257,8 @@ def mixture_forecast(
         # Scatter and drift are known with different certainty (Satterthwaite 1946, Biometrics Bulletin 2, 110).
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             part = (spread / wide) ** 2
-            both = 1 / (part**2 / nu + (1 - part) ** 2 / priors.DRIFT_FREEDOM)
-        mixed = Components(share, centre, wide, np.where(wide > 0, both, nu))
+            variances = 1 / (part**2 / nu + (1 - part) ** 2 / priors.DRIFT_FREEDOM)
+        mixed = Components(share, centre, wide, np.where(wide > 0, variances, nu))
         return quantiles(probabilities, *with_changes(mixed, change))
 
     if drift[0] is drift[1]:
