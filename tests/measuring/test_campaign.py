@@ -128,7 +128,7 @@ def test_a_program_reads_a_file(
     words[words.index("10,20")] = "30"
     capsys.readouterr()
     assert main(words) == 1
-    assert "reads input.30, and it is no file" in capsys.readouterr().err
+    assert "reads input.30, which is not a file" in capsys.readouterr().err
 
 
 def test_what_came_of_it_for_machines(
