@@ -17,8 +17,10 @@ from ranksight.core.errors import RanksightError
 if TYPE_CHECKING:
     from ranksight.model.fitted_model import Model
 
-MOST_CELLS = 1 << 22
-"""Ranks times calls of all steps up to which a number of ranks is replayed: a few seconds."""
+MOST_CELLS = 1 << 18
+"""Ranks times calls of all steps up to which a number of ranks is replayed: a second."""
+MOST_RANKS = 4096
+"""Ranks up to which a page replays the program; laying out the calls of more takes minutes."""
 COMPUTATION = "computation"
 """Name of what kernels compute where the order of calls is assumed."""
 
@@ -51,6 +53,9 @@ def path_shares(model: Model, points: Array, computing: Array) -> PathShares | N
     assumed = False
     several = points[:, at] > 1
     for point, mean in zip(points[several], computing[several].tolist(), strict=True):
+        if point[at] > MOST_RANKS:
+            left_out[float(point[at])] = f"a report replays up to {MOST_RANKS:,} ranks"
+            continue
         try:
             network = prepared(model, point, mean=mean)
             if (cells := network.cells) > MOST_CELLS:
