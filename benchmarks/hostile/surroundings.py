@@ -179,7 +179,7 @@ def other_locales(case: Surroundings) -> None:
 
 def low_limits(case: Surroundings) -> None:
     """Few open files, small files, little memory, a small stack."""
-    for limit in ("ulimit -n 20", "ulimit -f 4", "ulimit -v 400000", "ulimit -s 512", "ulimit -u 1"):
+    for limit in ("ulimit -n 20", "ulimit -f 4", "ulimit -v 250000", "ulimit -s 512", "ulimit -u 1"):
         case.all(shell=limit)
 
 
