@@ -219,7 +219,7 @@ def answers(tasks: Sequence[Task], prevalence: Prevalence, domains: Domains | No
     for where, batch in batches(tasks):
         x, times = batch[0].points[:, 0], stack(batch)
         process = fit_process(x[:, None], locate(times, points=x[:, None]), np.arange(len(batch)), prevalence, domains)
-        low, value, high = np.exp(quantiles((0.05, 0.5, 0.95), *process.components(batch[0].targets[:, 0])))
+        low, value, high = np.exp(quantiles((0.05, 0.5, 0.95), *process.components(batch[0].targets)))
         for row, place in enumerate(where):
             flagged = ~(high[row] / low[row] <= ABSTAINED)
             empty = ("",) * len(value[row])

@@ -125,6 +125,21 @@ def test_what_is_printed_is_what_predicts() -> None:
     assert (process.difference < 0.03).all()
 
 
+@pytest.mark.parametrize("level", [lambda p: 1 - 1 / p, lambda p: 1 - p**-0.5, lambda p: p / (p + 2), np.tanh])
+def test_growth_that_levels_off_ends(level) -> None:
+    """Of a ring, of neighbours at the end of a grid, and of forms that no mean has; the limit is printed as such."""
+    times = (8 + 6 * level(X)) * np.exp(0.003 * np.random.default_rng(3).normal(size=5))
+    fitted = _fit(times[None, :, None])
+    far = np.array([64.0, 256.0])
+    answer, true = fitted.predict(far[:, None]), 8 + 6 * level(far)
+    assert (np.abs(answer.value[0] / true - 1) < [0.06, 0.15]).all()
+    assert (answer.lower[0] < true).all()
+    assert (answer.upper[0] > true).all()
+    (process,) = fitted.processes
+    printed = fitted.at_training(far[:, None]) / np.exp(process.medians(far[:, None]))
+    assert printed == pytest.approx(1, abs=process.difference[0] + 0.005)
+
+
 def test_a_change_within_the_range_is_followed_beyond_it() -> None:
     x = 2.0 ** np.arange(10)
     times = np.where(x < 12, 100 / x, 900 / x)[None, :, None]
