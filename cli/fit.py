@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
     args.platform, elsewhere = _machines(args)
     experiment = _measured_here(read(args.experiment), args.platform, elsewhere)
-    settings = {"space": args.space, "over_repetitions": args.reduce, "guide": not args.no_guide}
+    settings = {"space": args.space, "over_repetitions": args.reduce}
     if args.iterations is not None:
         settings["iterations"] = args.iterations
     model, series = _assembled(experiment, settings, args)
