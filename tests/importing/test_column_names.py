@@ -69,3 +69,16 @@ def test_stated_columns_come_before_their_names(tmp_path: Path) -> None:
     assert imported(tmp_path, "n,p,time,cpu\n8,1,4,3\n8,2,2,1\n16,2,4,2\n", "--metric", "time=cpu") == 0
     experiment = read(tmp_path / "made")
     assert experiment.table(experiment.runs[0], "counters")["time"].item() == 3
+
+
+def test_ranks_and_threads_of_full_cores_are_not_taken_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No next step of half a thread, and the tie is named as a product."""
+    rows = ["1,16,10", "2,8,10.2", "4,4,10.9", "8,2,12", "16,1,15"]
+    assert imported(tmp_path, "\n".join(["ranks,threads,time", *rows])) == 0
+    model = str(tmp_path / "m.json")
+    assert main(["fit", str(tmp_path / "made"), "-o", model]) == 0
+    assert "--ranks 16 --threads 1\n" in capsys.readouterr().out
+    assert main(["predict", model, "--ranks", "32", "--threads", "2"]) == 4
+    assert "ranks * threads = 16" in " ".join(capsys.readouterr().out.split())
