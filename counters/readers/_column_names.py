@@ -23,7 +23,7 @@ RANK = re.compile(r"(?:mpi)?rank(?:id)?")
 """Names of columns in small letters, without signs and units."""
 LOOKED_AT = 2000
 """Rows whose cells are looked at."""
-_UNIT = re.compile(r"[\[(_ ]\s*(?:[num\u00b5\u03bc]?s|secs?|seconds?)\s*[\])]?\s*$", re.IGNORECASE)
+_UNIT = re.compile(r"[\[(_](?:[num\u00b5\u03bc]?s|secs?|seconds?)[\])]?$", re.IGNORECASE)
 _SIGNS = re.compile(r"[^a-z0-9]")
 
 
@@ -40,7 +40,11 @@ def by_names(
     left = [name for name in listed if name not in columns.names()]
     stated = dict(columns.metrics)
     metrics = stated or {name: name for name in left if name in METRICS and name != "time"}
-    times = [name for name in left if TIMES.fullmatch(_plain(_UNIT.sub("", name))) or TIMES.fullmatch(_plain(name))]
+    times = [
+        name
+        for name in left
+        if TIMES.fullmatch(_plain(_UNIT.sub("", "_".join(name.split())))) or TIMES.fullmatch(_plain(name))
+    ]
     if not stated:
         if len(times) > 1 or not (times or metrics):
             which = f"several columns may be the time: {some_of(times)}" if times else "no column is named as a time"
@@ -65,6 +69,10 @@ def by_names(
     read += [f"{role} from {source!r}" for role, source in roles if source is not None]
     found = replace(columns, metrics=metrics, parameters=parameters, kernel=kernel, repetition=repetition, rank=rank)
     return found, f"{path.name}: by the names of the columns: {'; '.join(read)}"
+
+
+def _without_unit(name: str) -> str:
+    return _UNIT.sub("", "_".join(name.split()))
 
 
 def _plain(name: str) -> str:

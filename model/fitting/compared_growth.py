@@ -1,4 +1,4 @@
-"""How a kernel's time grows beside the work that its counters show.
+"""How a kernel's time grows compared with the work that its counters show.
 
 A time that grows faster than every requirement of its kernel is spent waiting, serialised or out of balance (Calotoiu
 et al. 2013, sections 2 and 4).
