@@ -22,6 +22,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fit_messages import fit_messages
+from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
 from ranksight.platforms import load
 from ranksight.reports.html.context import Context
@@ -255,6 +256,18 @@ def test_held_out_runs_weigh_replay_against_prices(tmp_path):
 def test_more_ranks_than_the_network_holds_are_refused(model):
     with pytest.raises(InputError, match="holds 64 nodes"):
         diagnose_network(model[0], np.array([128.0]))
+
+
+@pytest.mark.parametrize(("ranks", "words"), [(65, "holds 64 nodes"), (1 << 27, "too many to replay")])
+def test_what_cannot_be_replayed_is_refused_before_its_messages_are_laid_out(model, monkeypatch, ranks, words):
+    """Messages of that many ranks may not fit into memory."""
+
+    def laid_out(*_):
+        raise AssertionError("messages were predicted")
+
+    monkeypatch.setattr(Messages, "predict", laid_out)
+    with pytest.raises(InputError, match=words):
+        diagnose_network(model[0], np.array([float(ranks)]))
 
 
 @pytest.mark.slow
