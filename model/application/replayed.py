@@ -2,8 +2,9 @@
 
     ln T_comm = (1 - w) ln (BF_comm sum of prices) + w ln T_replay,    w = e_p^2 / (e_p^2 + e_r^2)
 
-with e_p and e_r the errors (root mean square of logarithms) that each law has at runs that are predicted from those
-with fewer ranks, and at one more by chance. The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
+with e_p and e_r the errors (root mean square of logarithms) that each law has at all runs, and at one more by chance.
+Prices predict each run by the BF_comm of those with fewer ranks, and the first by a BF_comm of 1; replay has nothing to
+learn from runs. The replay is of :mod:`ranksight.model.messages.schedule`; what the slowest
 rank computes longer than the mean is T_imbalance in the program's time, and does not count as communication again.
 """
 
@@ -25,8 +26,6 @@ from ranksight.model.messages.message_model import Messages
 from ranksight.model.messages.schedule import dealt_out, schedule
 from ranksight.model.quantity import Quantity
 
-FEWEST = 2
-"""Numbers of ranks that a run is predicted from."""
 CHANCE = 0.1
 """Error of one more run, the same for both laws: few runs do not decide which law holds further on."""
 MOST_MESSAGES = 1 << 26
@@ -65,7 +64,7 @@ def weigh_replay(
     computing: Array,
     uneven: Array,
 ) -> Replay | None:
-    """Weigh replay against BF_comm times prices; None where either cannot predict a run from those with fewer ranks.
+    """Weigh replay against BF_comm times prices; None where either predicts no run.
 
     `took`: what communication took at n configurations. `fit`: the law of prices from some of them. `computing` and
     `uneven` (n,): mean seconds that ranks compute there, and those that the slowest computes longer.
@@ -78,10 +77,9 @@ def weigh_replay(
     errors: list[tuple[float, float]] = []
     for at in np.flatnonzero((measured > 0) & (predicted > 0)):
         fewer = ranks < ranks[at]
-        if len(np.unique(ranks[fewer])) < FEWEST:
-            continue
         part = replace(took, points=took.points[fewer], logs=took.logs[:, fewer], errors=took.errors[:, fewer])
-        prices = float(fit(part).exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
+        law = fit(part) if fewer.any() else replace(communication, blocking=None)
+        prices = float(law.exchanged(took.points[at][None], network).times.value.sum() + uneven[at])
         if prices > 0:
             errors.append((float(np.log(prices / measured[at])), float(np.log(predicted[at] / measured[at]))))
     if not errors:

@@ -13,7 +13,7 @@ from ranksight.core.arrays import Array, Ints, Mask, ratio
 from ranksight.core.errors import InsufficientError
 from ranksight.model.messages.fit_order import COMPLETING
 from ranksight.model.messages.message_model import Messages
-from ranksight.model.messages.order import Order, Place, Sent
+from ranksight.model.messages.order import BY_PLACE, BY_RANK, Order, Place, Sent
 from ranksight.model.messages.table import MessageTable, Row
 
 BLOCKING = ("send", "ssend", "bsend", "rsend")
@@ -264,14 +264,20 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
 def dealt_out(order: Order | None, ranks: int, mean: float) -> Array:
     """Seconds that each rank computes, (P,), where their mean is `mean`: spread as the ranks of the traced run were.
 
-    On as many ranks the pattern is that of the run; on others ranks draw from its quantiles.
+    On as many ranks the pattern is that of the run. On others it is repeated where a rank computes as much at any
+    number of ranks, stretched where those of a place do, and else ranks draw from its quantiles.
     """
     if order is None or np.std(order.uneven) < EVEN:
         return np.full(ranks, mean)
     if len(order.uneven) == ranks:
         return np.asarray(mean * order.uneven)
-    spread = np.sort(order.uneven)
+    if order.pattern == BY_RANK:
+        shares = order.uneven[np.arange(ranks) % len(order.uneven)]
+        return np.asarray(mean * shares / shares.mean())
+    spread = order.uneven if order.pattern == BY_PLACE else np.sort(order.uneven)
     places = (np.arange(ranks) + 0.5) / ranks * len(spread) - 0.5
     shares = np.interp(places, np.arange(len(spread)), spread)
+    if order.pattern == BY_PLACE:
+        return np.asarray(mean * shares / shares.mean())
     shares = np.random.default_rng(SEED).permutation(shares)
     return np.asarray(mean * shares / shares.mean())

@@ -134,6 +134,29 @@ def test_a_halo_with_a_sum_keeps_its_order_and_its_steps(tmp_path):
     assert found.time == pytest.approx(STEPS * (WORK + exchange + 4 * (LATENCY + 8 * G)), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("work", "pattern"),
+    [
+        (lambda rank, ranks: WORK * (1 + 0.1 * (rank * 0.618 % 1)), "rank"),
+        (lambda rank, ranks: WORK * (1 + 0.2 * (rank + 0.5) / ranks), "place"),
+        (lambda rank, ranks: WORK * (1 + 0.1 * (rank * rank * ranks * 0.618 % 1)), "chance"),
+    ],
+)
+def test_imbalance_goes_with_the_rank_or_its_place_or_neither(tmp_path, work, pattern):
+    messages = fit_messages(traced(tmp_path / "e", halo, (8, 16), work))
+    assert messages is not None
+    assert messages.order is not None
+    assert messages.order.pattern == pattern
+    shares = dealt_out(messages.order, 64, 1.0)
+    true = np.array([work(rank, 64) for rank in range(64)])
+    assert shares.mean() == pytest.approx(1.0)
+    assert shares.std() == pytest.approx(true.std() / true.mean(), rel=0.25)
+    if pattern == "place":
+        assert shares == pytest.approx(true / true.mean(), rel=0.02)
+    if pattern == "rank":
+        assert shares[:16] / shares[0] == pytest.approx(true[:16] / true[0], rel=1e-3)
+
+
 def test_without_an_event_trace_the_order_is_assumed(tmp_path):
     made = traced(tmp_path / "e", halo)
     plain = Experiment.create(tmp_path / "plain", "toy", ["ranks"])
