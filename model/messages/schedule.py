@@ -264,20 +264,19 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
 def dealt_out(order: Order | None, ranks: int, mean: float) -> Array:
     """Seconds that each rank computes, (P,), where their mean is `mean`: spread as the ranks of the traced run were.
 
-    On as many ranks the pattern is that of the run. On others it is repeated where a rank computes as much at any
-    number of ranks, stretched where those of a place do, and else ranks draw from its quantiles.
+    On as many ranks the pattern is that of the run. On others it is stretched where what ranks compute goes with their
+    place; else they draw from its quantiles, but for ranks of the run where each computes as much on any number.
     """
     if order is None or np.std(order.uneven) < EVEN:
         return np.full(ranks, mean)
     if len(order.uneven) == ranks:
         return np.asarray(mean * order.uneven)
-    if order.pattern == BY_RANK:
-        shares = order.uneven[np.arange(ranks) % len(order.uneven)]
-        return np.asarray(mean * shares / shares.mean())
+    known = order.uneven[:ranks] if order.pattern == BY_RANK else order.uneven[:0]
     spread = order.uneven if order.pattern == BY_PLACE else np.sort(order.uneven)
-    places = (np.arange(ranks) + 0.5) / ranks * len(spread) - 0.5
+    others = ranks - len(known)
+    places = (np.arange(others) + 0.5) / max(others, 1) * len(spread) - 0.5
     shares = np.interp(places, np.arange(len(spread)), spread)
-    if order.pattern == BY_PLACE:
-        return np.asarray(mean * shares / shares.mean())
-    shares = np.random.default_rng(SEED).permutation(shares)
+    if order.pattern != BY_PLACE:
+        shares = np.random.default_rng(SEED).permutation(shares)
+    shares = np.concatenate([known, shares])
     return np.asarray(mean * shares / shares.mean())
