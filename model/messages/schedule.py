@@ -261,11 +261,18 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
     return Schedule(Program(ranks, (first, *calls), tuple(channels), repeated), whole / repeated, True)
 
 
-def dealt_out(order: Order | None, ranks: int, mean: float) -> Array:
+def drawn(order: Order | None, ranks: int) -> bool:
+    """Whether what each of `ranks` ranks computes is drawn by chance."""
+    uneven = order is not None and np.std(order.uneven) >= EVEN and len(order.uneven) != ranks
+    return uneven and order is not None and order.pattern != BY_PLACE
+
+
+def dealt_out(order: Order | None, ranks: int, mean: float, draw: int = 0) -> Array:
     """Seconds that each rank computes, (P,), where their mean is `mean`: spread as the ranks of the traced run were.
 
     On as many ranks the pattern is that of the run. On others it is stretched where what ranks compute goes with their
     place; else they draw from its quantiles, but for ranks of the run where each computes as much on any number.
+    `draw`: which of the draws.
     """
     if order is None or np.std(order.uneven) < EVEN:
         return np.full(ranks, mean)
@@ -277,6 +284,6 @@ def dealt_out(order: Order | None, ranks: int, mean: float) -> Array:
     places = (np.arange(others) + 0.5) / max(others, 1) * len(spread) - 0.5
     shares = np.interp(places, np.arange(len(spread)), spread)
     if order.pattern != BY_PLACE:
-        shares = np.random.default_rng(SEED).permutation(shares)
+        shares = np.random.default_rng(SEED + draw).permutation(shares)
     shares = np.concatenate([known, shares])
     return np.asarray(mean * shares / shares.mean())

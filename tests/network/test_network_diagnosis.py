@@ -20,6 +20,7 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.replay.machine import replay
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
+from ranksight.model.application.replayed import replayed_seconds
 from ranksight.model.assembly import assemble
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.message_model import Messages
@@ -279,6 +280,20 @@ def test_held_out_runs_weigh_replay_against_prices(tmp_path):
 def test_more_ranks_than_the_network_holds_are_refused(model):
     with pytest.raises(InputError, match="holds 64 nodes"):
         diagnose_network(model[0], np.array([128.0]))
+
+
+def test_work_that_is_dealt_out_by_chance_widens_the_prediction(model):
+    """At as many ranks as were traced nothing is drawn."""
+    equation = model[0].equation
+    messages = equation.communication.messages
+    points, computing = np.array([[16.0], [64.0]]), np.full(2, STEPS * WORK)
+    drawn = replace(messages, order=replace(messages.order, pattern="chance"))
+    seconds, deviation = replayed_seconds(drawn, equation.network, points, computing)
+    assert (seconds > 0).all()
+    assert (deviation[:, 0] == 0).all()
+    assert (deviation[:, 1] > 0).all()
+    even = replace(drawn, order=replace(messages.order, uneven=np.ones(16)))
+    assert (replayed_seconds(even, equation.network, points, computing)[1] == 0).all()
 
 
 @pytest.mark.parametrize(("ranks", "words"), [(65, "holds 64 nodes"), (1 << 27, "too many to replay")])
