@@ -177,9 +177,9 @@ def test_what_a_stream_does_not_take_is_no_traffic():
     shaped = Fabric(None, link, 1, topology=Topology("fat tree", (16,), 1 / G))
     one, two = (Channel(np.zeros(n, int), np.arange(1, n + 1), np.full(n, SIZE_OF_TWO)) for n in (1, 2))
     calls = tuple(Call(what, "k", f"MPI_{what}", channel=0) for what in ("post", "send", "receive", "complete"))
-    alone, both = (replay(Program(3, calls, (each,)), shaped).time for each in (one, two))
-    assert alone == pytest.approx(LATENCY + 3 * G * SIZE_OF_TWO)
-    assert both == pytest.approx(LATENCY + (3 + 1) * G * SIZE_OF_TWO)
+    of_one, of_two = (replay(Program(3, calls, (each,)), shaped).time for each in (one, two))
+    assert of_one == pytest.approx(LATENCY + 3 * G * SIZE_OF_TWO)
+    assert of_two == pytest.approx(LATENCY + (3 + 1) * G * SIZE_OF_TWO)
 
 
 def test_who_waits_for_several_waits_for_the_last_that_is_sent():
@@ -190,9 +190,9 @@ def test_who_waits_for_several_waits_for_the_last_that_is_sent():
         Call("compute", "k", seconds=late),
         *(Call(what, "k", f"MPI_{what}", channel=0) for what in ("post", "send", "receive", "complete")),
     )
-    found = replay(Program(3, calls, (Channel(source, target, size),)), FLAT)
-    assert found.time > 1e-3
-    assert found.waits["k", "late sender"][0] == pytest.approx(3e-4)
+    replayed = replay(Program(3, calls, (Channel(source, target, size),)), FLAT)
+    assert replayed.time > 1e-3
+    assert replayed.waits["k", "late sender"][0] == pytest.approx(3e-4)
 
 
 def test_a_wave_does_not_share_what_it_passes_one_after_the_other():
