@@ -90,8 +90,8 @@ def _longer(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, 
         return np.asarray(np.maximum(shared_seconds(routes, size, limit) - lone, 0.0))
     narrowest = np.full(len(size), np.inf)
     np.minimum.at(narrowest, routes.message, routes.capacity[routes.link])
-    found = np.maximum(alone, size / narrowest)
-    groups = overlapping(begin, found)
+    seconds = np.maximum(alone, size / narrowest)
+    groups = overlapping(begin, seconds)
     order = np.argsort(groups, kind="stable")
     together = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
     for at in (each for each in together if len(each) > 1):
@@ -99,8 +99,8 @@ def _longer(fabric: Fabric, here: Ints, there: Ints, size: Array, alone: Array, 
         number[at] = np.arange(len(at))
         mine = number[routes.message] >= 0
         part = Routes(number[routes.message[mine]], routes.link[mine], routes.capacity)
-        found[at] = shared_seconds(part, size[at], limit[at], begin[at])
-    return np.asarray(np.maximum(found - lone, 0.0))
+        seconds[at] = shared_seconds(part, size[at], limit[at], begin[at])
+    return np.asarray(np.maximum(seconds - lone, 0.0))
 
 
 def _weight(fabric: Fabric, size: Array) -> Array:

@@ -164,8 +164,8 @@ def _resampled(weights: Array) -> tuple[Index, Array]:
     Computational and Graphical Statistics* 5, 1), which keeps the spread of what the heaviest alone would narrow."""
     cumulated = np.cumsum(weights) / weights.sum()
     chosen = np.searchsorted(cumulated, (np.arange(MOST) + 0.5) / MOST)
-    kept, count = np.unique(np.minimum(chosen, len(weights) - 1), return_counts=True)
-    return kept, count / MOST
+    distinct, count = np.unique(np.minimum(chosen, len(weights) - 1), return_counts=True)
+    return distinct, count / MOST
 
 
 def _continued(ways: Mapping[str, float], cost: Array) -> Array:

@@ -65,8 +65,8 @@ def fitted_by_process(series: Series, label: str, location: Location, domains: D
     part = location.part(rows)
     # Too few values have no function: all have one, which meets them.
     enough = left[rows].sum(axis=1, keepdims=True) >= FEWEST
-    kept = np.where(left[rows] | ~enough, part.repeats, 0.0)
-    below = _fitted(series.select(rows), label, replace(part, repeats=kept), domains)
+    repeats = np.where(left[rows] | ~enough, part.repeats, 0.0)
+    below = _fitted(series.select(rows), label, replace(part, repeats=repeats), domains)
     above.trained[rows, :, 0] = below.trained[:, :, 0]
     above.seen[rows, 0] = np.minimum(above.seen[rows, 0], below.seen[:, 0])
     above.seen[rows, 1] = np.maximum(above.seen[rows, 1], below.seen[:, 1])
