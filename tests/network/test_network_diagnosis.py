@@ -318,4 +318,4 @@ def test_a_simulated_all_to_all_on_a_tapered_tree(tmp_path):
     prepare(tmp_path)
     (row,) = compare(tmp_path, "fat tree", 4, "alltoall", (64,))
     assert abs(row["replay %"]) < 15
-    assert abs(row["prices, no topology %"]) > abs(row["replay %"])
+    assert abs(row["predict, no topology %"]) > abs(row["replay %"])
