@@ -263,8 +263,9 @@ def _assumed(table: MessageTable, computing: Array) -> Schedule:
 
 def drawn(order: Order | None, ranks: int) -> bool:
     """Whether what each of `ranks` ranks computes is drawn by chance."""
-    uneven = order is not None and np.std(order.uneven) >= EVEN and len(order.uneven) != ranks
-    return uneven and order is not None and order.pattern != BY_PLACE
+    if order is None or len(order.uneven) == ranks or order.pattern == BY_PLACE:
+        return False
+    return bool(np.std(order.uneven) >= EVEN)
 
 
 def dealt_out(order: Order | None, ranks: int, mean: float, draw: int = 0) -> Array:

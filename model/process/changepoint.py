@@ -38,7 +38,8 @@ def changepoints(
     count = len(x)
     breaks = np.full(len(data.logs), np.nan)
     places = list(range(EACH_SIDE, count - EACH_SIDE + 1)) if count >= FEWEST else []
-    node = node_place(x, domains) if messages is not None and messages.any() else 0
+    of_messages = np.zeros(len(breaks), dtype=bool) if messages is None else messages
+    node = node_place(x, domains) if of_messages.any() else 0
     if not places and not node:
         return breaks
     prevalence, members, at = prevalence.over(x, domains)
@@ -57,7 +58,7 @@ def changepoints(
         between[node] = domains.ranks_per_node + 1.0
         one, step, separate = priors.NODE_REGIMES.values()
         unknown = odds.get(node, np.full(len(breaks), -np.inf))
-        odds[node] = np.where(messages, np.log((step + separate) / one), unknown)
+        odds[node] = np.where(of_messages, np.log((step + separate) / one), unknown)
     split = np.stack([total(slice(place)) + total(slice(place, None)) + odds[place] for place in odds], axis=1)
     split -= whole[:, None]
     best = np.array([between[place] for place in odds])[split.argmax(axis=1)]
