@@ -152,6 +152,27 @@ def test_a_change_within_the_range_is_followed_beyond_it() -> None:
     assert np.isnan(changepoints(x, smooth, learned())).all()
 
 
+def test_messages_within_a_node_do_not_spoil_those_beyond() -> None:
+    """Runs on one node follow a law of their own in times of messages beyond_only, and where the node's size is known."""
+    x = np.array([8.0, 16.0, 32.0, 64.0, 128.0])
+    times = np.where(x <= 16, 0.4 * (x / 8) ** 1.2, 3.0 * (1 + 0.3 * np.log2(x / 16)))
+    node, far = Domains.inferred(16, ranks_per_node=16), np.array([[512.0]])
+    two = Series(("ranks",), x[:, None], np.stack([times, times])[:, :, None], ("MPI_Bcast", "solve"), ("time", "time"))
+    fitted = fit_series(two, domains=node)
+    beyond = Series(("ranks",), x[2:, None], times[None, 2:, None], ("MPI_Bcast",), ("time",))
+    assert fitted.breaks is not None
+    assert fitted.breaks[0, 0] == 17
+    assert np.isnan(fitted.breaks[1]).all()
+    beyond_only = fit_series(beyond, domains=node).predict(far)
+    assert fitted.predict(far).value[0] == pytest.approx(beyond_only.value[0], rel=0.05)
+    assert fitted.predict(far).value[0] == pytest.approx(3.0 * (1 + 0.3 * 5), rel=0.2)
+    assert fitted.predict(np.array([[8.0]])).status[0, 0] == 0
+    assert fit_series(two).breaks is None
+    one_law = (0.5 + 0.2 * np.log2(x))[None, :, None]
+    same = Series(("ranks",), x[:, None], one_law, ("MPI_Bcast",), ("time",))
+    assert fit_series(same, domains=node).breaks is None
+
+
 def test_missing_values_change_nothing_else() -> None:
     times = np.stack([9 / X + 1, 9 / X + 1])[:, :, None]
     times[1, 2] = np.nan
