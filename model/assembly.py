@@ -240,7 +240,7 @@ def assemble(
     counting = Clock.of(clock, platform, experiment)
     settings.setdefault("grid", dimensions_of(experiment))
     metered = experiment
-    experiment = parted(experiment) if counting is None else Timed(experiment, counting)
+    experiment = parted(experiment) if counting is None else Timed.of(experiment, counting)
     named_kernels = {*keep, *(text.partition("=")[0].strip() for text in volumes)}
     changing = turnover(experiment)
     holding = any(run.inclusive("time") for run in experiment.runs)  # sums of timers that hold each other mean nothing

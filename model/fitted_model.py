@@ -237,7 +237,7 @@ class Model:
         if content is not None:
             from ranksight.model.resource.cycle_times import Clock, Timed, untimed
 
-            experiment = Timed(experiment, Clock.from_dict(content)) if untimed(experiment) else experiment
+            experiment = Timed.of(experiment, Clock.from_dict(content)) if untimed(experiment) else experiment
         return self.selection.view(experiment)
 
     @cached_property

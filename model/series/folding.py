@@ -16,12 +16,13 @@ import numpy as np
 from ranksight.core.arrays import Array, Index, Mask
 from ranksight.core.columns import Columns
 from ranksight.core.errors import InputError
-from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run, View
+from ranksight.core.experiment import ALL_RANKS, COUNTER_KEYS, WHOLE, Experiment, Run
 from ranksight.core.leftout import MPI, OTHER
 from ranksight.core.metrics import metric
 from ranksight.core.mpi import LABEL, communicates
-from ranksight.core.sampled import HANDFUL, TABLE, sampling_of
+from ranksight.core.sampled import HANDFUL, sampling_of
 from ranksight.core.units import counted
+from ranksight.core.view import Change, View
 from ranksight.model.plaindata import Stored
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Selection(Stored):
 
     def view(self, experiment: Experiment) -> Experiment:
         """The experiment with the folded kernels as one; nothing on disk changes."""
-        return Folded(experiment, self.kernels) if self.kernels else experiment
+        return View(experiment, Folded(self.kernels)) if self.kernels else experiment
 
 
 def select(experiment: Experiment, metrics: Sequence[str] | None = None, keep: Collection[str] = ()) -> Selection:
@@ -125,45 +126,25 @@ def significant(experiment: Experiment) -> set[str]:
     return set(shares.kernels) - _select(shares).kernels
 
 
-class Folded(View):
-    """An experiment whose counters hold the `folded` kernels as one; nothing on disk changes.
+class Folded(Change):
+    """Counters that hold the `folded` kernels as one; messages keep the names of the kernels that send them."""
 
-    Messages keep the names of the kernels that send them. `experiment`: it may be a view itself.
-    """
-
-    def __init__(self, experiment: Experiment, folded: Collection[str]) -> None:
-        super().__init__(experiment.path, experiment.application, experiment.parameters, experiment.runs)
-        self._experiment = experiment
+    def __init__(self, folded: Collection[str]) -> None:
         calls = frozenset(filter(communicates, folded))
         self._folded = {into: names for into, names in ((OTHERS, {*folded} - calls), (OTHERS_OF_MPI, calls)) if names}
 
-    def columns(self, run: Run, name: str) -> tuple[str, ...]:
-        """See :meth:`Experiment.columns`."""
-        return self._experiment.columns(run, name)
+    def counters(self, table: Columns) -> Columns:
+        """See :meth:`~ranksight.core.experiment.Change.counters`."""
+        for into, names in self._folded.items():
+            table = _counters(table, names, into)
+        return table
 
-    def table(self, run: Run, name: str, columns: Sequence[str] | None = None) -> pd.DataFrame | None:
-        """See :meth:`Experiment.table`."""
-        if name not in ("counters", TABLE):
-            return self._experiment.table(run, name, columns)
-        table = super().table(run, name)
-        return table if table is None or columns is None else table[list(columns)]
-
-    def _read(self, run: Run, name: str, columns: Sequence[str] | None) -> pd.DataFrame | None:
-        if name == "counters":
-            arrays = self.arrays(run)
-            return None if arrays is None else arrays.table()
-        table = self._experiment.table(run, name, columns)
-        if table is not None and "kernel" in table:
+    def samples(self, table: pd.DataFrame) -> pd.DataFrame:
+        """See :meth:`~ranksight.core.experiment.Change.samples`."""
+        if "kernel" in table:
             for into, names in self._folded.items():
                 table = _samples(table, names, into)
         return table
-
-    def _read_arrays(self, run: Run, columns: Sequence[str] | None = None) -> Columns | None:
-        if (arrays := self._experiment.arrays(run)) is None:
-            return None
-        for into, names in self._folded.items():
-            arrays = _counters(arrays, names, into)
-        return arrays
 
 
 def _counters(table: Columns, folded: Collection[str], into: str) -> Columns:

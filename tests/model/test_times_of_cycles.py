@@ -85,7 +85,7 @@ def test_frequencies_of_the_runs_come_first(tmp_path: Path) -> None:
     made = experiment(tmp_path, kernels={"a": ["cycles", "frequency"]})
     clock = Clock.of(None, None, made)
     assert clock is not None
-    table = Timed(made, clock).table(made.runs[0], "counters", ["kernel", "time"])
+    table = Timed.of(made, clock).table(made.runs[0], "counters", ["kernel", "time"])
     assert table["time"].tolist() == [1.0, 1.0]
 
 
@@ -129,7 +129,7 @@ def test_what_a_sample_is_worth_is_so_in_time(tmp_path: Path) -> None:
     samples = pd.DataFrame({"kernel": ["a"], "rank": [0], "metric": ["cycles"], "samples": [4.0], "worth": [1e6]})
     run = Run({"ranks": 1.0}, 0, "perf", provenance={"cycles": "sampled, n = 4"})
     made.add(run, counters, tables={"sampling": samples})
-    seen = Timed(made, Clock(HZ, "stated"))
+    seen = Timed.of(made, Clock(HZ, "stated"))
     assert seen.runs[0].sampled("time")
     table = seen.table(seen.runs[0], "sampling").set_index("metric")
     assert table.loc["time", "worth"] == 1e6 / HZ
