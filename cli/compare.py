@@ -132,7 +132,7 @@ def _kept(paths: Sequence[Path], names: dict[str, str]) -> set[str]:
 def _open(path: Path, platform: str | None, keep: set[str]) -> Subject:
     from ranksight.analysis.comparison.comparing import Subject
     from ranksight.core.experiment import read
-    from ranksight.model.assembly import assemble, assumed_platform
+    from ranksight.model.fit import assemble, assumed_platform
     from ranksight.model.fitted_model import Model
     from ranksight.platforms import load
 

@@ -11,7 +11,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError, RanksightError
 from ranksight.core.experiment import Experiment, read
-from ranksight.model.assembly import domains_of
+from ranksight.model.fit import domains_of
 from ranksight.model.fitting.varied import fit_varied
 from ranksight.model.laws.asked import Asked
 from ranksight.model.laws.fits import Fits

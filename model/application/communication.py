@@ -89,6 +89,7 @@ class Communication(Stored):
     forms: Forms | None = None  # fitted times of calls, where no network is described
     points: Array | None = None  # (n, m): configurations traced
     replayed: Replay | None = None  # how much replay of the calls' order counts; None where it was not weighed
+    remark: str = ""  # what contradicts what in the times of the runs
 
     def times(self, points: Array, fabric: Fabric, level: float = 0.9, choice: Choice = "openmpi-5.0") -> Forecast:
         """Time of each kernel's operation at `points` (k, m), on `fabric`; one row an operation, see :attr:`names`.

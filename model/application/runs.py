@@ -97,3 +97,12 @@ def _posterior(law: Quantity, logs: Array, errors: Array, scatter: Array, pace: 
     lawless = ~np.isfinite(gap)
     spread = np.where(repeated & ~lawless, np.sqrt(weight * errors**2 + again**2), again)
     return Quantity.even(np.where(lawless, logs, law.centre + weight * gap), spread)
+
+
+@dataclass(frozen=True)
+class Anchor(Stored):
+    """Times that were measured on another machine."""
+
+    name: str  # of its platform
+    platform: str  # as its file describes it
+    runs: Runs

@@ -18,7 +18,7 @@ from ranksight.core.arrays import Array, ratio
 from ranksight.model.energy.metered import COUNTS, OF_NODES
 from ranksight.model.energy.power import HALTED, PowerLaw, amounts
 from ranksight.model.energy.stored import ENERGY, NEEDED, Energy, Profile
-from ranksight.model.fitted_model import Model
+from ranksight.model.predicting import Learned
 from ranksight.model.series.computation import cores
 from ranksight.model.uncertainty.forecast import NO_DATA, OK, Forecast, judged_by_width
 
@@ -50,7 +50,7 @@ class _Duration:
 
 def parts(
     energy: Energy,
-    model: Model,
+    model: Learned,
     points: Array,
     times: Array | None = None,
     predicted: tuple[Array, Array] | None = None,
@@ -139,7 +139,7 @@ def _duration(
     return _Duration(whole, awake, (whole - awake) / LATEST, of_time, left, ratio(of_waiting, whole, 0.0))
 
 
-def _ranks(model: Model, points: Array) -> Array:
+def _ranks(model: Learned, points: Array) -> Array:
     """Ranks (k,) that values of the program are means over."""
     if "ranks" not in model.parameters:
         return np.ones(len(points))
@@ -147,7 +147,7 @@ def _ranks(model: Model, points: Array) -> Array:
 
 
 def forecasts(
-    model: Model, points: Array, names: Sequence[str], level: float, times: Array | None = None
+    model: Learned, points: Array, names: Sequence[str], level: float, times: Array | None = None
 ) -> dict[str, Forecast]:
     """Forecasts of one row at `points` (k, m) of the metrics `names`, ``energy_package`` and so on."""
     energy = model.energy

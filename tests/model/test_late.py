@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranksight.model.application import whole
-from ranksight.model.assembly import model_of
+from ranksight.model.fit import model_of
 from ranksight.model.series.reducing import Series
 from ranksight.model.structure.late import fit_late
 from ranksight.model.uncertainty import forecast

@@ -11,7 +11,7 @@ import pytest
 from ranksight.core.experiment import MESSAGE_COLUMNS, WHOLE, Experiment, Run
 from ranksight.model.application.measured import calls
 from ranksight.model.application.runs import Runs
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from ranksight.cli import main
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import WHOLE, Experiment, Run, read
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.priors import PLATFORM_CLOCK
 from ranksight.model.resource.cycle_times import Clock, Timed, untimed
@@ -44,7 +44,7 @@ def test_time_is_cycles_of_the_slowest_rank_over_the_clock(tmp_path: Path) -> No
     model = fit(made, clock=HZ)
     answer = model.predict(ranks=4, metrics=["time"]).table()
     assert answer.set_index("kernel").loc["a", "value"] == pytest.approx(2 * 1e9 / 4 / HZ, rel=1e-3)
-    assert "unhalted cycles over the clock of 2 GHz (stated)" in model.extras["notes"][0]
+    assert "unhalted cycles over the clock of 2 GHz (stated)" in model.remarks.notes[0]
 
 
 def test_a_nominal_clock_is_no_measured_one(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ranksight.core.experiment import WHOLE
 from ranksight.model.application import whole
-from ranksight.model.assembly import model_of
+from ranksight.model.fit import model_of
 from ranksight.model.series.reducing import Series
 from ranksight.model.uncertainty import forecast
 from ranksight.model.uncertainty.forecast import Forecast

@@ -20,7 +20,7 @@ from ranksight.comm.network import NetworkParameters, Piecewise
 from ranksight.comm.replay.machine import replay
 from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
-from ranksight.model.assembly import assemble
+from ranksight.model.fit import assemble
 from ranksight.model.messages.fit_messages import fit_messages
 from ranksight.model.messages.schedule import dealt_out, schedule
 from ranksight.platforms import load

@@ -20,7 +20,7 @@ from ranksight.core.errors import InputError
 from ranksight.core.experiment import Experiment, Run
 from ranksight.model import modelfile
 from ranksight.model.answers import Answer
-from ranksight.model.assembly import fit
+from ranksight.model.fit import fit
 from ranksight.model.fitted_model import Model
 from ranksight.model.resource.equation import LEVELS
 from ranksight.model.series.domains import Domains
@@ -230,7 +230,7 @@ def test_runs_are_met_parts_add_up_and_the_cache_is_named(tmp_path: Path, counte
     assert table.loc["resident", "bandwidth_used"] == pytest.approx(1.0, abs=0.1)
     assert roof.loc[("resident", "L3"), "bandwidth"] == pytest.approx(300e9 / 36)
     content = modelfile.read(tmp_path / "m.json")
-    content["extras"]["application"]["laws"]["cached"]["resource"] = "L9"
+    content["equation"]["laws"]["cached"]["resource"] = "L9"
     modelfile.write(tmp_path / "m.json", content, force=True)
     with pytest.raises(InputError, match="sharing"):
         Model.load(tmp_path / "m.json").predict(ranks=72)
