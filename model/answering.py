@@ -47,7 +47,7 @@ def answer(
     chosen = None if kernels is None else _kernels(model, kernels)
     whole = chosen is None or WHOLE in chosen
     model.check(points)
-    refined = model.refined(points, level)
+    refined = model.refined(points)
     broken = [model.broken(refined, points)] if whole and "time" in wanted else []
     blocks = _blocks(model, points, wanted, chosen, refined, broken, times)
     metrics_of = [np.full(len(block.kernels), block.metric, dtype=object) for block in blocks]
@@ -56,13 +56,14 @@ def answer(
         points,
         np.concatenate([block.kernels for block in blocks]),
         np.concatenate(metrics_of),
-        join([block.predicted for block in blocks]),
+        join([block.predicted for block in blocks]).at(level),
         np.concatenate([block.methods for block in blocks]),
     )
-    others = broken[0].others if broken else None
-    terms = EquationTerms(model.parameters, points, refined.terms, others, chosen) if "time" in wanted else None
+    others = broken[0].at(level).others if broken else None
+    described = None if refined.terms is None else refined.terms.at(level)
+    terms = EquationTerms(model.parameters, points, described, others, chosen) if "time" in wanted else None
     prediction = Prediction(model.application, model.parameters, answers, notes(model, points), terms=terms)
-    return _with_parts(prediction, model, broken[0]) if broken else prediction
+    return _with_parts(prediction, model, broken[0].at(level)) if broken else prediction
 
 
 def _with_parts(prediction: Prediction, model: Learned, broken: Breakdown) -> Prediction:
@@ -113,7 +114,7 @@ def _blocks(
         if model.energy is not None and name in model.metered:
             if whole:
                 law = np.full((1, len(points)), energy.evidence(model.energy, name), dtype=object)
-                value = energy.forecasts(model, points, [name], refined.said.level, times)[name]
+                value = energy.forecasts(model, points, [name], times)[name]
                 blocks.append(Block(name, program, value, law))
             continue
         for total in model.total(name, rows, refined, broken) if whole else []:

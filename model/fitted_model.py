@@ -304,7 +304,7 @@ class Model(Learned):
                 "the model holds no messages",
                 "trace two numbers of ranks or more with 'ranksight measure --collector pmpi' and fit again",
             )
-        return tuple(messages.predict(point, level) for point in self.combinations(values))
+        return tuple(messages.predict(point).at(level) for point in self.combinations(values))
 
     def with_units(self, text: str | None) -> Model:
         """The same model with work in whole units, such as ``elements=6*size^2``

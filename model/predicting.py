@@ -25,6 +25,7 @@ from ranksight.model.energy.stored import Energy
 from ranksight.model.fitting.columns import Columns
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.plaindata import Stored, plain, reading
+from ranksight.model.quantity import CENTRAL
 from ranksight.model.questions import whole_ranks
 from ranksight.model.remarks import Remarks
 from ranksight.model.resource.cycle_times import Clock
@@ -78,27 +79,27 @@ class Learned(Stored):
 
     # ---- predicting -------------------------------------------------------------------------------------------------
 
-    def forecast(self, points: Array, level: float = 0.9) -> Forecast:
+    def forecast(self, points: Array, level: float = CENTRAL) -> Forecast:
         """Forecast every series at `points` (k, m), kernels' times by the resource equation where counters carry it."""
-        return self.refined(points, level).said
+        return self.refined(points).said.at(level)
 
-    def refined(self, points: Array, level: float) -> Refined:
+    def refined(self, points: Array) -> Refined:
         """What is predicted at `points`; verbs ask the same in several ways, and the last answers are remembered."""
-        asked = (points.tobytes(), points.shape, level)
+        asked = (points.tobytes(), points.shape)
         if asked not in self._answers:
             while len(self._answers) >= REMEMBERED:
                 del self._answers[next(iter(self._answers))]
-            self._answers[asked] = self._predicted(points, level)
+            self._answers[asked] = self._predicted(points)
         refined = self._answers[asked]
         arrays = {name: getattr(refined.said, name).copy() for name in ARRAYS}  # the caller may write to them
         return replace(refined, said=replace(refined.said, **arrays))
 
     @cached_property
-    def _answers(self) -> dict[tuple[bytes, tuple[int, ...], float], Refined]:
+    def _answers(self) -> dict[tuple[bytes, tuple[int, ...]], Refined]:
         return {}
 
-    def _predicted(self, points: Array, level: float) -> Refined:
-        refined = self._by_equations(points, level)
+    def _predicted(self, points: Array) -> Refined:
+        refined = self._by_equations(points)
         forecast, rows, broken = refined.said, self.functions.rows, self.remarks.contradictions
         status, reason = forecast.status.copy(), forecast.reason.astype(object)
         for (kernel, name), row in rows.items():
@@ -116,23 +117,23 @@ class Learned(Stored):
             forecast = with_doubts(forecast, points, self.functions, sent.messages, self.training)
         return replace(refined, said=forecast)
 
-    def _by_equations(self, points: Array, level: float) -> Refined:
+    def _by_equations(self, points: Array) -> Refined:
         staircase = self.staircase
         if staircase is None:
-            return self.equation.refine(self.functions.predict(points, level), self.functions, points)
-        share = staircase.share(self.functions, points, level)
-        forecast = staircase.predict(self.functions.predict(points, level), self.functions, share, level)
+            return self.equation.refine(self.functions.predict(points), self.functions, points)
+        share = staircase.share(self.functions, points)
+        forecast = staircase.predict(self.functions.predict(points), self.functions, share)
         return self.equation.refine(forecast, self.functions, points, share)
 
-    def breakdown(self, points: Array, level: float = 0.9) -> Breakdown:
+    def breakdown(self, points: Array, level: float = CENTRAL) -> Breakdown:
         """The application's time at `points` (k, m) and what it is made of."""
         return self.ask(points, level)[1]
 
-    def ask(self, points: Array, level: float = 0.9) -> tuple[Forecast, Breakdown]:
+    def ask(self, points: Array, level: float = CENTRAL) -> tuple[Forecast, Breakdown]:
         """Both :meth:`forecast` and :meth:`breakdown` at `points` (k, m), for the price of one."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        refined = self.refined(points, level)
-        return refined.said, self.broken(refined, points)
+        refined = self.refined(points)
+        return refined.said.at(level), self.broken(refined, points).at(level)
 
     def broken(self, refined: Refined, points: Array) -> Breakdown:
         """The application's time of what was predicted at `points` (k, m)."""
@@ -143,13 +144,13 @@ class Learned(Stored):
         """Raise InputError where points ask for what no program runs on."""
         whole_ranks(self.parameters, points, "ranks are asked at {}", "give whole numbers of ranks, 1 or more")
 
-    def programs(self, points: Array, metrics: Sequence[str], level: float = 0.9) -> dict[str, Forecast]:
+    def programs(self, points: Array, metrics: Sequence[str], level: float = CENTRAL) -> dict[str, Forecast]:
         """The whole program's values at `points` (k, m), one row for each metric that has any."""
         self.check(points)
-        refined, names = self.refined(points, level), np.array(self.fitted.metrics, dtype=object)
+        refined, names = self.refined(points), np.array(self.fitted.metrics, dtype=object)
         broken = [self.broken(refined, points)] if "time" in metrics else []
         totals = {name: self.total(name, np.flatnonzero(names == name), refined, broken) for name in metrics}
-        return {name: total[0] for name, total in totals.items() if total}
+        return {name: total[0].at(level) for name, total in totals.items() if total}
 
     def total(self, name: str, rows: Index, refined: Refined, broken: Sequence[Breakdown]) -> list[Forecast]:
         """The whole program's value at all points, one row; none where the metric has none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,17 @@ class Breakdown:
     exchanged: Exchanged | None = None  # times of operations and BF_comm; None where no network is described
     taken: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     """As of :class:`Refined`."""
+
+    def at(self, level: float) -> Breakdown:
+        """The same with central intervals of probability `level`."""
+        terms, others, exchanged = self.terms, self.others, self.exchanged
+        return replace(
+            self,
+            total=self.total.at(level),
+            terms=None if terms is None else terms.at(level),
+            others=None if others is None else others.at(level),
+            exchanged=None if exchanged is None else exchanged.at(level),
+        )
 
     @property
     def parts(self) -> dict[str, Array]:

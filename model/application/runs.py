@@ -71,7 +71,7 @@ class Runs(Stored):
         logs, errors, scatter = (table[np.ix_(kernels, run)] for table in (self.logs, self.errors, self.scatter))
         place = np.ix_(index, asked)
         law = replace(predicted, **{name: getattr(predicted, name)[place] for name in ARRAYS}).quantity()
-        met = Forecast.of(_posterior(law, logs, errors, scatter, pace), predicted.level)
+        met = Forecast.of(_posterior(law, logs, errors, scatter, pace))
         status, reason = forecast.judged_by_width(met.upper / met.lower, met.status, met.reason)
         met = replace(met, status=status, reason=reason)
         arrays: dict[str, Any] = {}

@@ -184,7 +184,7 @@ def _predictor(model: Model, equation: Application, runs: Runs) -> tuple[Callabl
     assert machine is not None
     functions, rows, at = model.functions, _rows(model, runs), places(machine.kernels, runs.kernels)
     counts = functions.predict(runs.points)
-    share = None if model.staircase is None else model.staircase.share(functions, runs.points, 0.9)
+    share = None if model.staircase is None else model.staircase.share(functions, runs.points)
     zero = replace(equation, machine=replace(machine, spread=np.zeros(machine.spread.shape)))
 
     def asked(shift: Array) -> Quantity:

@@ -55,6 +55,11 @@ class Row:
         """Kernel and operation."""
         return self.kernel, self.operation
 
+    def at(self, level: float) -> Row:
+        """The same with central intervals of bytes of probability `level`."""
+        volume = Forecast.settled(self.bytes, self.low, self.high).at(level)
+        return replace(self, low=volume.lower, high=volume.upper)
+
     def of_ranks(self, ranks: int) -> Row:
         """A typical rank's messages (:func:`typical_row`) as those of each of `ranks`."""
         count, volume, low, high = (np.repeat(each, ranks) for each in (self.count, self.bytes, self.low, self.high))
@@ -157,6 +162,10 @@ class MessageTable:
     rows: tuple[Row, ...]
     grid: tuple[int, ...] = ()
     periodic: bool = False
+
+    def at(self, level: float) -> MessageTable:
+        """The same with central intervals of probability `level`."""
+        return replace(self, rows=tuple(row.at(level) for row in self.rows))
 
     @property
     def ok(self) -> bool:

@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from ranksight.core import special
 from ranksight.core.arrays import Array, Ints, Mask
 from ranksight.model.plaindata import Stored
+from ranksight.model.quantity import CENTRAL, TAIL
 from ranksight.model.series.keyed import Keyed
 from ranksight.model.series.reducing import Series
 from ranksight.model.series.reduction import reduce
@@ -59,19 +59,19 @@ class RankLaws(Stored, Keyed):
     odds: tuple[tuple[float, ...], ...]  # of the sums of each series
     chance: Mask  # (s,): whether some sum may have met the counts by chance
 
-    def predict(self, points: Array, level: float = 0.9) -> Forecast:
+    def predict(self, points: Array) -> Forecast:
         """Forecast the s series at `points` (k, m); away from whole ranks above one, where no law is, status DOMAIN."""
         points = np.atleast_2d(np.asarray(points, dtype=np.float64))
         ranks = points[:, self.parameters.index("ranks")]
         whole = (ranks > 1) & (ranks == np.floor(ranks)) & (ranks < 2.0**40)
         terms = term_values(np.where(whole, ranks, 1).astype(np.int64))
         names = {name: at for at, name in enumerate(RANK_TERMS)}
-        parts = self.coefficients.predict(points, self.parameters, level)
+        parts = self.coefficients.predict(points, self.parameters)
         shape = (len(self.kernels), len(points))
         value, lower, upper = (np.zeros(shape) for _ in range(3))
         status = np.full(shape, forecast.OK, dtype=np.intp)
         reason = np.full(shape, "", dtype=object)
-        tail = (1 - level) / 2
+        tail = (1 - CENTRAL) / 2
         for row, each in enumerate(self.sums):
             ends = np.zeros((3, len(each), len(points)))
             for rival, one in enumerate(each):
@@ -86,21 +86,21 @@ class RankLaws(Stored, Keyed):
                 bad = (parts.status[index] != forecast.OK) & (status[row] == forecast.OK)
                 status[row] = np.where(bad, parts.status[index], status[row])
                 reason[row] = np.where(bad, parts.reason[index], reason[row])
-        reach = float(special.ndtri((1 + level) / 2)) * np.array(self.scatter)[:, None] * value
+        reach = TAIL * np.array(self.scatter)[:, None] * value
         lower, upper = np.maximum(lower - reach, 0.0), upper + reach
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(upper > lower, upper / lower, 1.0)
         status, reason = forecast.judged_by_width(factor, status, reason)
         status[:, ~whole] = forecast.DOMAIN
         form = np.ones(shape)
-        return Forecast(value, lower, upper, status, reason, form, level)
+        return Forecast(value, lower, upper, status, reason, form)
 
-    def among(self, others: Forecast, points: Array, level: float, near: Mask | None = None) -> Forecast:
+    def among(self, others: Forecast, points: Array, near: Mask | None = None) -> Forecast:
         """The forecast of the s series, within whose intervals those of `others` are where sums met by chance.
 
         `near` (s,): series whose values are those of `others`, laws of neighbours that no run distinguishes from sums.
         """
-        own_forecast = self.predict(points, level)
+        own_forecast = self.predict(points)
         between = own_forecast.status == forecast.DOMAIN
         by_neighbours = np.zeros(len(self.kernels), dtype=bool) if near is None else near
         doubted = (self.chance | by_neighbours)[:, None] & ~between

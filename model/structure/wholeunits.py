@@ -143,20 +143,20 @@ class Staircase(Stored):
     """Functions of their series over the ranks that would all be as full; None where the series were learned without
     the units."""
 
-    def predict(self, forecast: Forecast, functions: Functions, share: Share, level: float) -> Forecast:
+    def predict(self, forecast: Forecast, functions: Functions, share: Share) -> Forecast:
         """The forecast of all series, those of the busiest rank at its share."""
         names = functions.fitted.metrics
         index = np.array([row for row, name in enumerate(names) if name in self.busiest], dtype=np.intp)
         if not len(index):
             return forecast
-        busiest = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points, level)
+        busiest = rows_of(share.said, index) if self.fitted is None else self.fitted.predict(share.points)
         return choose(forecast, busiest, index, np.ones(busiest.value.shape, dtype=bool))
 
-    def share(self, functions: Functions, points: Array, level: float) -> Share:
+    def share(self, functions: Functions, points: Array) -> Share:
         """What equations are asked with."""
         parameters = functions.fitted.parameters
         even, uneven = self.units.even(points, parameters), self.units.unevenness(points, parameters)
-        return Share(even, functions.predict(even, level), self.busiest, uneven)
+        return Share(even, functions.predict(even), self.busiest, uneven)
 
     def of(self, functions: Fitted) -> Staircase:
         """The same, checked against the functions that it is kept with; InputError where it does not fit them."""

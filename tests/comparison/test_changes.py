@@ -181,7 +181,7 @@ def equation(cpi: float) -> Terms:
     fine, empty = none.astype(np.intp), np.full((1, 1), "", dtype=object)
 
     def exactly(value: float) -> Forecast:
-        return Forecast(none + value, none + value, none + value, fine, empty, none, 0.9)
+        return Forecast(none + value, none + value, none + value, fine, empty, none)
 
     counted = np.array([True])
     latencies = np.array([4.0, 14.0, 50.0, 200.0])

@@ -113,7 +113,7 @@ def test_random_replacement_in_its_closed_form() -> None:
     """mu = 1 - exp(-mu F / C): the part of the loads that a cache of C no longer serves of F."""
     cache = SharedCache("L3", 5e7, Domains(36, 2, 72), 1, ("k",), *np.array([[[1.0]], [[0.2]]]), np.array([0.5]))
     rows, value, blank = {("k", "loads"): 0}, np.ones((1, 3)), np.zeros((1, 3))
-    said = Forecast(value, value, value, blank.astype(int), np.full(value.shape, ""), blank, 0.9)
+    said = Forecast(value, value, value, blank.astype(int), np.full(value.shape, ""), blank)
     more, worth = cache.spilled(said, rows, np.array([1.0, 2.0, 36.0]))
     assert worth.tolist() == [[False, True, True]]
     mu = more[0] / 0.4
