@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from ranksight.comm.costs.selection import stated
 from ranksight.core.arrays import Array
-from ranksight.core.errors import ContractError, InputError
+from ranksight.core.errors import InputError
 from ranksight.core.html import drawn
 from ranksight.core.log import log
-from ranksight.core.metrics import metric
 from ranksight.core.units import counted
 from ranksight.model.answering import answer
 from ranksight.model.fitting.ties import along_ties
 from ranksight.model.function_table import function_table, html
 from ranksight.model.messages.table import MessageTable
-from ranksight.model.modelfile import misread, read, write
+from ranksight.model.modelfile import read, understanding, write
 from ranksight.model.notes import notes
 from ranksight.model.predicting import Learned
 from ranksight.model.prediction import Prediction
 from ranksight.model.questions import combinations
 from ranksight.model.resource.cycle_times import Timed, untimed
 from ranksight.model.selecting import selected
-from ranksight.model.structure.wholeunits import Staircase, WholeUnits
+from ranksight.model.structure.wholeunits import Staircase
 
 OFFERED = ("application", "diagnose", "load", "messages", "parameters", "placed", "plot", "predict", "provenance",
            "save", "table", "training", "with_algorithms", "with_units")  # fmt: skip
@@ -277,16 +276,7 @@ class Model(Learned):
         """
         if not algorithms:
             return self
-        chosen = stated(algorithms, "algorithm")
-        equation = self.equation
-        if equation.communication is None or equation.network is None:
-            raise InputError(
-                "the model has no network: algorithms of collectives change nothing",
-                "fit it with --platform NAME from runs that traced messages",
-            )
-        network = equation.network.stating(chosen)
-        equation = replace(equation, network=network, communication=equation.communication.on(network))
-        return replace(self, equation=equation)
+        return replace(self, equation=self.equation.with_algorithms(stated(algorithms, "algorithm")))
 
     def messages(self, *, level: float = 0.9, **values: float | Sequence[float]) -> tuple[MessageTable, ...]:
         """Who sends what to whom, at all combinations of the values given, such as ``messages(ranks=4096)``.
@@ -314,9 +304,7 @@ class Model(Learned):
         """
         if text is None:
             return self
-        units = WholeUnits.read(text, self.parameters)
-        busiest = tuple(dict.fromkeys(name for name in self.fitted.metrics if metric(name).over_ranks == "max"))
-        return replace(self, staircase=Staircase(units, busiest, None))
+        return replace(self, staircase=Staircase.stated(text, self.fitted))
 
     # ---- the file ---------------------------------------------------------------------------------------------------
 
@@ -342,15 +330,8 @@ class Model(Learned):
             (:mod:`ranksight.model.selecting`). A model that is read so knows nothing of the whole program.
         """
         content: Mapping[str, Any] = read(Path(path))
-        try:
+        with understanding(Path(path), content):
             model = cls.from_dict(content if kernels is None else selected(content, kernels))
-        except ContractError:  # of a package that is installed, not of the file
-            raise
-        except InputError as error:
-            raise misread(Path(path), content, error) from error
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            damage = InputError(f"an entry is of another kind than it should be: {error}", "fit the model again")
-            raise misread(Path(path), content, damage) from error
         log("read model %s: %d functions of %d configurations", path, len(model.fitted), len(model.training))
         return model
 

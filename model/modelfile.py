@@ -22,7 +22,8 @@ import mmap
 import struct
 import tokenize
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 
 from ranksight import __version__
 from ranksight.core import limits
-from ranksight.core.errors import InputError
+from ranksight.core.errors import ContractError, InputError
 from ranksight.core.files import check_output, opened, output, read_bytes
 from ranksight.model.plaindata import Stored, listed
 
@@ -295,7 +296,21 @@ def _checked(path: Path, content: Any) -> dict[str, Any]:
     return content
 
 
-def misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
+@contextmanager
+def understanding(path: Path, content: Mapping[str, Any]) -> Iterator[None]:
+    """Make sense of what :func:`read` gave; InputError says where that cannot be done, and why."""
+    try:
+        yield
+    except ContractError:  # of a package that is installed, not of the file
+        raise
+    except InputError as error:
+        raise _misread(path, content, error) from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        damage = InputError(f"an entry is of another kind than it should be: {error}", "fit the model again")
+        raise _misread(path, content, damage) from error
+
+
+def _misread(path: Path, content: Mapping[str, Any], error: InputError) -> InputError:
     """What to say where the content of a model's file raised `error`."""
     try:
         with zipfile.ZipFile(path) as archive:

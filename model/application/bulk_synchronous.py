@@ -283,5 +283,15 @@ class Application(Stored):
         placed = replace(self, laws=laws, cache=cache, network=network, node=node, others=others)
         return replace(placed, machine=machine, runs=None)
 
+    def with_algorithms(self, algorithms: Mapping[str, str]) -> Application:
+        """The same where collectives are done by these algorithms; InputError where there is no network."""
+        if self.communication is None or self.network is None:
+            raise InputError(
+                "the model has no network: algorithms of collectives change nothing",
+                "fit it with --platform NAME from runs that traced messages",
+            )
+        network = self.network.stating(algorithms)
+        return replace(self, network=network, communication=self.communication.on(network))
+
     def _fits(self) -> bool:
         return 1.0 <= self.imbalance < np.inf

@@ -10,7 +10,7 @@ from ranksight.core.experiment import Experiment
 from ranksight.model.application.balance import fit_balance
 from ranksight.model.application.bulk_synchronous import Application
 from ranksight.model.application.communication import Communication
-from ranksight.model.application.imbalances import fit_imbalances
+from ranksight.model.application.fit_imbalances import fit_imbalances
 from ranksight.model.application.message_series import message_series, message_table
 from ranksight.model.application.network import Network
 from ranksight.model.application.node import Node

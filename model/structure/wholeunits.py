@@ -22,6 +22,7 @@ import numpy as np
 from ranksight.core.arrays import Array
 from ranksight.core.errors import InputError
 from ranksight.core.formula import Formula, read_formula
+from ranksight.core.metrics import metric
 from ranksight.model.fitting.fitted import Fitted
 from ranksight.model.formula import check_names, evaluate
 from ranksight.model.plaindata import Stored
@@ -142,6 +143,12 @@ class Staircase(Stored):
     fitted: Fitted | None
     """Functions of their series over the ranks that would all be as full; None where the series were learned without
     the units."""
+
+    @classmethod
+    def stated(cls, text: str, fitted: Fitted) -> Staircase:
+        """Whole units such as ``elements=6*size^2`` of series that were `fitted` without them."""
+        busiest = tuple(dict.fromkeys(name for name in fitted.metrics if metric(name).over_ranks == "max"))
+        return cls(WholeUnits.read(text, fitted.parameters), busiest, None)
 
     def predict(self, forecast: Forecast, functions: Functions, share: Share) -> Forecast:
         """The forecast of all series, those of the busiest rank at its share."""

@@ -126,6 +126,17 @@ def test_a_programs_time_has_the_noise_that_its_kernels_share() -> None:
     assert float(learned.upper[0, 0] - learned.value[0, 0]) == pytest.approx(widths[1.0], rel=0.02)
 
 
+def test_a_programs_counts_have_the_noise_that_its_kernels_share() -> None:
+    values = np.stack([8 / RANKS + 1, 6 / RANKS + 2]) * np.exp(0.05 * np.array([1.0, -1.0, 0.7, -0.4, 0.9]))
+    series = Series(("ranks",), RANKS[:, None], values[..., None], ("a", "b"), ("instructions", "instructions"))
+    model, point, widths = model_of(series, "made"), np.array([[16.0]]), {}
+    for rho in (0.0, 1.0):
+        one = type(model)("made", model.functions, model.training, model.shares, {"instructions": rho})
+        total = one.programs(point, ["instructions"])["instructions"]
+        widths[rho] = float(total.upper[0, 0] - total.value[0, 0])
+    assert widths[1.0] > 1.01 * widths[0.0]
+
+
 @pytest.mark.parametrize("freedom", [4.0, 10.0, 40.0])
 @pytest.mark.parametrize("drift", [0.0, 0.1])
 def test_scatter_and_drift_have_the_freedom_of_their_sum(freedom: float, drift: float) -> None:
