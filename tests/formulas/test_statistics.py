@@ -15,6 +15,7 @@ from ranksight.model.kernel_time.counted import Counted
 from ranksight.model.kernel_time.rates import Rates
 from ranksight.model.priors import DRIFT_FREEDOM
 from ranksight.model.process import solve
+from ranksight.model.process.several import _raised
 from ranksight.model.quantity import TAIL, Quantity, add, product
 from ranksight.model.series.reducing import Series
 from ranksight.model.sharing.needs import contended
@@ -183,3 +184,32 @@ def test_evidence_of_a_mean_solved_about_itself_is_that_of_a_line() -> None:
     both = data.part(np.array([0, 0]))
     solved = solve.refined(both, np.concatenate([share, share]), scales, rounds=0)
     assert np.diff(solved.evidence) == pytest.approx(np.diff(single), abs=1e-6)
+
+
+def test_a_sum_grows_by_the_evidence_of_the_longer_one() -> None:
+    """What a further term raises the evidence to is the evidence with it, where all coefficients are above zero."""
+    data, scales = _data(), np.array([(0.05, 0.02, 0.05, 0.02), (0.0, 0.1, 0.0, 0.1)])
+    for scale in scales:
+        equations = solve.Equations.of(data, np.stack([np.ones(5), 1 / RANKS])[None], scale[None])
+        share = np.moveaxis(equations.share[:-1], 0, 1)
+        turned = np.ascontiguousarray(np.moveaxis(equations.turned[:-1], 0, 2))
+        right = np.moveaxis(equations.right[:-1], 0, 2)
+        diagonal = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
+        nothing = -0.5 * equations.log_determinant - 0.5 * equations.whole
+        raised = _raised(np.array([[[0]]]), share, turned, right, diagonal, nothing)[0, 0, 1]
+        assert raised == pytest.approx(equations.evidence(np.array([[0, 1]]))[0, 0, 0], abs=0.02)
+
+
+def test_curves_are_smoothed_by_covariances_in_proportion_to_their_evidence() -> None:
+    data = _data()
+    scales = np.array([(0.0, 0.1, 0.0, 0.05), (0.2, 0.0, 0.1, 0.02), (0.0, 0.0, 0.0, 0.3)])
+    line, logs = np.stack([np.ones(5), data.u[:, 0]]), data.logs[0]
+    rest = logs - logs.mean()
+    pulls, densities = [], []
+    for scale in scales:
+        total = np.linalg.inv(solve.inverse(data, scale[None, None])[0][0, 0]) + line.T @ line / solve.VAGUE
+        pulls.append(np.linalg.solve(total, rest) * (data.noise[0] + scale[-1] ** 2))
+        densities.append(-0.5 * rest @ np.linalg.solve(total, rest) - 0.5 * np.linalg.slogdet(total)[1])
+    weights = np.exp(np.array(densities) - max(densities))
+    expected = logs - (weights / weights.sum()) @ np.array(pulls)
+    assert solve.smoothed(data, scales).centre[0] == pytest.approx(expected, abs=1e-5)
