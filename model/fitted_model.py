@@ -45,37 +45,16 @@ class Model(Learned):
 
     Attributes
     ----------
-    functions : Functions
-        Of the kernels' metrics, one a series, with what is known of their structure.
+    application : str
+        Name of the program.
+    parameters : tuple of str
+        The parameters that are asked for.
     training : (n, m) float64
         Configurations that were measured.
-    shares : (s,)
-        Share of each series in the sum of its metric over kernels, at the runs on most cores; of timers that
-        contain each other, in the program's own.
-    correlation : mapping of str to float
-        For each metric the common correlation of its kernels' noise.
     provenance : mapping of str to str
         For each metric where its numbers come from.
-    equation : Application
-        Laws of the kernels' times, and the parts of the program's.
-    remarks : Remarks
-        What is to be known of the runs.
-    coordinates : Coordinates or None
-        How the parameters are computed from those of the runs; None where they are those.
-    staircase : Staircase or None
-        Whole units that the work comes in, where they were stated.
-    selection : Selection
-        Which of the experiment's kernels are one in the model.
-    clock : Clock or None
-        What made times of cycles; None where times were measured.
-    energy : Energy or None
-        Laws of power, where the runs metered energy.
-    platform : str
-        Description of the machine measured; empty where it is not known.
-    anchors : tuple of Anchor
-        Runs on other machines.
-    observed : mapping of str to JSON-able data
-        What analyses keep of the measurements, by their names (:data:`ranksight.model.fit.OBSERVERS`).
+
+    Others serve this package: see :class:`ranksight.model.predicting.Learned`.
 
     Examples
     --------

@@ -46,21 +46,24 @@ class Learned(Stored):
     """Everything that was learned from an experiment; see :class:`ranksight.model.fitted_model.Model`."""
 
     application: str
-    functions: Functions
-    training: Array
-    shares: Array
-    correlation: Mapping[str, float] = field(default_factory=dict)
-    provenance: Mapping[str, str] = field(default_factory=dict)
-    equation: Application = field(default_factory=Application)
-    remarks: Remarks = field(default_factory=Remarks)
-    coordinates: Coordinates | None = None
-    staircase: Staircase | None = None
-    selection: Selection = field(default_factory=Selection)
-    clock: Clock | None = None
-    energy: Energy | None = None
-    platform: str = ""
-    anchors: tuple[Anchor, ...] = ()
+    functions: Functions  # of the kernels' metrics, one a series, with what is known of their structure
+    training: Array  # (n, m): configurations that were measured
+    shares: Array  # (s,)
+    """Share of each series in the sum of its metric over kernels, at the runs on most cores; of timers that contain
+    each other, in the program's own."""
+    correlation: Mapping[str, float] = field(default_factory=dict)  # for each metric that of its kernels' noise
+    provenance: Mapping[str, str] = field(default_factory=dict)  # for each metric where its numbers come from
+    equation: Application = field(default_factory=Application)  # laws of kernels' times, and parts of the program's
+    remarks: Remarks = field(default_factory=Remarks)  # what is to be known of the runs
+    coordinates: Coordinates | None = None  # how the parameters are computed from those of the runs, where they differ
+    staircase: Staircase | None = None  # whole units that the work comes in, where they were stated
+    selection: Selection = field(default_factory=Selection)  # which of the experiment's kernels are one in the model
+    clock: Clock | None = None  # what made times of cycles; None where times were measured
+    energy: Energy | None = None  # laws of power, where the runs metered energy
+    platform: str = ""  # description of the machine measured; empty where it is not known
+    anchors: tuple[Anchor, ...] = ()  # runs on other machines
     observed: Mapping[str, Any] = field(default_factory=dict)
+    """What analyses keep of the measurements for themselves, by their names (:data:`ranksight.model.fit.OBSERVERS`)."""
 
     @property
     def fitted(self) -> Fitted:

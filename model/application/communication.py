@@ -187,7 +187,7 @@ class Communication(Stored):
         def seconds(tables: Sequence[Ends]) -> Array:
             """Values and ends of the interval, (3, o, tables)."""
             of_ends = zip(zip(*tables, strict=True), VOLUMES, strict=True)
-            each = [price([_of_kind(table, kind) for table in end], volumes=(volume,)) for end, volume in of_ends]
+            each = [price([table.having(kind, kind_of) for table in end], volumes=(volume,)) for end, volume in of_ends]
             return np.array([[[of.get(key, 0.0) for (of,) in end] for key in self._keys] for end in each])
 
         ends = seconds(sent.tables)
@@ -347,8 +347,3 @@ def _price(
     """Seconds of message tables; at the ends of the volumes' intervals those of the network's shape hold too."""
     ends: dict[str, End] = {"low": "fast", "high": "slow"}
     return times_of_tables(tables, fabric.at(ends.get(volumes[0], "middle")), choice, volumes)
-
-
-def _of_kind(table: MessageTable, kind: str) -> MessageTable:
-    """The table with operations of one kind alone, or all where `kind` is empty."""
-    return replace(table, rows=tuple(row for row in table.rows if not kind or kind_of(row.operation) == kind))

@@ -124,8 +124,8 @@ class Fitted(Keyed):
             asked = points[:, process.axes]
             outside = (asked <= 0).any(axis=1)
             parts = process.components(np.where(asked > 0, asked, 1.0))
-            said = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows])
-            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = said
+            summary = mixture_forecast(parts, (fall[rows], rise[rows]), self.positive[rows])
+            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary
             for array in (value, low, high):
                 array[np.ix_(rows, outside)] = np.nan
         for rows, forms in self._batches(len(points)):
@@ -143,10 +143,10 @@ class Fitted(Keyed):
             even = rise is fall and (self.drift[rows, :, 0] == self.drift[rows, :, 1]).all() and not uneven.any()
             down = np.hypot(self.strayed(points, rows, 0), fall[rows])
             up = down if even else np.hypot(self.strayed(points, rows, 1), np.hypot(rise[rows], uneven[rows]))
-            said = mixture_forecast(
+            summary = mixture_forecast(
                 parts_of_forms, (down, up), self.positive[rows], None if turns is None else turns.of(rows)
             )
-            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = said
+            value[rows], low[rows], high[rows], form[rows], within_form[rows], freedom[rows] = summary
         status, reason = abstain(self, points, (value, low, high), form, within_form)
         answer = Forecast(value, low, high, status, reason, form, freedom=freedom)
         return self._with_below(answer, points, hidden)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +166,10 @@ class MessageTable:
     def at(self, level: float) -> MessageTable:
         """The same with central intervals of probability `level`."""
         return replace(self, rows=tuple(row.at(level) for row in self.rows))
+
+    def having(self, kind: str, kind_of: Callable[[str], str]) -> MessageTable:
+        """The table with operations of one kind alone, or all where `kind` is empty."""
+        return replace(self, rows=tuple(row for row in self.rows if not kind or kind_of(row.operation) == kind))
 
     @property
     def ok(self) -> bool:
