@@ -118,7 +118,8 @@ def _assembled(experiment: Experiment, settings: dict[str, Any], args: argparse.
     """The model of an experiment and the series that it was fitted to."""
     from ranksight.cli._progress import fitting
     from ranksight.cli._saying import say_first
-    from ranksight.model.fit import assemble, assumed_platform, domains_of, stated_of
+    from ranksight.model.fit import assemble
+    from ranksight.model.stages.statement import assumed_platform, domains_of, stated_of
     from ranksight.platforms import load
 
     metrics = args.metric or None

@@ -195,8 +195,7 @@ def test_a_sum_grows_by_the_evidence_of_the_longer_one() -> None:
         turned = np.ascontiguousarray(np.moveaxis(equations.turned[:-1], 0, 2))
         right = np.moveaxis(equations.right[:-1], 0, 2)
         diagonal = 1.0 + np.einsum("sgtn,stn->sgt", turned, share)
-        nothing = -0.5 * equations.log_determinant - 0.5 * equations.whole
-        raised = _raised(np.array([[[0]]]), share, turned, right, diagonal, nothing)[0, 0, 1]
+        raised = _raised(np.array([[[0]]]), share, turned, right, diagonal, equations.of_nothing)[0, 0, 1]
         assert raised == pytest.approx(equations.evidence(np.array([[0, 1]]))[0, 0, 0], abs=0.02)
 
 
