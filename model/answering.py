@@ -44,8 +44,8 @@ def answer(
 ) -> Prediction:
     """Predict at `points` (k, m); for the parameters see :meth:`ranksight.model.fitted_model.Model.predict_at`."""
     wanted = _metrics(model, metrics)
-    chosen = None if kernels is None else _kernels(model, kernels)
-    whole = chosen is None or WHOLE in chosen
+    chosen = (WHOLE, *dict.fromkeys(model.fitted.kernels)) if kernels is None else _kernels(model, kernels)
+    whole = WHOLE in chosen
     model.check(points)
     refined = model.refined(points)
     broken = [model.broken(refined, points)] if whole and "time" in wanted else []
@@ -61,7 +61,8 @@ def answer(
     )
     others = broken[0].at(level).others if broken else None
     described = None if refined.terms is None else refined.terms.at(level)
-    terms = EquationTerms(model.parameters, points, described, others, chosen) if "time" in wanted else None
+    only = None if kernels is None else chosen
+    terms = EquationTerms(model.parameters, points, described, others, only) if "time" in wanted else None
     prediction = Prediction(model.application, model.parameters, answers, notes(model, points), terms=terms)
     return _with_parts(prediction, model, broken[0].at(level)) if broken else prediction
 
@@ -98,26 +99,26 @@ def _blocks(
     model: Learned,
     points: Array,
     wanted: Sequence[str],
-    chosen: Sequence[str] | None,
+    chosen: Sequence[str],
     refined: Refined,
     broken: Sequence[Breakdown],
     times: Array | None,
 ) -> list[Block]:
     """Answers for all metrics, of the whole program before its kernels."""
     names, every = (np.array(each, dtype=object) for each in (model.fitted.metrics, model.fitted.kernels))
-    asked = every != WHOLE if chosen is None else np.isin(every, [name for name in chosen if name != WHOLE])
-    whole, program = chosen is None or WHOLE in chosen, np.array([None], dtype=object)
+    kernels, program = frozenset(chosen) - {WHOLE}, np.array([None], dtype=object)
+    asked = np.array([name in kernels for name in every], dtype=bool)
     texts = evidence_of_series(model.fitted, model.provenance, refined)
     blocks = []
     for name in wanted:
         rows = np.flatnonzero(names == name)
         if model.energy is not None and name in model.metered:
-            if whole:
+            if WHOLE in chosen:
                 law = np.full((1, len(points)), energy.evidence(model.energy, name), dtype=object)
                 value = energy.forecasts(model, points, [name], times)[name]
                 blocks.append(Block(name, program, value, law))
             continue
-        for total in model.total(name, rows, refined, broken) if whole else []:
+        for total in model.total(name, rows, refined, broken) if WHOLE in chosen else []:
             outside = name == "time" and any(parts.others is not None for parts in broken)
             text = evidence_of_sum(texts[rows], every[rows].tolist(), outside)
             blocks.append(Block(name, program, total, text[None]))

@@ -136,7 +136,7 @@ class Application(Stored):
         uneven = np.ones(len(points)) if share is None or "time" in share.busiest else share.unevenness
         parts, times = asked.parts, asked.counted
         if not timed:
-            return Refined(predicted, parts, uneven=uneven)
+            return Refined(predicted, uneven, parts)
         self._leave(laws, points)
         laws.leave_vague(self.weights)
         index = np.array(list(timed.values()), dtype=np.intp)
@@ -168,7 +168,7 @@ class Application(Stored):
             name: dict(zip(timed, values, strict=True))
             for name, values in laws.taken(tuple(timed), names, weights).items()
         }
-        return Refined(predicted, parts, by_law, uneven, terms, split, quantities)
+        return Refined(predicted, uneven, parts, by_law, terms, split, quantities)
 
     def _leave(self, laws: Laws, points: Array) -> None:
         """Leave configurations of other memory domains, or with more ranks in one, to laws that know of bandwidth.

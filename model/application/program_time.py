@@ -128,7 +128,6 @@ def _with_waiting(equation: Application, exchanged: Exchanged, points: Array, co
 
 def _busiest(equation: Application, refined: Refined, timed: Mapping[str, int], points: Array, most: Array) -> Quantity:
     """What the busiest rank has over the mean, (k,), at `most` (k,)."""
-    uneven = np.ones(len(points)) if refined.uneven is None else refined.uneven
     if equation.imbalances is not None:
         # The kernels' counts by rank are more precise than the sum of a rank's scattering times.
         times = np.nan_to_num(refined.said.value[_rows(timed)])
@@ -139,7 +138,7 @@ def _busiest(equation: Application, refined: Refined, timed: Mapping[str, int], 
         # No rank does more than all together.
         value, low, high = (np.minimum(end, most) for end in ends)
         ends = value, low, high
-    return Quantity.of_ends(*ends).moved(np.log(uneven))
+    return Quantity.of_ends(*ends).moved(np.log(refined.uneven))
 
 
 def _seconds(
@@ -155,7 +154,7 @@ def _seconds(
     times = np.nan_to_num(refined.said.value[_rows(timed)])
     each["direct"][: len(timed)] = times
     each["imbalance"][: len(timed)] = times * (busiest - 1.0)
-    for name, part in (refined.split or {}).items():
+    for name, part in refined.split.items():
         each[name][: len(timed)] = np.array([part[kernel] for kernel in timed])
     if equation.imbalances is not None:
         # Times of slowest ranks hold the imbalance, as do times of the ranks that have a kernel; they give it up
